@@ -1,0 +1,253 @@
+//! The error type of this crate and the status codes every crate shares.
+
+use crate::{DType, PartialShape, Shape};
+use std::{borrow::Cow, fmt};
+
+/// The result of a fallible operation on programs.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The canonical status code that TensorFlow would report for an error.
+///
+/// Callers that translate errors for another system (an RPC status, an exit code) use this
+/// instead of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The caller gave something that is wrong whatever the state of the system.
+    InvalidArgument,
+    /// A named thing does not exist.
+    NotFound,
+    /// A thing that was to be created is there already.
+    AlreadyExists,
+    /// The caller may not do this, whatever the arguments.
+    PermissionDenied,
+    /// A limit (memory, nodes, depth) was reached.
+    ResourceExhausted,
+    /// The state of the system forbids it, for instance a variable without a value.
+    FailedPrecondition,
+    /// Reading or seeking past the end.
+    OutOfRange,
+    /// This build cannot do it.
+    Unimplemented,
+    /// A broken invariant: a defect, or a program that contradicts itself.
+    Internal,
+    /// The device or service is gone for the moment.
+    Unavailable,
+    /// Stored bytes are damaged.
+    DataLoss,
+}
+
+impl Code {
+    /// TensorFlow's name of the Python exception for this code, such as `InvalidArgumentError`.
+    pub fn class_name(self) -> &'static str {
+        match self {
+            Code::InvalidArgument => "InvalidArgumentError",
+            Code::NotFound => "NotFoundError",
+            Code::AlreadyExists => "AlreadyExistsError",
+            Code::PermissionDenied => "PermissionDeniedError",
+            Code::ResourceExhausted => "ResourceExhaustedError",
+            Code::FailedPrecondition => "FailedPreconditionError",
+            Code::OutOfRange => "OutOfRangeError",
+            Code::Unimplemented => "UnimplementedError",
+            Code::Internal => "InternalError",
+            Code::Unavailable => "UnavailableError",
+            Code::DataLoss => "DataLossError",
+        }
+    }
+}
+
+/// What can be wrong with a program, an op call or a tensor.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// An argument of an op call does not fit the op.
+    #[error("{op}: {argument} must be {expected}, found {found}")]
+    Argument {
+        /// The op type.
+        op: Cow<'static, str>,
+        /// The input or attribute.
+        argument: Cow<'static, str>,
+        /// What the op accepts.
+        expected: Cow<'static, str>,
+        /// What it was given.
+        found: String,
+    },
+    /// Two shapes that do not broadcast against each other.
+    #[error("incompatible shapes: {lhs} vs. {rhs}")]
+    Broadcast {
+        /// The left shape.
+        lhs: PartialShape,
+        /// The right shape.
+        rhs: PartialShape,
+    },
+    /// An index outside its range.
+    #[error("{what} {index} is outside [{low}, {high})")]
+    Index {
+        /// What the index selects.
+        what: Cow<'static, str>,
+        /// The index.
+        index: i64,
+        /// The smallest valid index.
+        low: i64,
+        /// One past the largest valid index.
+        high: i64,
+    },
+    /// A size that no tensor may have: negative, or too large to count.
+    #[error("{what} {size} is not a valid tensor size")]
+    Size {
+        /// Which size.
+        what: Cow<'static, str>,
+        /// The offending size, as text since it may not fit any integer.
+        size: String,
+    },
+    /// Element data whose length does not fit the dtype and the shape.
+    #[error("{found} elements cannot fill a {dtype} tensor of shape {shape}")]
+    ElementCount {
+        /// The tensor's dtype.
+        dtype: DType,
+        /// The tensor's shape.
+        shape: Shape,
+        /// The number of elements given.
+        found: usize,
+    },
+    /// A dtype other than the one asked for.
+    #[error("expected dtype {expected}, found {found}")]
+    DType {
+        /// The dtype asked for.
+        expected: DType,
+        /// The dtype found.
+        found: DType,
+    },
+    /// An integer divided by zero.
+    #[error("integer division by zero")]
+    DivisionByZero,
+    /// An integer raised to a negative power.
+    #[error("integers to negative integer powers are not allowed")]
+    NegativePower,
+    /// An op, a dtype or an option that nobody has implemented here.
+    #[error("{op} is not supported: {what}")]
+    Unsupported {
+        /// The op type.
+        op: Cow<'static, str>,
+        /// What exactly is missing.
+        what: Cow<'static, str>,
+    },
+    /// A named thing that does not exist.
+    #[error("{kind} `{name}` does not exist")]
+    NotFound {
+        /// What kind of thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A name that is taken.
+    #[error("{kind} `{name}` exists already")]
+    Duplicate {
+        /// What kind of thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A graph that breaks a rule of [the specification](crate).
+    #[error("malformed graph at `{node}`: {rule}")]
+    Malformed {
+        /// The offending node.
+        node: String,
+        /// The rule that is broken.
+        rule: Cow<'static, str>,
+    },
+    /// A limit that protects against hostile or runaway programs.
+    #[error("{what} needs {needed}, the limit is {limit}")]
+    Limit {
+        /// What would be too much.
+        what: Cow<'static, str>,
+        /// How much was needed.
+        needed: String,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// An error in a named node of a graph or function.
+    #[error("{source} (node `{node}`, op {op}{})", in_function(.function))]
+    AtNode {
+        /// The node.
+        node: String,
+        /// Its op type.
+        op: String,
+        /// The function around it; empty for a main graph.
+        function: String,
+        /// What went wrong there.
+        source: Box<Error>,
+    },
+    /// A failure with a status of its own, such as a failed assertion or a user's op.
+    #[error("{op}: {detail}")]
+    Status {
+        /// The status code.
+        code: Code,
+        /// The op type.
+        op: Cow<'static, str>,
+        /// What the op reports.
+        detail: String,
+    },
+}
+
+fn in_function(function: &str) -> String {
+    if function.is_empty() { String::new() } else { format!(", function `{function}`") }
+}
+
+impl Error {
+    /// An argument error of `op`.
+    pub fn argument(
+        op: impl Into<Cow<'static, str>>,
+        argument: impl Into<Cow<'static, str>>,
+        expected: impl Into<Cow<'static, str>>,
+        found: impl fmt::Display,
+    ) -> Error {
+        Error::Argument {
+            op: op.into(),
+            argument: argument.into(),
+            expected: expected.into(),
+            found: found.to_string(),
+        }
+    }
+
+    /// The status code TensorFlow would report.
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Argument { .. }
+            | Error::Broadcast { .. }
+            | Error::Index { .. }
+            | Error::Size { .. }
+            | Error::ElementCount { .. }
+            | Error::DType { .. }
+            | Error::DivisionByZero
+            | Error::NegativePower
+            | Error::Malformed { .. } => Code::InvalidArgument,
+            Error::Unsupported { .. } => Code::Unimplemented,
+            Error::NotFound { .. } => Code::NotFound,
+            Error::Duplicate { .. } => Code::AlreadyExists,
+            Error::Limit { .. } => Code::ResourceExhausted,
+            Error::AtNode { source, .. } => source.code(),
+            Error::Status { code, .. } => *code,
+        }
+    }
+
+    /// Adds the place of the failure; the innermost place is kept.
+    #[must_use]
+    pub fn at_node(self, node: &str, op: &str, function: &str) -> Error {
+        match self {
+            Error::AtNode { .. } => self,
+            source => Error::AtNode {
+                node: node.into(),
+                op: op.into(),
+                function: function.into(),
+                source: Box::new(source),
+            },
+        }
+    }
+
+    /// The error without the place it happened at.
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::AtNode { source, .. } => source.root(),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Functions: graphs with arguments and results, and libraries of them.
+
+use crate::{
+    attr::Attrs,
+    dtype::DType,
+    error::{Error, Result},
+    graph::{Graph, NodeId, Outlet},
+    op::Effect,
+    spec::ValueType,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, OnceLock, PoisonError, RwLock},
+};
+
+/// A graph with arguments and results.
+///
+/// Arguments are nodes of the internal op `_Arg`, in order; their results have the arguments'
+/// types.
+#[derive(Clone, Debug)]
+pub struct FunctionDef {
+    /// The name, unique in its library.
+    pub name: Arc<str>,
+    /// The body.
+    pub graph: Graph,
+    /// The argument nodes.
+    pub args: Vec<NodeId>,
+    /// The results, by name.
+    pub results: Vec<(String, Outlet)>,
+    /// Nodes that must run although no result depends on them.
+    pub control_results: Vec<NodeId>,
+    /// Attributes of the function itself.
+    pub attrs: Attrs,
+}
+
+impl FunctionDef {
+    /// The type of argument `index`.
+    pub fn arg_type(&self, index: usize) -> &ValueType {
+        &self.graph[self.args[index]].outputs()[0]
+    }
+
+    /// The name of argument `index`.
+    pub fn arg_name(&self, index: usize) -> &str {
+        &self.graph[self.args[index]].name
+    }
+
+    /// The dtypes of the arguments.
+    pub fn arg_dtypes(&self) -> Vec<DType> {
+        (0..self.args.len()).map(|index| self.arg_type(index).dtype).collect()
+    }
+
+    /// The nodes that calling the function runs: those that results or control results need, and
+    /// those with effects.
+    pub fn live_nodes(&self, library: &FunctionLibrary) -> HashSet<NodeId> {
+        let results = self.results.iter().map(|(_, outlet)| outlet.node);
+        let effectful = self.graph.iter().filter_map(|(id, node)| {
+            let effect = library.effect_of(&node.op, &node.attrs);
+            matches!(effect, Effect::Writes | Effect::Stateful).then_some(id)
+        });
+        let roots = results.chain(self.control_results.iter().copied()).chain(effectful);
+        self.graph.reachable_from(roots.chain(self.args.iter().copied()))
+    }
+}
+
+type Loader = Box<dyn Fn() -> Result<FunctionDef> + Send + Sync>;
+
+struct Entry {
+    def: OnceLock<Result<Arc<FunctionDef>>>,
+    load: Option<Loader>,
+    effect: OnceLock<Effect>,
+}
+
+/// Functions by name.
+///
+/// A function may be given as a loader that makes it when it is first asked for: a library read
+/// from a file costs only what is called.
+#[derive(Default)]
+pub struct FunctionLibrary {
+    entries: RwLock<HashMap<Arc<str>, Arc<Entry>>>,
+}
+
+impl FunctionLibrary {
+    /// An empty library.
+    pub fn new() -> FunctionLibrary {
+        FunctionLibrary::default()
+    }
+
+    /// Adds a function.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Duplicate`] when the name is taken.
+    pub fn insert(&self, function: FunctionDef) -> Result<Arc<FunctionDef>> {
+        let name = function.name.clone();
+        let function = Arc::new(function);
+        let def = OnceLock::from(Ok(function.clone()));
+        self.add(name, Entry { def, load: None, effect: OnceLock::new() })?;
+        Ok(function)
+    }
+
+    /// Adds a function that `load` makes when it is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Duplicate`] when the name is taken.
+    pub fn insert_lazy(
+        &self,
+        name: impl Into<Arc<str>>,
+        load: impl Fn() -> Result<FunctionDef> + Send + Sync + 'static,
+    ) -> Result<()> {
+        let load = Some(Box::new(load) as Loader);
+        self.add(name.into(), Entry { def: OnceLock::new(), load, effect: OnceLock::new() })
+    }
+
+    fn add(&self, name: Arc<str>, entry: Entry) -> Result<()> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.contains_key(&name) {
+            return Err(Error::Duplicate { kind: "function", name: name.to_string() });
+        }
+        entries.insert(name, Arc::new(entry));
+        Ok(())
+    }
+
+    fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Whether there is a function of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<Arc<str>> = entries.keys().cloned().collect();
+        names.sort();
+        names
+    }
+
+    /// The function of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], or whatever its loader found wrong with it.
+    pub fn get(&self, name: &str) -> Result<Arc<FunctionDef>> {
+        let entry = self
+            .entry(name)
+            .ok_or_else(|| Error::NotFound { kind: "function", name: name.into() })?;
+        entry.get()
+    }
+
+    /// What a call of `op` with these attributes touches: for ops that call functions, whatever
+    /// those do. A function that cannot be found or loaded may do anything.
+    pub fn effect_of(&self, op: &crate::graph::OpRef, attrs: &Attrs) -> Effect {
+        match op.effect() {
+            Effect::OfCallee => self.effect_of_callees(attrs, &mut Vec::new()),
+            other => other,
+        }
+    }
+
+    fn effect_of_callees(&self, attrs: &Attrs, path: &mut Vec<Arc<str>>) -> Effect {
+        let names = callees(attrs);
+        names
+            .into_iter()
+            .map(|name| self.effect_of_function(&name, path))
+            .fold(Effect::Pure, stronger)
+    }
+
+    fn effect_of_function(&self, name: &Arc<str>, path: &mut Vec<Arc<str>>) -> Effect {
+        let Some(entry) = self.entry(name) else { return Effect::Stateful };
+        if let Some(effect) = entry.effect.get() {
+            return *effect;
+        }
+        let Ok(function) = entry.get() else { return Effect::Stateful };
+        if path.contains(name) {
+            return Effect::Stateful; // Recursion is refused when the function is called.
+        }
+        path.push(name.clone());
+        let effects = function.graph.iter().map(|(_, node)| match node.op.effect() {
+            Effect::OfCallee => self.effect_of_callees(&node.attrs, path),
+            other => other,
+        });
+        let effect = effects.fold(Effect::Pure, stronger);
+        path.pop();
+        *entry.effect.get_or_init(|| effect)
+    }
+}
+
+impl Entry {
+    fn get(&self) -> Result<Arc<FunctionDef>> {
+        let make = || match &self.load {
+            Some(load) => load().map(Arc::new),
+            None => unreachable!("a function without a loader is there from the start"),
+        };
+        self.def.get_or_init(make).clone()
+    }
+}
+
+impl fmt::Debug for FunctionLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+/// The names of the functions that attributes refer to.
+pub fn callees(attrs: &Attrs) -> Vec<Arc<str>> {
+    use crate::attr::AttrValue;
+    let mut names = Vec::new();
+    for (_, value) in attrs.iter() {
+        match value {
+            AttrValue::Func(function) if !function.name.is_empty() => {
+                names.push(function.name.clone());
+            }
+            AttrValue::Funcs(list) => names.extend(list.iter().map(|f| f.name.clone())),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn stronger(a: Effect, b: Effect) -> Effect {
+    let rank = |effect| match effect {
+        Effect::Pure => 0,
+        Effect::Reads => 1,
+        Effect::Writes => 2,
+        Effect::Stateful | Effect::OfCallee => 3,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}

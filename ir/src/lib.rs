@@ -1,0 +1,86 @@
+//! What a TensorFlow program is: dtypes, shapes, tensors, op records, graphs and functions.
+//! This crate runs nothing.
+//!
+//! ```
+//! use ferroflow_ir::{DType, Graph, NodeDef, Outlet, PartialShape, build::GraphBuilder, verify};
+//! # fn main() -> ferroflow_ir::Result<()> {
+//! let mut builder = GraphBuilder::new();
+//! let x = builder.placeholder("x", DType::F32, PartialShape::ranked([None, Some(3)]))?;
+//! let y = builder.call("Tanh", "y", &[x])?[0];
+//! let graph = builder.finish();
+//! verify::verify_graph(&graph)?;
+//! assert_eq!(graph.ty(y).unwrap().to_string(), "float32[?,3]");
+//! assert!(graph.to_string().contains("%y = Tanh(%x) {T: float32} : float32[?,3]"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The meaning of a graph
+//!
+//! A [`Graph`] is a set of nodes. A node is a call of an op: a name, the op, attributes, ordered
+//! inputs, control inputs, and a device it asks for. An input is an [`Outlet`]: one result of a
+//! node of the same graph. [`verify`] checks the rules below.
+//!
+//! - **Names.** Every node has a name, unique in its graph.
+//! - **Ops.** An op with a record ([`OpDef`]) is called with as many inputs as the record says, of
+//!   the dtypes the record says, and with every attribute set to an allowed value. An op without a
+//!   record may appear; it cannot run.
+//! - **Order.** A node runs after its inputs and its control inputs, and in no other order that
+//!   could be observed. The edges form no cycle; the loops of 1.x graphs are made into functional
+//!   loops before anything here sees them.
+//! - **Demand.** Only nodes that are asked for run: those that a result or a control result of the
+//!   function needs, and those whose [`Effect`] is to write or to be stateful.
+//! - **Types.** A result has a dtype and a shape that may be partly unknown. What is stated of a
+//!   type never contradicts what its shape function infers.
+//! - **Functions.** A [`FunctionDef`] is a graph whose arguments are nodes of the op `_Arg` and
+//!   whose results are outlets. Ops call functions through attributes that name them. No function
+//!   calls itself, not even through others.
+//!
+//! # The meaning of an op
+//!
+//! Everything known of an op is in its record, in `ops/<family>.rs`: arguments, attributes, shape
+//! function, effect, and who implements it ([`Lowering`]). Elementwise ops carry their meaning as
+//! a scalar formula ([`expr`]), data movements as strided windows ([`view`]), composite ops as
+//! formulas over other ops ([`emit`]).
+//!
+//! # What is absent on purpose
+//!
+//! There are no kernels, devices or variables, no bytes of any file format, and no user-facing
+//! tensors here: those are the crates above. Op names that begin with an underscore are internal
+//! and never leave the process.
+
+#![forbid(unsafe_code)]
+
+pub mod attr;
+pub mod build;
+pub mod dtype;
+pub mod emit;
+pub mod error;
+pub mod expr;
+pub mod function;
+pub mod graph;
+pub mod host_tensor;
+pub mod infer;
+pub mod memory;
+pub mod op;
+pub mod ops;
+pub mod pass;
+mod print;
+pub mod registry;
+pub mod shape;
+pub mod spec;
+pub mod verify;
+pub mod view;
+
+pub use attr::{AttrValue, Attrs, NameAttrList};
+pub use dtype::DType;
+pub use error::{Code, Error, Result};
+pub use expr::{Expr, Prim};
+pub use function::{FunctionDef, FunctionLibrary};
+pub use graph::{Graph, NodeDef, NodeId, OpRef, Outlet};
+pub use host_tensor::{Element, Handle, HostTensor};
+pub use op::{Effect, Lowering, OpDef, ReduceKind};
+pub use registry::OpRegistry;
+pub use shape::{Dim, PartialShape, Shape};
+pub use spec::{TensorSpec, ValueType};
+pub use view::StridedView;

@@ -1,0 +1,146 @@
+//! Aligned host memory, recycled through a pool.
+//!
+//! Fresh pages from the operating system cost more than most kernels that write them, so blocks of
+//! a page or more go back to a process-wide free list when they are dropped. The list is a cache
+//! of the allocator and nothing else: it holds no values, and emptying it changes no result.
+
+use crate::error::{Error, Result};
+use bytemuck::{Pod, Zeroable};
+use std::{
+    mem,
+    sync::{Mutex, PoisonError},
+};
+
+/// Alignment of every block, in bytes: one cache line, and the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// Blocks below this many bytes are left to the system's allocator.
+const POOLED_FROM: usize = 4096;
+
+/// The pool keeps at most this many bytes.
+const POOL_BYTES: usize = 512 << 20;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; ALIGNMENT]);
+
+/// A block of host memory, aligned to [`ALIGNMENT`].
+pub struct HostMemory {
+    lines: Box<[Line]>,
+    len: usize,
+}
+
+impl HostMemory {
+    /// A block of `len` bytes whose contents are unspecified (zeros, or whatever an earlier owner
+    /// left there).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] when the system refuses the memory.
+    pub fn recycled(len: usize) -> Result<HostMemory> {
+        let lines = if len < POOLED_FROM { None } else { pool().take(size_class(len)) };
+        match lines {
+            Some(lines) => Ok(HostMemory { lines, len }),
+            None => HostMemory::zeroed(len),
+        }
+    }
+
+    /// A block of `len` zero bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] when the system refuses the memory.
+    pub fn zeroed(len: usize) -> Result<HostMemory> {
+        let n_lines = if len < POOLED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
+        let lines = bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
+            let limit = isize::MAX as u64;
+            Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
+        })?;
+        Ok(HostMemory { lines, len })
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.len]
+    }
+
+    /// The bytes, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if self.len >= POOLED_FROM {
+            pool().put(mem::take(&mut self.lines));
+        }
+    }
+}
+
+/// The number of lines a block of `len` bytes really takes: eight classes for each doubling, so
+/// that at most an eighth is wasted and blocks of similar sizes serve each other.
+fn size_class(len: usize) -> usize {
+    let lines = len.div_ceil(ALIGNMENT);
+    let step = (lines.next_power_of_two() / 16).max(1);
+    lines.div_ceil(step) * step
+}
+
+struct Pool {
+    /// Free blocks by size class, most recently used last.
+    free: Vec<(usize, Vec<Box<[Line]>>)>,
+    bytes: usize,
+}
+
+fn pool() -> std::sync::MutexGuard<'static, Pool> {
+    static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), bytes: 0 });
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    fn take(&mut self, n_lines: usize) -> Option<Box<[Line]>> {
+        let index = self.free.binary_search_by_key(&n_lines, |bin| bin.0).ok()?;
+        let lines = self.free[index].1.pop()?;
+        self.bytes -= n_lines * ALIGNMENT;
+        Some(lines)
+    }
+
+    fn put(&mut self, lines: Box<[Line]>) {
+        let bytes = lines.len() * ALIGNMENT;
+        if self.bytes + bytes > POOL_BYTES {
+            return;
+        }
+        self.bytes += bytes;
+        match self.free.binary_search_by_key(&lines.len(), |bin| bin.0) {
+            Ok(index) => self.free[index].1.push(lines),
+            Err(index) => self.free.insert(index, (lines.len(), vec![lines])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_sized() {
+        for len in [0, 1, 63, 64, 65, 4095, 4096, 5000, 1 << 20] {
+            let mut memory = HostMemory::recycled(len).unwrap();
+            assert_eq!(memory.bytes().len(), len);
+            assert_eq!(memory.bytes_mut().as_ptr() as usize % ALIGNMENT, 0);
+        }
+    }
+
+    #[test]
+    fn a_class_wastes_at_most_an_eighth() {
+        for len in (4096..1 << 20).step_by(777) {
+            let bytes = size_class(len) * ALIGNMENT;
+            assert!(bytes >= len && bytes <= len + len / 8 + ALIGNMENT, "{len} {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_huge_request_is_an_error() {
+        assert!(HostMemory::recycled(1 << 60).is_err());
+    }
+}

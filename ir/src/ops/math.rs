@@ -1,0 +1,809 @@
+//! Elementwise arithmetic: functions, operators, comparisons.
+//!
+//! Formulas are mathematics; edge cases follow TensorFlow's `cwise_ops`.
+
+use super::sets::*;
+use crate::{
+    dtype::DType,
+    error::Result,
+    expr::{Scalar, Scalars},
+    infer::{self, OpContext},
+    op::*,
+    shape::PartialShape,
+};
+
+/// A function of one argument.
+const FUNCTION: OpDef = OpDef {
+    inputs: &[arg("x", "T")],
+    outputs: &[arg("y", "T")],
+    attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+    infer: infer::unchanged,
+    ..OpDef::PURE
+};
+
+/// A yes-or-no question about one argument.
+const TEST: OpDef =
+    OpDef { outputs: &[arg_of("y", DType::Bool)], attrs: &[ty("T", FLOATS)], ..FUNCTION };
+
+/// An operator on two arguments that broadcast.
+const OPERATOR: OpDef = OpDef {
+    inputs: &[arg("x", "T"), arg("y", "T")],
+    outputs: &[arg("z", "T")],
+    attrs: &[ty("T", ARITHMETIC)],
+    infer: infer::broadcast,
+    ..OpDef::PURE
+};
+
+/// A yes-or-no question about two arguments.
+const COMPARISON: OpDef =
+    OpDef { outputs: &[arg_of("z", DType::Bool)], attrs: &[ty("T", REALS)], ..OPERATOR };
+
+/// An operator on truth values.
+const LOGICAL: OpDef = OpDef {
+    inputs: &[arg_of("x", DType::Bool), arg_of("y", DType::Bool)],
+    attrs: &[],
+    ..COMPARISON
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Abs",
+        summary: "Computes the absolute value.",
+        attrs: &[ty(
+            "T",
+            &[
+                DType::BF16,
+                DType::F16,
+                DType::F32,
+                DType::F64,
+                DType::I8,
+                DType::I16,
+                DType::I32,
+                DType::I64,
+            ],
+        )],
+        lowering: Lowering::Elementwise(|s| s.x(0).abs()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Acos",
+        summary: "Computes the inverse cosine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).acos()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Acosh",
+        summary: "Computes the inverse hyperbolic cosine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).acosh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Angle",
+        summary: "Computes the argument of complex numbers, in radians.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
+        lowering: Lowering::Elementwise(|s| s.x(0).imag().atan2(s.x(0).real())),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Asin",
+        summary: "Computes the inverse sine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).asin()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Asinh",
+        summary: "Computes the inverse hyperbolic sine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).asinh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Atan",
+        summary: "Computes the inverse tangent.",
+        lowering: Lowering::Elementwise(|s| s.x(0).atan()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Atanh",
+        summary: "Computes the inverse hyperbolic tangent.",
+        lowering: Lowering::Elementwise(|s| s.x(0).atanh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Cast",
+        summary: "Converts elements to another dtype.",
+        inputs: &[arg("x", "SrcT")],
+        outputs: &[arg("y", "DstT")],
+        attrs: &[any_ty("SrcT"), any_ty("DstT"), flag("Truncate", false)],
+        lowering: Lowering::Elementwise(|s| s.raw(0).cast(s.output_dtype())),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Ceil",
+        summary: "Rounds up to an integer.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).ceil()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Complex",
+        summary: "Makes complex numbers of real and imaginary parts.",
+        inputs: &[arg("real", "T"), arg("imag", "T")],
+        outputs: &[arg("out", "Tout")],
+        attrs: &[ty_or("T", F32_F64, DType::F32), ty_or("Tout", COMPLEX, DType::C64)],
+        lowering: Lowering::Elementwise(|s| s.complex(s.x(0), s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "ComplexAbs",
+        summary: "Computes the magnitude of complex numbers.",
+        outputs: &[arg("y", "Tout")],
+        attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
+        lowering: Lowering::Elementwise(|s| s.x(0).abs()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Conj",
+        summary: "Computes the complex conjugate.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty_or("T", &[DType::C64, DType::C128, DType::Variant], DType::C64)],
+        lowering: Lowering::Elementwise(|s| s.x(0).conj()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Cos",
+        summary: "Computes the cosine of radians.",
+        lowering: Lowering::Elementwise(|s| s.x(0).cos()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Cosh",
+        summary: "Computes the hyperbolic cosine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).cosh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Erf",
+        summary: "Computes the error function.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).erf()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Erfc",
+        summary: "Computes the complementary error function, `1 - erf(x)`.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).erfc()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Exp",
+        summary: "Computes the exponential function.",
+        lowering: Lowering::Elementwise(|s| s.x(0).exp()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Expm1",
+        summary: "Computes `exp(x) - 1`, exact near 0.",
+        lowering: Lowering::Elementwise(|s| s.x(0).expm1()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Floor",
+        summary: "Rounds down to an integer.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).floor()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Imag",
+        summary: "Takes the imaginary part.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
+        lowering: Lowering::Elementwise(|s| s.x(0).imag()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Inv",
+        summary: "Computes `1 / x`; the older name of `Reciprocal`.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Invert",
+        summary: "Complements the bits.",
+        attrs: &[ty("T", INTS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).not()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "IsFinite",
+        summary: "Tells which elements are neither NaN nor infinite.",
+        lowering: Lowering::Elementwise(|s| s.x(0).is_finite()),
+        ..TEST
+    },
+    OpDef {
+        name: "IsInf",
+        summary: "Tells which elements are infinite.",
+        lowering: Lowering::Elementwise(|s| s.x(0).is_inf()),
+        ..TEST
+    },
+    OpDef {
+        name: "IsNan",
+        summary: "Tells which elements are NaN.",
+        lowering: Lowering::Elementwise(|s| s.x(0).is_nan()),
+        ..TEST
+    },
+    OpDef {
+        name: "Lgamma",
+        summary: "Computes the logarithm of the absolute value of the gamma function.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).lgamma()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Log",
+        summary: "Computes the natural logarithm.",
+        lowering: Lowering::Elementwise(|s| s.x(0).log()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Log1p",
+        summary: "Computes `log(1 + x)`, exact near 0.",
+        lowering: Lowering::Elementwise(|s| s.x(0).log1p()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "LogicalNot",
+        summary: "Negates truth values.",
+        inputs: &[arg_of("x", DType::Bool)],
+        attrs: &[],
+        lowering: Lowering::Elementwise(|s| s.x(0).not()),
+        ..TEST
+    },
+    OpDef {
+        name: "Neg",
+        summary: "Negates.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| -s.x(0)),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "PopulationCount",
+        summary: "Counts the one bits of each element.",
+        outputs: &[arg_of("y", DType::U8)],
+        attrs: &[ty("T", INTS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).pop_count()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Real",
+        summary: "Takes the real part.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
+        lowering: Lowering::Elementwise(|s| s.x(0).real()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Reciprocal",
+        summary: "Computes `1 / x`.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Rint",
+        summary: "Rounds to the nearest integer, halves to even.",
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).rint()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Round",
+        summary: "Rounds to the nearest integer, halves to even; integers stay.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| round(s.x(0))),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Rsqrt",
+        summary: "Computes `1 / sqrt(x)`.",
+        lowering: Lowering::Elementwise(|s| s.x(0).rsqrt()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Sigmoid",
+        summary: "Computes the logistic function `1 / (1 + exp(-x))`.",
+        lowering: Lowering::Elementwise(|s| sigmoid(s.x(0))),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Sign",
+        summary: "Computes the sign: -1, 0 or 1, and `x / |x|` for complex numbers.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| s.x(0).sign()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Sin",
+        summary: "Computes the sine of radians.",
+        lowering: Lowering::Elementwise(|s| s.x(0).sin()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Sinh",
+        summary: "Computes the hyperbolic sine.",
+        lowering: Lowering::Elementwise(|s| s.x(0).sinh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Sqrt",
+        summary: "Computes the square root.",
+        lowering: Lowering::Elementwise(|s| s.x(0).sqrt()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Square",
+        summary: "Computes `x * x`.",
+        attrs: &[ty("T", ARITHMETIC)],
+        lowering: Lowering::Elementwise(|s| s.x(0).square()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Tan",
+        summary: "Computes the tangent of radians.",
+        lowering: Lowering::Elementwise(|s| s.x(0).tan()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Tanh",
+        summary: "Computes the hyperbolic tangent.",
+        lowering: Lowering::Elementwise(|s| s.x(0).tanh()),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "Add",
+        summary: "Adds; concatenates strings.",
+        attrs: &[ty(
+            "T",
+            &[
+                DType::BF16,
+                DType::F16,
+                DType::F32,
+                DType::F64,
+                DType::U8,
+                DType::I8,
+                DType::I16,
+                DType::I32,
+                DType::I64,
+                DType::C64,
+                DType::C128,
+                DType::String,
+            ],
+        )],
+        lowering: Lowering::Elementwise(|s| s.x(0) + s.x(1)),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "AddN",
+        summary: "Adds any number of tensors of one shape.",
+        inputs: &[args("inputs", "N", "T")],
+        outputs: &[arg("sum", "T")],
+        attrs: &[
+            int("N").at_least(1),
+            ty(
+                "T",
+                &[
+                    DType::F32,
+                    DType::F64,
+                    DType::I32,
+                    DType::U8,
+                    DType::I16,
+                    DType::I8,
+                    DType::C64,
+                    DType::I64,
+                    DType::QI8,
+                    DType::QU8,
+                    DType::QI32,
+                    DType::BF16,
+                    DType::QI16,
+                    DType::QU16,
+                    DType::U16,
+                    DType::C128,
+                    DType::F16,
+                    DType::U32,
+                    DType::U64,
+                    DType::Variant,
+                ],
+            ),
+        ],
+        commutative: true,
+        infer: infer::all_same,
+        lowering: Lowering::Elementwise(|s| sum(s)),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "AddV2",
+        summary: "Adds.",
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0) + s.x(1)),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "ApproximateEqual",
+        summary: "Tells where two tensors of one shape differ by less than `tolerance`.",
+        attrs: &[ty("T", NUMBERS), float_or("tolerance", 1e-05)],
+        commutative: true,
+        infer: infer::all_same,
+        lowering: Lowering::Elementwise(|s| {
+            let tolerance = s.float("tolerance");
+            let distance = s.x(0).max(s.x(1)) - s.x(0).min(s.x(1));
+            distance.lt(distance.like(tolerance))
+        }),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "Atan2",
+        summary: "Computes the angle of the point `(x, y)`, in radians.",
+        inputs: &[arg("y", "T"), arg("x", "T")],
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).atan2(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "BitwiseAnd",
+        summary: "Computes the and of bits.",
+        attrs: &[ty("T", INTS)],
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0).and(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "BitwiseOr",
+        summary: "Computes the or of bits.",
+        attrs: &[ty("T", INTS)],
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0).or(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "BitwiseXor",
+        summary: "Computes the exclusive or of bits.",
+        attrs: &[ty("T", INTS)],
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0).xor(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "ClipByValue",
+        summary: "Limits elements to the range from `clip_value_min` to `clip_value_max`.",
+        inputs: &[arg("t", "T"), arg("clip_value_min", "T"), arg("clip_value_max", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", NUMBERS)],
+        infer: clip,
+        lowering: Lowering::Elementwise(|s| s.x(0).min(s.x(2)).max(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Div",
+        summary: "Divides; integers round towards zero.",
+        lowering: Lowering::Elementwise(|s| divide(s.x(0), s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "DivNoNan",
+        summary: "Divides; 0 where the divisor is 0.",
+        attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+        lowering: Lowering::Elementwise(|s| {
+            let (x, y) = (s.x(0), s.x(1));
+            y.eq(0.0).select(x.like(0.0), x / y)
+        }),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Equal",
+        summary: "Tells where elements are equal.",
+        attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
+        commutative: true,
+        infer: equality,
+        lowering: Lowering::Elementwise(|s| s.raw(0).eq(s.raw(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "FloorDiv",
+        summary: "Divides and rounds down.",
+        lowering: Lowering::Elementwise(|s| s.x(0).floor_div(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "FloorMod",
+        summary: "Computes the remainder of division rounded down: it has the sign of the divisor.",
+        attrs: &[ty("T", REALS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).floor_mod(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Greater",
+        summary: "Tells where `x > y`.",
+        lowering: Lowering::Elementwise(|s| s.x(0).gt(s.x(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "GreaterEqual",
+        summary: "Tells where `x >= y`.",
+        lowering: Lowering::Elementwise(|s| s.x(0).ge(s.x(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "Igamma",
+        summary: "Computes the regularised lower incomplete gamma function `P(a, x)`.",
+        inputs: &[arg("a", "T"), arg("x", "T")],
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).igamma(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "IgammaGradA",
+        summary: "Computes the derivative of `P(a, x)` by `a`.",
+        inputs: &[arg("a", "T"), arg("x", "T")],
+        attrs: &[ty("T", F32_F64)],
+        lowering: Lowering::Elementwise(|s| s.x(0).igamma_grad_a(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Igammac",
+        summary: "Computes the regularised upper incomplete gamma function `Q(a, x)`.",
+        inputs: &[arg("a", "T"), arg("x", "T")],
+        attrs: &[ty("T", FLOATS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).igammac(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "LeftShift",
+        summary: "Shifts bits left.",
+        attrs: &[ty("T", INTS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).shl(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Less",
+        summary: "Tells where `x < y`.",
+        lowering: Lowering::Elementwise(|s| s.x(0).lt(s.x(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "LessEqual",
+        summary: "Tells where `x <= y`.",
+        lowering: Lowering::Elementwise(|s| s.x(0).le(s.x(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "LogicalAnd",
+        summary: "Computes the conjunction of truth values.",
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0).and(s.x(1))),
+        ..LOGICAL
+    },
+    OpDef {
+        name: "LogicalOr",
+        summary: "Computes the disjunction of truth values.",
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0).or(s.x(1))),
+        ..LOGICAL
+    },
+    OpDef {
+        name: "Maximum",
+        summary: "Takes the larger element.",
+        attrs: &[ty("T", REALS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).max(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Minimum",
+        summary: "Takes the smaller element.",
+        attrs: &[ty("T", REALS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).min(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Mod",
+        summary: "Computes the remainder of division rounded towards zero: it has the sign of the dividend.",
+        attrs: &[ty(
+            "T",
+            &[DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64],
+        )],
+        lowering: Lowering::Elementwise(|s| s.x(0).trunc_mod(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Mul",
+        summary: "Multiplies.",
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1)),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "MulNoNan",
+        summary: "Multiplies; 0 where `y` is 0, even if `x` is NaN or infinite.",
+        attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+        lowering: Lowering::Elementwise(|s| {
+            let (x, y) = (s.x(0), s.x(1));
+            y.eq(0.0).select(x.like(0.0), x * y)
+        }),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "NextAfter",
+        summary: "Computes the next representable value after `x1` in the direction of `x2`.",
+        inputs: &[arg("x1", "T"), arg("x2", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty_or("T", F32_F64, DType::F32)],
+        lowering: Lowering::Elementwise(|s| s.x(0).next_after(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "NotEqual",
+        summary: "Tells where elements differ.",
+        attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
+        commutative: true,
+        infer: equality,
+        lowering: Lowering::Elementwise(|s| s.raw(0).ne(s.raw(1))),
+        ..COMPARISON
+    },
+    OpDef {
+        name: "Pow",
+        summary: "Computes powers.",
+        attrs: &[ty("T", NEGATABLE)],
+        lowering: Lowering::Elementwise(|s| s.x(0).pow(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "RealDiv",
+        summary: "Divides real or complex numbers.",
+        lowering: Lowering::Elementwise(|s| divide(s.x(0), s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "RightShift",
+        summary: "Shifts bits right; the sign of signed integers stays.",
+        attrs: &[ty("T", INTS)],
+        lowering: Lowering::Elementwise(|s| s.x(0).shr(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "SquaredDifference",
+        summary: "Computes the square of the difference, its squared magnitude for complex numbers.",
+        attrs: &[ty(
+            "T",
+            &[
+                DType::BF16,
+                DType::F16,
+                DType::F32,
+                DType::F64,
+                DType::I32,
+                DType::I64,
+                DType::C64,
+                DType::C128,
+            ],
+        )],
+        commutative: true,
+        lowering: Lowering::Elementwise(|s| {
+            let difference = s.x(0) - s.x(1);
+            difference * conjugate(difference)
+        }),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Sub",
+        summary: "Subtracts.",
+        lowering: Lowering::Elementwise(|s| s.x(0) - s.x(1)),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "TruncateDiv",
+        summary: "Divides and rounds towards zero.",
+        lowering: Lowering::Elementwise(|s| s.x(0).trunc_div(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "TruncateMod",
+        summary: "Computes the remainder of division rounded towards zero.",
+        attrs: &[ty(
+            "T",
+            &[DType::I32, DType::I64, DType::BF16, DType::F16, DType::F32, DType::F64],
+        )],
+        lowering: Lowering::Elementwise(|s| s.x(0).trunc_mod(s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Xdivy",
+        summary: "Divides; 0 where the dividend is 0, whatever the divisor.",
+        attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+        lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) / s.x(1))),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Xlog1py",
+        summary: "Computes `x * log1p(y)`; 0 where `x` is 0.",
+        attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+        lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) * s.x(1).log1p())),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Xlogy",
+        summary: "Computes `x * log(y)`; 0 where `x` is 0.",
+        attrs: &[ty("T", FLOATS_AND_COMPLEX)],
+        lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) * s.x(1).log())),
+        ..OPERATOR
+    },
+    OpDef {
+        name: "Zeta",
+        summary: "Computes the Hurwitz zeta function.",
+        inputs: &[arg("x", "T"), arg("q", "T")],
+        attrs: &[ty("T", F32_F64)],
+        lowering: Lowering::Elementwise(|s| s.x(0).zeta(s.x(1))),
+        ..OPERATOR
+    },
+];
+
+/// `1 / x`, which is 0 for integers other than 1 and -1.
+fn reciprocal(x: Scalar<'_>) -> Scalar<'_> {
+    divide(x.like(1.0), x)
+}
+
+/// True division where there is one, truncating division for integers.
+fn divide<'s>(x: Scalar<'s>, y: Scalar<'s>) -> Scalar<'s> {
+    if x.dtype().is_integer() { x.trunc_div(y) } else { x / y }
+}
+
+fn round(x: Scalar<'_>) -> Scalar<'_> {
+    if x.dtype().is_integer() { x } else { x.rint() }
+}
+
+fn conjugate(x: Scalar<'_>) -> Scalar<'_> {
+    if x.dtype().is_complex() { x.conj() } else { x }
+}
+
+fn sigmoid(x: Scalar<'_>) -> Scalar<'_> {
+    1.0 / ((-x).exp() + 1.0)
+}
+
+/// `value`, but 0 where `x` is 0.
+fn zero_unless<'s>(x: Scalar<'s>, value: Scalar<'s>) -> Scalar<'s> {
+    x.eq(0.0).select(x.like(0.0), value)
+}
+
+fn sum<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
+    (1..s.n_inputs()).fold(s.x(0), |sum, index| sum + s.x(index))
+}
+
+/// Like `broadcast`, but without `incompatible_shape_error` shapes that do not broadcast are
+/// simply unequal: the result is one truth value.
+fn equality(context: &mut OpContext<'_>) -> Result<()> {
+    match infer::broadcast(context) {
+        Err(_) if !context.attrs.bool("incompatible_shape_error")? => {
+            context.set(0, PartialShape::scalar());
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// The limits have the shape of the tensor or are scalars.
+fn clip(context: &mut OpContext<'_>) -> Result<()> {
+    let shape = context.shape(0);
+    for limit in 1..3 {
+        let found = context.shape(limit);
+        if found.rank() != Some(0) && !found.is_compatible_with(shape) {
+            let expected = format!("a scalar or of shape {shape}");
+            return Err(context.wrong(limit, expected, found));
+        }
+    }
+    context.set(0, shape.clone());
+    Ok(())
+}

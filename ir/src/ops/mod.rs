@@ -1,0 +1,28 @@
+//! The op records, by family.
+//!
+//! Being in a family's slice is the registration: there is no other list of ops.
+
+use crate::op::OpDef;
+
+mod activation;
+mod interface;
+mod internal;
+mod math;
+mod sets;
+
+static FAMILIES: &[&[OpDef]] = &[activation::OPS, internal::OPS, math::OPS];
+
+/// Every built-in record.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The interface of an op that TensorFlow has, whether or not it has a record here.
+pub fn interface(name: &str) -> Option<&'static OpDef> {
+    interface::find(name)
+}
+
+/// The names of all ops TensorFlow has, sorted.
+pub fn tensorflow_names() -> impl Iterator<Item = &'static str> {
+    interface::names()
+}
