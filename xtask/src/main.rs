@@ -1,2 +1,43 @@
-//! x
-fn main() {}
+//! Development chores: `cargo xtask <verb>`.
+
+#![forbid(unsafe_code)]
+
+mod ci;
+mod codegen;
+mod command;
+mod tidy;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+
+#[derive(Parser)]
+#[command(about = "Development chores of the workspace")]
+struct Flags {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Write generated code.
+    Codegen(codegen::Flags),
+    /// Check the house rules that the compiler does not.
+    Tidy,
+    /// Check everything CI checks, cheapest first.
+    Ci,
+}
+
+fn main() -> Result<()> {
+    let root = workspace_root()?;
+    match Flags::parse().verb {
+        Verb::Codegen(flags) => codegen::run(&root, &flags),
+        Verb::Tidy => tidy::run(&root),
+        Verb::Ci => ci::run(&root),
+    }
+}
+
+fn workspace_root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("this crate lies in the workspace's folder")?.to_path_buf())
+}

@@ -1,0 +1,39 @@
+//! `ci`: everything that CI checks, cheapest first.
+
+use crate::{codegen, command, tidy};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    step("fmt", || cargo(root, &["fmt", "--all", "--check"]))?;
+    step("tidy", || tidy::run(root))?;
+    step("codegen", || codegen::run(root, &codegen::Flags::check_all()))?;
+    step("clippy", || {
+        cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    })?;
+    step("test", || test(root))?;
+    step("doc", || {
+        let mut doc = command::cargo(root, &["doc", "--workspace", "--no-deps"]);
+        doc.env("RUSTDOCFLAGS", "-D warnings");
+        command::run(doc)
+    })
+}
+
+fn test(root: &Path) -> Result<()> {
+    let nextest = command::output(command::cargo(root, &["nextest", "--version"]));
+    if nextest.is_ok() {
+        cargo(root, &["nextest", "run", "--workspace", "--no-tests", "pass"])?;
+        cargo(root, &["test", "--workspace", "--doc"])
+    } else {
+        cargo(root, &["test", "--workspace"])
+    }
+}
+
+fn cargo(root: &Path, args: &[&str]) -> Result<()> {
+    command::run(command::cargo(root, args))
+}
+
+fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    check().with_context(|| format!("`{name}` failed"))
+}

@@ -1,0 +1,66 @@
+//! `codegen`: writes the generated files, or checks that they are what they would be.
+
+mod protos;
+
+use crate::command;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+#[derive(Args, Default)]
+pub(crate) struct Flags {
+    /// Which generators to run; all when none is named.
+    generators: Vec<Generator>,
+    /// Fail when a file differs instead of writing it.
+    #[arg(long)]
+    check: bool,
+}
+
+impl Flags {
+    /// Check the files of all generators.
+    pub(crate) fn check_all() -> Flags {
+        Flags { check: true, ..Flags::default() }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Generator {
+    /// `saved_model/src/proto` from `saved_model/protos`.
+    Protos,
+}
+
+/// A file to be written: path from the root, and content.
+struct Generated {
+    path: PathBuf,
+    source: String,
+}
+
+pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
+    let all = Generator::value_variants();
+    let chosen = if flags.generators.is_empty() { all } else { &flags.generators };
+    for generator in chosen {
+        let files = match generator {
+            Generator::Protos => protos::generate(root)?,
+        };
+        for file in files {
+            update(root, &file, flags.check)?;
+        }
+    }
+    Ok(())
+}
+
+fn update(root: &Path, file: &Generated, check: bool) -> Result<()> {
+    let path = root.join(&file.path);
+    let source = command::rustfmt(root, &file.source)?;
+    if fs::read_to_string(&path).is_ok_and(|present| present == source) {
+        return Ok(());
+    }
+    if check {
+        bail!("{} is out of date: run `cargo xtask codegen`", file.path.display());
+    }
+    println!("writing {}", file.path.display());
+    fs::write(&path, source).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,50 @@
+//! Running other programs.
+
+use anyhow::{Context, Result, ensure};
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// Cargo, to be run in the workspace.
+pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root);
+    command
+}
+
+/// Runs a command and shows what it prints; it must succeed.
+pub(crate) fn run(mut command: Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed");
+    Ok(())
+}
+
+/// What a command writes to its standard output; it must succeed.
+pub(crate) fn output(mut command: Command) -> Result<Vec<u8>> {
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(output.status.success(), "{command:?} failed");
+    Ok(output.stdout)
+}
+
+/// Rust source in the workspace's format.
+pub(crate) fn rustfmt(root: &Path, source: &str) -> Result<String> {
+    let mut child = Command::new("rustfmt")
+        .args(["--edition", "2024"])
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start rustfmt")?;
+    let mut stdin = child.stdin.take().context("rustfmt has an input")?;
+    let source = source.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(source.as_bytes()));
+    let output = child.wait_with_output()?;
+    writer.join().expect("writing does not panic")?;
+    ensure!(output.status.success(), "rustfmt failed");
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,124 @@
+//! `tidy`: the house rules that the compiler does not check.
+
+mod code;
+
+use crate::command;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Each crate with the crates of the workspace it may depend on. Arrows point down only.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("ferroflow-ir", &[]),
+    ("ferroflow-kernels", &["ferroflow-ir"]),
+    ("ferroflow-runtime", &["ferroflow-ir", "ferroflow-kernels"]),
+    (
+        "ferroflow-tracer",
+        &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime", "ferroflow-macros"],
+    ),
+    ("ferroflow-macros", &[]),
+    ("ferroflow-saved-model", &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"]),
+    (
+        "ferroflow",
+        &[
+            "ferroflow-ir",
+            "ferroflow-kernels",
+            "ferroflow-runtime",
+            "ferroflow-saved-model",
+            "ferroflow-tracer",
+        ],
+    ),
+    ("xtask", &["ferroflow-ir"]),
+];
+
+/// The files that may hold `unsafe` code.
+const UNSAFE_FILES: &[&str] = &[
+    "kernels/src/buffer.rs",
+    "kernels/src/cpu/simd.rs",
+    "kernels/src/cuda/launch.rs",
+    "kernels/src/elementwise/cpu.rs",
+    "kernels/src/frame.rs",
+    "kernels/src/simd.rs",
+];
+
+/// Macros that are for work in progress.
+const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];
+
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let mut findings = check_arrows(root)?;
+    for path in rust_files(root)? {
+        let name = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+        let source = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        findings.extend(check_source(&name, &source));
+    }
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    ensure!(findings.is_empty(), "{} findings", findings.len());
+    Ok(())
+}
+
+fn check_arrows(root: &Path) -> Result<Vec<String>> {
+    let args = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata: Value = serde_json::from_slice(&command::output(command::cargo(root, &args))?)?;
+    let packages = metadata["packages"].as_array().context("cargo lists packages")?;
+    let mut findings = Vec::new();
+    let is_ours = |name: &str| packages.iter().any(|package| package["name"] == name);
+    for package in packages {
+        let name = package["name"].as_str().context("a package has a name")?;
+        let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
+            findings.push(format!("{name}: no arrows are declared for this crate"));
+            continue;
+        };
+        let dependencies = package["dependencies"].as_array().context("a list")?;
+        for to in dependencies.iter().filter_map(|dependency| dependency["name"].as_str()) {
+            if is_ours(to) && !allowed.contains(&to) {
+                findings.push(format!("{name}: must not depend on {to}"));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn check_source(name: &str, source: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (index, line) in code::without_text(source).lines().enumerate() {
+        let mut report = |what: &str| findings.push(format!("{name}:{}: {what}", index + 1));
+        if code::words(line).any(|word| word == "unsafe") && !UNSAFE_FILES.contains(&name) {
+            report("unsafe code belongs in the files listed for it");
+        }
+        for unfinished in UNFINISHED {
+            if code::calls_macro(line, unfinished) {
+                report(&format!("`{unfinished}!` is for work in progress"));
+            }
+        }
+    }
+    findings
+}
+
+/// Every Rust file that git knows or would add.
+fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut git = std::process::Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).current_dir(root);
+    let names = String::from_utf8(command::output(git)?)?;
+    Ok(names.lines().map(|name| root.join(name)).filter(|path| path.exists()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_name_file_and_line() {
+        let source =
+            "fn f() {\n    // unsafe in words\n    unsafe { g(\"todo!()\") };\n    todo!()\n}";
+        let findings = check_source("ir/src/lib.rs", source);
+        assert_eq!(findings.len(), 2);
+        assert!(findings[0].starts_with("ir/src/lib.rs:3: unsafe"));
+        assert!(findings[1].starts_with("ir/src/lib.rs:4: `todo!`"));
+        assert!(check_source("kernels/src/simd.rs", "unsafe {}").is_empty());
+    }
+}
