@@ -133,6 +133,8 @@ pub struct NodeDef {
     pub attrs: Arc<Attrs>,
     /// The device asked for; empty when none is.
     pub device: Box<str>,
+    /// The function the call was written in, once it has been inlined elsewhere.
+    pub function: Option<Arc<str>>,
     /// For fused nodes, the scalar expression they compute: of an elementwise node the whole, of a
     /// kernel what is applied to its result before it is stored.
     pub expr: Option<Arc<Expr>>,
@@ -153,6 +155,7 @@ impl NodeDef {
             op: op.into(),
             attrs: attrs.into(),
             device: "".into(),
+            function: None,
             expr: None,
             inputs: SmallVec::new(),
             controls: SmallVec::new(),
@@ -201,9 +204,11 @@ impl NodeDef {
         self.outputs = outputs.into_iter().collect();
     }
 
-    /// Adds where an error happened.
+    /// Adds to an error that it happened at this node, in `function` unless the node remembers
+    /// another.
     pub fn locate(&self, function: &str) -> impl Fn(Error) -> Error + use<> {
-        let (node, op, function) = (self.name.clone(), self.op.clone(), function.to_string());
+        let function = self.function.as_deref().unwrap_or(function).to_string();
+        let (node, op) = (self.name.clone(), self.op.clone());
         move |error| error.at_node(&node, op.name(), &function)
     }
 }

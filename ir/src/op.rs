@@ -34,6 +34,10 @@ pub struct OpDef {
     pub effect: Effect,
     /// Who implements it.
     pub lowering: Lowering,
+    /// What it does with the functions its attributes name.
+    pub call: Call,
+    /// Whether it looks at the shapes of its inputs only, never at their elements.
+    pub shape_only: bool,
     /// Whether the two inputs may be swapped.
     pub commutative: bool,
     /// How far a result may be from the exact one, in units in the last place.
@@ -54,6 +58,8 @@ impl OpDef {
         infer: crate::infer::unknown,
         effect: Effect::Pure,
         lowering: Lowering::Interface,
+        call: Call::None,
+        shape_only: false,
         commutative: false,
         tolerance: 4.0,
     };
@@ -205,6 +211,22 @@ pub enum Lowering {
     Runtime,
     /// Known by its interface only, so that models holding it can be loaded and saved.
     Interface,
+}
+
+/// What an op does with the functions its attributes name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// It calls none.
+    None,
+    /// It calls one function with its inputs and gives the function's results.
+    Inline,
+    /// It calls the first function with the other inputs if input 0 is true, else the second.
+    If,
+    /// It calls the function of number input 0 with the other inputs; the last one if there is no
+    /// such number.
+    Case,
+    /// It calls the second function on its own results as long as the first gives true.
+    While,
 }
 
 /// The reductions every device has.

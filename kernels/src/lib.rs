@@ -1,1 +1,50 @@
-//! x
+//! One op on one device: the device interface, and the CPU's kernels.
+//!
+//! ```
+//! use ferroflow_ir::{Attrs, DType, HostTensor, registry};
+//! use ferroflow_kernels::{CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads};
+//! # fn main() -> ferroflow_kernels::Result<()> {
+//! let x = HostTensor::vector(&[1.0f32, 4.0, 9.0])?;
+//! let op = registry::find("Sqrt").unwrap();
+//! let attrs = Attrs::new().with("T", DType::F32);
+//! let inputs = [OperandSpec::new(DType::F32, x.shape().clone())];
+//! let call = OpCall::new(op, &attrs, &inputs, None)?;
+//! let kernel = CpuDevice::new(0).kernel(&call)?.unwrap();
+//! let mut y = HostTensor::zeros(DType::F32, call.output_shape(0)?)?;
+//! let threads = Threads::single();
+//! let target = Target::Plain(y.bytes_mut());
+//! kernel.run(&mut Io::new([Operand::Tensor(&x)], [target], &threads, usize::MAX))?;
+//! assert_eq!(y.as_slice::<f32>()?, [1.0, 2.0, 3.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Invariants
+//!
+//! - A kernel is compiled for the dtypes, shapes and attributes of one call, which the op's shape
+//!   function has accepted; kernels rely on that and check only what depends on the data.
+//! - A kernel keeps no state between runs and may run on several threads at once.
+//! - Results do not depend on the number of threads.
+//!
+//! # What is absent on purpose
+//!
+//! There are no graphs, variables or function calls here, and no choice of device: see the crate
+//! above.
+
+pub mod buffer;
+mod cpu;
+pub mod device;
+mod elementwise;
+pub mod error;
+pub mod frame;
+pub mod kernel;
+pub mod plan;
+mod simd;
+mod threads;
+
+pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
+pub use cpu::CpuDevice;
+pub use device::{Device, OpCall, OperandSpec};
+pub use error::{Error, Result};
+pub use kernel::{Io, Kernel, Operand, Target, check_size};
+pub use threads::Threads;

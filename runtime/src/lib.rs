@@ -1,1 +1,53 @@
-//! x
+//! Programs on devices, with state: eager calls, functions, variables.
+//!
+//! ```
+//! use ferroflow_ir::{DType, HostTensor, PartialShape, ValueType, build::GraphBuilder};
+//! use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor};
+//! # fn main() -> ferroflow_runtime::Result<()> {
+//! let mut builder = GraphBuilder::new();
+//! let x = builder.arg("x", ValueType::new(DType::F32, PartialShape::of_rank(1)))?;
+//! let y = builder.call("Square", "y", &[x])?[0];
+//! let square = builder.finish_function("square", &[("y", y)]);
+//!
+//! let context = Context::new();
+//! let square = ConcreteFunction::new(&context, square)?;
+//! let x = HostTensor::vector(&[1.0f32, 2.0, 3.0])?;
+//! let y = square.call(&[x.into()])?;
+//! assert_eq!(y[0].host()?.as_slice::<f32>()?, [1.0, 4.0, 9.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The life of a call
+//!
+//! A [`ConcreteFunction`] is compiled once for each set of argument shapes: its graph is
+//! specialised ([`ferroflow_ir::pass::specialize`]), calls that repeat each other are merged, dead
+//! ones dropped, elementwise chains fused; then [`plan`] lays the rest out as a linear program over
+//! one arena. Running it takes a frame from a pool and walks the list.
+//!
+//! # Invariants
+//!
+//! - State lives as long as the Rust value that owns it: functions only know of what they capture.
+//! - Everything here is `Send + Sync`; any number of threads may run one function.
+//! - Effects happen in the order of the graph.
+
+#![forbid(unsafe_code)]
+
+mod concrete_function;
+pub mod context;
+mod eager_tensor;
+pub mod error;
+pub mod execute;
+mod executor;
+pub mod ops;
+pub mod plan;
+pub mod resource;
+pub mod variable;
+
+pub use concrete_function::{Capture, ConcreteFunction};
+pub use context::{Context, ContextOptions, FileAccess};
+pub use eager_tensor::EagerTensor;
+pub use error::{Error, Result};
+pub use execute::{Results, Scope, execute};
+pub use resource::{Resource, ResourceHandle, ResourceManager};
+pub use variable::{Variable, VariableState};

@@ -1,1 +1,9 @@
-//! Graph to graph.
+//! Graph to graph: each pass gives a graph that means the same and costs less.
+//!
+//! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
+//! constants, expand formulas), [`cse`], [`prune`], [`fuse`].
+
+pub mod cse;
+pub mod fuse;
+pub mod prune;
+pub mod specialize;

@@ -1,0 +1,31 @@
+//! What programs and files from elsewhere may cost.
+
+/// Bounds that protect against hostile or runaway programs. Going beyond one is an error, never a
+/// crash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes one tensor may take.
+    pub tensor_bytes: usize,
+    /// The most nodes one compiled function may have, everything it calls included.
+    pub nodes: usize,
+    /// How deep calls of functions may nest.
+    pub call_depth: usize,
+    /// How deep structured values (nests of arguments and results) may nest.
+    pub structure_depth: usize,
+    /// The most iterations one loop may run.
+    pub loop_iterations: u64,
+}
+
+impl Default for Limits {
+    /// 8 GiB per tensor, a million nodes, 200 nested calls, 60 nested structures, and as many
+    /// iterations as a loop asks for.
+    fn default() -> Limits {
+        Limits {
+            tensor_bytes: 8 << 30,
+            nodes: 1 << 20,
+            call_depth: 200,
+            structure_depth: 60,
+            loop_iterations: u64::MAX,
+        }
+    }
+}

@@ -1,0 +1,676 @@
+//! Specialisation: a function for arguments of known types.
+//!
+//! The function is rebuilt node by node, in an order in which it may run. On the way calls are
+//! inlined, types are inferred, calls whose inputs are known are computed, formulas of composite
+//! ops are expanded, and branches with a known condition are decided. What remains is straight:
+//! no control edges (the order of the nodes is the order of effects), no calls but loops and
+//! branches, whose bodies are specialised too.
+
+use crate::{
+    attr::{Attrs, NameAttrList},
+    dtype::DType,
+    emit::{self, Emit, ValueId},
+    error::{Error, Result},
+    function::{FunctionDef, FunctionLibrary},
+    graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
+    host_tensor::HostTensor,
+    infer::{Input, infer},
+    limits::Limits,
+    op::{Call, Effect, Lowering, OpDef},
+    registry,
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+    sync::Arc,
+};
+
+/// What specialisation needs from whoever can run ops.
+pub trait Evaluate {
+    /// The results of a pure call whose inputs are known (of shape-only ops, whose input shapes
+    /// are); `None` when it cannot be computed now.
+    fn evaluate(
+        &self,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Input<'_>],
+    ) -> Option<Vec<HostTensor>>;
+}
+
+/// What is known of an argument.
+#[derive(Debug, Clone)]
+pub struct Argument {
+    /// Its type.
+    pub ty: ValueType,
+    /// Its value, if that is part of the specialisation.
+    pub value: Option<HostTensor>,
+}
+
+impl From<ValueType> for Argument {
+    fn from(ty: ValueType) -> Argument {
+        Argument { ty, value: None }
+    }
+}
+
+/// A function specialised for its arguments.
+#[derive(Debug, Clone)]
+pub struct Specialized {
+    /// The body. Nodes are in an order in which they may run.
+    pub graph: Graph,
+    /// The arguments, as nodes of the op `_Arg`.
+    pub args: Vec<Outlet>,
+    /// The results.
+    pub results: Vec<Outlet>,
+    /// The specialised functions of loops and branches, in the order of the attributes that name
+    /// them.
+    pub nested: HashMap<NodeId, Vec<Specialized>>,
+    /// What stopped specialisation: whatever reaches the end of the body fails with this.
+    pub failure: Option<Error>,
+}
+
+impl Specialized {
+    /// The type of result `index`; unknown in a function that fails before it gives results.
+    pub fn result_type(&self, index: usize) -> Option<&ValueType> {
+        self.results.get(index).and_then(|&outlet| self.graph.ty(outlet))
+    }
+
+    /// Applies `pass` to this body and the bodies inside it.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `pass`.
+    pub fn for_each_body(
+        &mut self,
+        pass: &mut impl FnMut(&mut Specialized) -> Result<()>,
+    ) -> Result<()> {
+        for nested in self.nested.values_mut() {
+            nested.iter_mut().try_for_each(|body| body.for_each_body(pass))?;
+        }
+        pass(self)
+    }
+}
+
+/// Where functions come from, who computes, and how far to go.
+#[derive(Clone, Copy)]
+pub struct Specializer<'a> {
+    /// The functions that may be called.
+    pub library: &'a FunctionLibrary,
+    /// Who computes constants.
+    pub evaluate: &'a dyn Evaluate,
+    /// How large the result may get.
+    pub limits: &'a Limits,
+}
+
+impl Specializer<'_> {
+    /// Specialises a function for its arguments.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the function, with the node where it is; [`Error::Limit`] when it calls
+    /// itself or grows too large.
+    pub fn specialize(&self, function: &FunctionDef, args: &[Argument]) -> Result<Specialized> {
+        self.body(function, args, &mut Vec::new())
+    }
+
+    fn body(
+        &self,
+        function: &FunctionDef,
+        args: &[Argument],
+        path: &mut Vec<Arc<str>>,
+    ) -> Result<Specialized> {
+        let mut body = Body {
+            specializer: *self,
+            graph: Graph::new(),
+            known: HashMap::new(),
+            values: Vec::new(),
+            nested: HashMap::new(),
+            path: mem::take(path),
+            prefix: String::new(),
+            function: function.name.clone(),
+        };
+        let mut arg_outlets = Vec::with_capacity(args.len());
+        for (index, arg) in args.iter().enumerate() {
+            arg_outlets.push(body.argument(function.arg_name(index), index, arg)?);
+        }
+        let (results, failure) = match body.inline(function, &arg_outlets) {
+            Ok(results) => (results, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        *path = body.path;
+        let (graph, nested) = (body.graph, body.nested);
+        Ok(Specialized { graph, args: arg_outlets, results, nested, failure })
+    }
+}
+
+/// A function under construction.
+struct Body<'a> {
+    specializer: Specializer<'a>,
+    graph: Graph,
+    /// The values of outlets that are known.
+    known: HashMap<Outlet, HostTensor>,
+    /// The outlets behind the ids that formulas use.
+    values: Vec<Outlet>,
+    nested: HashMap<NodeId, Vec<Specialized>>,
+    /// The functions around the node at hand, outermost first.
+    path: Vec<Arc<str>>,
+    /// What the names of nodes at hand begin with.
+    prefix: String,
+    /// The function at hand.
+    function: Arc<str>,
+}
+
+type Outlets = SmallVec<[Outlet; 2]>;
+
+impl Body<'_> {
+    fn argument(&mut self, name: &str, index: usize, arg: &Argument) -> Result<Outlet> {
+        let op = registry::find("_Arg").expect("a built-in record");
+        let attrs = Attrs::new().with("T", arg.ty.dtype).with("index", index as i64);
+        let name = self.graph.unique_name(name);
+        let node = NodeDef::new(name, op, attrs).with_outputs([arg.ty.clone()]);
+        let outlet = Outlet::from(self.graph.add(node)?);
+        if let Some(value) = &arg.value {
+            self.known.insert(outlet, value.clone());
+        }
+        Ok(outlet)
+    }
+
+    /// Rebuilds the body of a function here; gives its results.
+    fn inline(&mut self, function: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
+        let limits = self.specializer.limits;
+        if self.path.contains(&function.name) || self.path.len() >= limits.call_depth {
+            let what = format!("a call of `{}` inside itself or too deep", function.name).into();
+            let needed = format!("depth {}", self.path.len() + 1);
+            return Err(Error::Limit { what, needed, limit: limits.call_depth as u64 });
+        }
+        if function.args.len() != args.len() {
+            let expected = format!("{} tensors", function.args.len());
+            let name = function.name.to_string();
+            return Err(Error::argument(name, "arguments", expected, args.len()));
+        }
+        self.path.push(function.name.clone());
+        let outer = mem::replace(&mut self.function, function.name.clone());
+        let results = self.rebuild(function, args);
+        self.function = outer;
+        self.path.pop();
+        results
+    }
+
+    fn rebuild(&mut self, function: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
+        let mut moved: HashMap<NodeId, Outlets> = HashMap::new();
+        for ((index, &id), &arg) in function.args.iter().enumerate().zip(args) {
+            let (expected, found) = (function.arg_type(index).dtype, self.ty(arg).dtype);
+            if expected != found {
+                let name = function.arg_name(index).to_string();
+                return Err(Error::argument(
+                    function.name.to_string(),
+                    name,
+                    expected.name(),
+                    found,
+                ));
+            }
+            moved.insert(id, SmallVec::from_slice(&[arg]));
+        }
+        let live = function.live_nodes(self.specializer.library);
+        for id in function.graph.topological_order()? {
+            if !live.contains(&id) || moved.contains_key(&id) {
+                continue;
+            }
+            let node = &function.graph[id];
+            let outlets = lookup(&moved, &function.graph, node)
+                .and_then(|inputs| self.node(node, &inputs))
+                .map_err(node.locate(&function.name))?;
+            moved.insert(id, outlets);
+        }
+        let result = |(name, outlet): &(String, Outlet)| {
+            let found = moved
+                .get(&outlet.node)
+                .and_then(|outlets| outlets.get(outlet.index as usize).copied());
+            found.ok_or_else(|| Error::NotFound { kind: "function result", name: name.clone() })
+        };
+        function.results.iter().map(result).collect()
+    }
+
+    /// Adds a call of the source function, in whatever form it takes here.
+    fn node(&mut self, node: &NodeDef, inputs: &[Outlet]) -> Result<Outlets> {
+        let Some(op) = node.op.def() else {
+            let what = "no op of this name is known".into();
+            return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
+        };
+        if op.effect == Effect::OfCallee {
+            return self.call(node, op, inputs);
+        }
+        self.add(&node.name, op, node.attrs.clone(), inputs, &node.device)
+    }
+
+    /// Adds a call of an op that calls no functions.
+    fn add(
+        &mut self,
+        name: &str,
+        op: &'static OpDef,
+        attrs: Arc<Attrs>,
+        inputs: &[Outlet],
+        device: &str,
+    ) -> Result<Outlets> {
+        if let Some(value) = constant(op, &attrs) {
+            infer(op, &attrs, &[])?;
+            return self.constant(name, value).map(|outlet| SmallVec::from_slice(&[outlet]));
+        }
+        let types: SmallVec<[ValueType; 4]> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
+        let known: SmallVec<[Option<HostTensor>; 4]> =
+            inputs.iter().map(|input| self.known.get(input).cloned()).collect();
+        let facts: SmallVec<[Input<'_>; 4]> = types
+            .iter()
+            .zip(&known)
+            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .collect();
+        let outputs = infer(op, &attrs, &facts)?;
+        if let Some(values) = self.fold(op, &attrs, &facts, &outputs) {
+            return values.into_iter().map(|value| self.constant(name, value)).collect();
+        }
+        if matches!(op.lowering, Lowering::Alias) && outputs[0] == types[0] {
+            return Ok(SmallVec::from_slice(&inputs[..1]));
+        }
+        if let Lowering::Composite(_) = op.lowering
+            && is_expandable(op, &attrs, &facts)?
+        {
+            return self.expand(name, op, &attrs, inputs);
+        }
+        self.push(name, op, attrs, inputs, outputs, device)
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        op: &'static OpDef,
+        attrs: Arc<Attrs>,
+        inputs: &[Outlet],
+        outputs: impl IntoIterator<Item = ValueType>,
+        device: &str,
+    ) -> Result<Outlets> {
+        let limit = self.specializer.limits.nodes;
+        if self.graph.len() >= limit {
+            let what = "the function with all it calls".into();
+            let needed = format!("more than {limit} nodes");
+            return Err(Error::Limit { what, needed, limit: limit as u64 });
+        }
+        let name = self.graph.unique_name(&format!("{}{name}", self.prefix));
+        let mut node =
+            NodeDef::new(name, op, attrs).with_inputs(inputs.iter().copied()).with_outputs(outputs);
+        node.device = device.into();
+        node.function = Some(self.function.clone());
+        let n_outputs = node.outputs().len();
+        let id = self.graph.add(node)?;
+        Ok((0..n_outputs).map(|index| Outlet::new(id, index)).collect())
+    }
+
+    fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
+        let op = registry::find("Const").expect("a built-in record");
+        let ty = ValueType::new(value.dtype(), value.shape());
+        let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value.clone());
+        let outlet = self.push(name, op, Arc::new(attrs), &[], [ty], "")?[0];
+        self.known.insert(outlet, value);
+        Ok(outlet)
+    }
+
+    /// The results of a call that can be computed now.
+    fn fold(
+        &self,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Input<'_>],
+        outputs: &[ValueType],
+    ) -> Option<Vec<HostTensor>> {
+        let runs = !matches!(op.lowering, Lowering::Runtime | Lowering::Interface);
+        let enough = |input: &Input<'_>| {
+            input.value.is_some() || (op.shape_only && input.ty.shape.is_known())
+        };
+        if op.effect != Effect::Pure || !runs || inputs.is_empty() || !inputs.iter().all(enough) {
+            return None;
+        }
+        let known: usize = inputs.iter().filter_map(|x| x.value).map(|x| x.bytes().len()).sum();
+        let result: usize = outputs
+            .iter()
+            .map(|ty| match (ty.shape.known(), ty.dtype.size()) {
+                (Some(shape), Some(size)) => shape.num_elements().saturating_mul(size),
+                _ => 0,
+            })
+            .fold(0, usize::saturating_add);
+        if result > known.saturating_mul(2).max(FOLDED_BYTES) {
+            return None;
+        }
+        self.specializer.evaluate.evaluate(op, attrs, inputs)
+    }
+
+    fn expand(
+        &mut self,
+        name: &str,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Outlet],
+    ) -> Result<Outlets> {
+        let ids: Vec<ValueId> = inputs.iter().map(|&outlet| self.value_id(outlet)).collect();
+        let inner = format!("{}{name}/", self.prefix);
+        let outer = mem::replace(&mut self.prefix, inner);
+        let results = emit::expand(self, op, attrs, &ids);
+        self.prefix = outer;
+        Ok(results?.into_iter().map(|id| self.values[id.0 as usize]).collect())
+    }
+
+    fn value_id(&mut self, outlet: Outlet) -> ValueId {
+        self.values.push(outlet);
+        ValueId(self.values.len() as u32 - 1)
+    }
+
+    fn ty(&self, outlet: Outlet) -> &ValueType {
+        self.graph.ty(outlet).expect("every node here has typed results")
+    }
+
+    /// Adds a call of functions: inlined, decided, or with specialised bodies.
+    fn call(&mut self, node: &NodeDef, op: &'static OpDef, inputs: &[Outlet]) -> Result<Outlets> {
+        let mut functions: SmallVec<[&NameAttrList; 2]> = SmallVec::new();
+        for attr in op.attrs {
+            match node.attrs.get(attr.name) {
+                Some(crate::AttrValue::Func(function)) => functions.push(function),
+                Some(crate::AttrValue::Funcs(list)) => functions.extend(list),
+                _ => {}
+            }
+        }
+        match op.call {
+            Call::None => {
+                let what = "it calls functions in a way nothing here knows".into();
+                Err(Error::Unsupported { op: op.name.into(), what })
+            }
+            Call::Inline => self.inline_call(node, functions[0], inputs),
+            Call::If | Call::Case => self.branch(node, op, &functions, inputs),
+            Call::While => self.repeat(node, op, &functions, inputs),
+        }
+    }
+
+    fn inline_call(
+        &mut self,
+        node: &NodeDef,
+        callee: &NameAttrList,
+        args: &[Outlet],
+    ) -> Result<Outlets> {
+        let function = self.specializer.library.get(&callee.name)?;
+        let inner = format!("{}{}/", self.prefix, node.name);
+        let outer = mem::replace(&mut self.prefix, inner);
+        let results = self.inline(&function, args);
+        self.prefix = outer;
+        Ok(results?.into())
+    }
+
+    /// A choice between functions by input 0: taken now if that is known.
+    fn branch(
+        &mut self,
+        node: &NodeDef,
+        op: &'static OpDef,
+        functions: &[&NameAttrList],
+        inputs: &[Outlet],
+    ) -> Result<Outlets> {
+        let (chooser, args) = (inputs[0], &inputs[1..]);
+        if let Some(value) = self.known.get(&chooser) {
+            let taken = chosen_branch(op.call, value, functions.len())?;
+            return self.inline_call(node, functions[taken], args);
+        }
+        let known: Vec<Argument> = args
+            .iter()
+            .map(|arg| Argument { ty: self.ty(*arg).clone(), value: self.known.get(arg).cloned() })
+            .collect();
+        let bodies: Vec<Specialized> = functions
+            .iter()
+            .map(|function| self.nested_body(function, &known))
+            .collect::<Result<_>>()?;
+        let outputs = joined_types(op, node, &bodies)?;
+        let outlets =
+            self.push(&node.name, op, node.attrs.clone(), inputs, outputs, &node.device)?;
+        self.attach(&outlets, bodies);
+        Ok(outlets)
+    }
+
+    /// A loop: the types of its variables are widened until the body gives what it takes.
+    fn repeat(
+        &mut self,
+        node: &NodeDef,
+        op: &'static OpDef,
+        functions: &[&NameAttrList],
+        inputs: &[Outlet],
+    ) -> Result<Outlets> {
+        let [condition, body] = functions else {
+            let found = functions.len();
+            return Err(Error::argument(op.name, "functions", "a condition and a body", found));
+        };
+        let mut types: Vec<ValueType> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
+        let mut values: Vec<Option<HostTensor>> = self
+            .invariants(body, &types)?
+            .into_iter()
+            .zip(inputs)
+            .map(|(invariant, input)| if invariant { self.known.get(input).cloned() } else { None })
+            .collect();
+        loop {
+            let args: Vec<Argument> = types
+                .iter()
+                .zip(&values)
+                .map(|(ty, value)| Argument { ty: ty.clone(), value: value.clone() })
+                .collect();
+            let specialized = self.nested_body(body, &args)?;
+            let widened = widen(op, &types, &specialized)?;
+            if widened != types {
+                types = widened;
+                values = vec![None; types.len()];
+                continue;
+            }
+            let condition = self.nested_body(condition, &args)?;
+            let bodies = vec![condition, specialized];
+            let outlets =
+                self.push(&node.name, op, node.attrs.clone(), inputs, types, &node.device)?;
+            self.attach(&outlets, bodies);
+            return Ok(outlets);
+        }
+    }
+
+    /// Which arguments the body gives back as they are.
+    fn invariants(&self, body: &NameAttrList, types: &[ValueType]) -> Result<Vec<bool>> {
+        let function = self.specializer.library.get(&body.name)?;
+        let unchanged = |(index, outlet): (usize, Outlet)| {
+            let mut outlet = outlet;
+            loop {
+                let node = &function.graph[outlet.node];
+                if function.args.get(index) == Some(&outlet.node) {
+                    return true;
+                }
+                let alias = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
+                if !alias || node.inputs().len() != 1 {
+                    return false;
+                }
+                outlet = node.inputs()[0];
+            }
+        };
+        let results = function.results.iter().map(|(_, outlet)| *outlet).enumerate();
+        let mut invariant: Vec<bool> = results.map(unchanged).collect();
+        invariant.resize(types.len(), false);
+        Ok(invariant)
+    }
+
+    fn nested_body(&mut self, callee: &NameAttrList, args: &[Argument]) -> Result<Specialized> {
+        let function = self.specializer.library.get(&callee.name)?;
+        if function.args.len() != args.len() {
+            let expected = format!("{} tensors", function.args.len());
+            let name = function.name.to_string();
+            return Err(Error::argument(name, "arguments", expected, args.len()));
+        }
+        self.specializer.body(&function, args, &mut self.path)
+    }
+
+    fn attach(&mut self, outlets: &[Outlet], bodies: Vec<Specialized>) {
+        let id = match outlets.first() {
+            Some(outlet) => outlet.node,
+            None => self.graph.ids().last().expect("the node was just added"),
+        };
+        self.nested.insert(id, bodies);
+    }
+}
+
+/// Results of up to this many bytes are computed ahead whatever their inputs are.
+const FOLDED_BYTES: usize = 1 << 16;
+
+fn constant(op: &'static OpDef, attrs: &Attrs) -> Option<HostTensor> {
+    if op.inputs.is_empty() { attrs.tensor("value").ok().cloned() } else { None }
+}
+
+/// A formula needs known shapes, and known values of inputs that steer shapes.
+fn is_expandable(op: &'static OpDef, attrs: &Attrs, inputs: &[Input<'_>]) -> Result<bool> {
+    let host = op.host_inputs(attrs)?;
+    let ready = |(input, &host): (&Input<'_>, &bool)| {
+        input.ty.shape.is_known() && (!host || input.value.is_some())
+    };
+    Ok(inputs.iter().zip(&host).all(ready))
+}
+
+fn lookup(
+    moved: &HashMap<NodeId, Outlets>,
+    graph: &Graph,
+    node: &NodeDef,
+) -> Result<SmallVec<[Outlet; 4]>> {
+    let find = |input: &Outlet| {
+        let outlets = moved.get(&input.node);
+        outlets.and_then(|outlets| outlets.get(input.index as usize).copied()).ok_or_else(|| {
+            let name = format!("{}:{}", graph[input.node].name, input.index);
+            Error::NotFound { kind: "result", name }
+        })
+    };
+    node.inputs().iter().map(find).collect()
+}
+
+/// The function that input 0 of an `If` or a `Case` chooses.
+///
+/// # Errors
+///
+/// [`Error::DType`] or [`Error::ElementCount`] when the value is none that could choose.
+pub fn chosen_branch(call: Call, value: &HostTensor, n_branches: usize) -> Result<usize> {
+    let last = n_branches.saturating_sub(1);
+    if call == Call::Case {
+        let index = value.as_scalar::<i32>()?;
+        return Ok(usize::try_from(index).map_or(last, |index| index.min(last)));
+    }
+    truthiness(value).map(|truth| usize::from(!truth).min(last))
+}
+
+/// Whether a tensor counts as true: a number that is not zero, a string that is not empty, any
+/// other tensor that has elements.
+///
+/// # Errors
+///
+/// [`Error::DType`] for handles.
+pub fn truthiness(value: &HostTensor) -> Result<bool> {
+    if value.shape().rank() > 0 {
+        return Ok(!value.is_empty());
+    }
+    match value.dtype() {
+        DType::String => Ok(!value.strings()?[0].is_empty()),
+        DType::F32 => Ok(value.as_scalar::<f32>()? != 0.0),
+        DType::F64 => Ok(value.as_scalar::<f64>()? != 0.0),
+        DType::Resource | DType::Variant => {
+            Err(Error::DType { expected: DType::Bool, found: value.dtype() })
+        }
+        _ => Ok(value.bytes().iter().any(|&byte| byte != 0)),
+    }
+}
+
+/// The types that results of all branches have in common.
+fn joined_types(
+    op: &'static OpDef,
+    node: &NodeDef,
+    bodies: &[Specialized],
+) -> Result<Vec<ValueType>> {
+    let dtypes = op.output_dtypes(&node.attrs)?;
+    let mut joined = Vec::with_capacity(dtypes.len());
+    for (index, &dtype) in dtypes.iter().enumerate() {
+        let mut found: Option<ValueType> = None;
+        for body in bodies.iter().filter(|body| body.failure.is_none()) {
+            let ty = body.result_type(index).filter(|ty| ty.dtype == dtype).ok_or_else(|| {
+                let found = body.result_type(index).map_or("none".into(), ToString::to_string);
+                Error::argument(op.name, format!("branch result {index}"), dtype.name(), found)
+            })?;
+            found = Some(found.map_or_else(|| ty.clone(), |known| generalize(&known, ty)));
+        }
+        joined.push(found.unwrap_or_else(|| ValueType::new(dtype, crate::PartialShape::Unknown)));
+    }
+    Ok(joined)
+}
+
+/// The types of loop variables that also hold after one more iteration.
+fn widen(op: &'static OpDef, types: &[ValueType], body: &Specialized) -> Result<Vec<ValueType>> {
+    if body.failure.is_some() {
+        return Ok(types.to_vec());
+    }
+    let one = |(index, ty): (usize, &ValueType)| {
+        let after = body.result_type(index);
+        match after.filter(|after| after.dtype == ty.dtype) {
+            Some(after) => Ok(generalize(ty, after)),
+            None => {
+                let found = after.map_or("none".into(), ToString::to_string);
+                Err(Error::argument(
+                    op.name,
+                    format!("body result {index}"),
+                    ty.dtype.name(),
+                    found,
+                ))
+            }
+        }
+    };
+    types.iter().enumerate().map(one).collect()
+}
+
+fn generalize(a: &ValueType, b: &ValueType) -> ValueType {
+    let pointee = match (&a.pointee, &b.pointee) {
+        (Some(a), Some(b)) if a.dtype == b.dtype => {
+            let mut both = (**a).clone();
+            both.shape = a.shape.generalize(&b.shape);
+            Some(Box::new(both))
+        }
+        _ => None,
+    };
+    ValueType { dtype: a.dtype, shape: a.shape.generalize(&b.shape), pointee }
+}
+
+/// Formulas add their calls to the body.
+impl Emit for Body<'_> {
+    fn emit(
+        &mut self,
+        op: &'static OpDef,
+        attrs: Attrs,
+        inputs: &[ValueId],
+    ) -> Result<SmallVec<[ValueId; 2]>> {
+        let inputs: SmallVec<[Outlet; 4]> =
+            inputs.iter().map(|id| self.values[id.0 as usize]).collect();
+        let attrs = op.complete_attrs(attrs)?;
+        let outlets = self.add(op.name, op, Arc::new(attrs), &inputs, "")?;
+        Ok(outlets.into_iter().map(|outlet| self.value_id(outlet)).collect())
+    }
+
+    fn constant(&mut self, tensor: HostTensor) -> Result<ValueId> {
+        let outlet = Body::constant(self, "constant", tensor)?;
+        Ok(self.value_id(outlet))
+    }
+
+    fn ty(&self, id: ValueId) -> ValueType {
+        Body::ty(self, self.values[id.0 as usize]).clone()
+    }
+
+    fn value(&self, id: ValueId) -> Option<HostTensor> {
+        self.known.get(&self.values[id.0 as usize]).cloned()
+    }
+}
+
+/// The nodes of a specialised body that its results and effects need.
+pub fn live(body: &Specialized) -> HashSet<NodeId> {
+    let roots = body.results.iter().chain(&body.args).map(|outlet| outlet.node);
+    let effectful = body.graph.iter().filter_map(|(id, node)| match &node.op {
+        OpRef::Known(op) if matches!(op.effect, Effect::Pure | Effect::Reads) => None,
+        _ => Some(id),
+    });
+    body.graph.reachable_from(roots.chain(effectful))
+}

@@ -1,0 +1,84 @@
+//! The CPU device and its kernels.
+
+use crate::{
+    buffer::Buffer,
+    device::{Device, OpCall},
+    elementwise,
+    error::{Error, Result},
+    kernel::Kernel,
+};
+use ferroflow_ir::{DType, HostTensor, Lowering, OpDef, Shape};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+/// Compiles calls of one op.
+pub(crate) type Build = fn(&OpCall<'_>) -> Result<Arc<dyn Kernel>>;
+
+/// The hand-written kernels, by op.
+const KERNELS: &[&[(&str, Build)]] = &[];
+
+/// The processor and its memory.
+#[derive(Debug)]
+pub struct CpuDevice {
+    name: String,
+}
+
+impl CpuDevice {
+    /// The CPU device number `index`.
+    pub fn new(index: usize) -> CpuDevice {
+        CpuDevice { name: format!("/device:CPU:{index}") }
+    }
+
+    /// Whether an op whose lowering is [`Lowering::Kernel`] has a kernel for any dtypes.
+    pub fn has_kernel(&self, op: &OpDef) -> bool {
+        build(op.name).is_some()
+    }
+}
+
+impl Device for CpuDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
+        Ok(HostTensor::recycled(dtype, shape.clone())?.into())
+    }
+
+    fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
+        Ok(tensor.clone().into())
+    }
+
+    fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
+        match buffer {
+            Buffer::Host(tensor) => Ok(tensor.clone()),
+            Buffer::Device(buffer) => Err(Error::WrongDevice {
+                expected: self.name.clone(),
+                found: buffer.device.to_string(),
+            }),
+        }
+    }
+
+    fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        match call.op.lowering {
+            Lowering::Elementwise(_) => elementwise::compile(call),
+            Lowering::Reduce(_) => Ok(None),
+            Lowering::View(_) => Ok(None),
+            Lowering::Kernel => match build(call.op.name) {
+                Some(build) => build(call).map(Some),
+                None => Ok(None),
+            },
+            Lowering::Alias | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn build(op: &str) -> Option<Build> {
+    static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
+    let by_name =
+        BY_NAME.get_or_init(|| KERNELS.iter().flat_map(|rows| rows.iter().copied()).collect());
+    by_name.get(op).copied()
+}

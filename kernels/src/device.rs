@@ -1,0 +1,181 @@
+//! What a device is to the layers above, and what a call is to a device.
+
+use crate::{buffer::Buffer, error::Result, kernel::Kernel};
+use ferroflow_ir::{
+    Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
+    infer::{Input, OpContext},
+};
+use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
+/// Something that holds tensors and runs ops on them. Adding an op never changes this trait.
+pub trait Device: Send + Sync + fmt::Debug {
+    /// The name, such as `/device:CPU:0`.
+    fn name(&self) -> &str;
+
+    /// Memory for a tensor; the contents are unspecified.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room, or the device cannot hold the dtype.
+    fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer>;
+
+    /// A copy of a host tensor in the device's memory; the tensor itself where that is the host's.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room, or the device cannot hold the dtype.
+    fn upload(&self, tensor: &HostTensor) -> Result<Buffer>;
+
+    /// A copy of a buffer in host memory; the buffer itself where it is there already.
+    ///
+    /// # Errors
+    ///
+    /// When the buffer is on another device or the transfer fails.
+    fn download(&self, buffer: &Buffer) -> Result<HostTensor>;
+
+    /// Compiles a call, or returns `None` when this device cannot run it.
+    ///
+    /// # Errors
+    ///
+    /// When the call does not fit its op.
+    fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
+}
+
+/// One input of a call.
+#[derive(Debug, Clone)]
+pub struct OperandSpec {
+    /// The element type.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: Shape,
+    /// The value, of inputs that are known before the call runs. Inputs declared `host` always are.
+    pub value: Option<HostTensor>,
+}
+
+impl OperandSpec {
+    /// An input whose value is not known yet.
+    pub fn new(dtype: DType, shape: Shape) -> OperandSpec {
+        OperandSpec { dtype, shape, value: None }
+    }
+
+    /// An input whose value is known.
+    pub fn known(value: HostTensor) -> OperandSpec {
+        OperandSpec { dtype: value.dtype(), shape: value.shape().clone(), value: Some(value) }
+    }
+}
+
+/// An op call with known dtypes and shapes: what a device compiles.
+#[derive(Debug)]
+pub struct OpCall<'a> {
+    /// The record.
+    pub op: &'static OpDef,
+    /// The attributes, complete.
+    pub attrs: &'a Attrs,
+    /// The inputs.
+    pub inputs: &'a [OperandSpec],
+    /// The types of the outputs; shapes that follow from the data are not known.
+    pub outputs: SmallVec<[ValueType; 2]>,
+    /// For fused nodes, the expression they compute or apply to their result.
+    pub expr: Option<&'a Expr>,
+}
+
+impl<'a> OpCall<'a> {
+    /// A call, checked by the op's shape function.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs or attributes do not fit the op.
+    pub fn new(
+        op: &'static OpDef,
+        attrs: &'a Attrs,
+        inputs: &'a [OperandSpec],
+        expr: Option<&'a Expr>,
+    ) -> Result<OpCall<'a>> {
+        let mut call = OpCall { op, attrs, inputs, outputs: SmallVec::new(), expr };
+        call.outputs = call.with_context(|context| Ok(context.outputs().into()))?;
+        Ok(call)
+    }
+
+    /// The shape of input `index`.
+    pub fn shape(&self, index: usize) -> &'a Shape {
+        &self.inputs[index].shape
+    }
+
+    /// The dtype of input `index`.
+    pub fn dtype(&self, index: usize) -> DType {
+        self.inputs[index].dtype
+    }
+
+    /// The shape of output `index`, which must be known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when it follows from the data.
+    pub fn output_shape(&self, index: usize) -> Result<Shape> {
+        let shape: &PartialShape = &self.outputs[index].shape;
+        Ok(shape.known().ok_or_else(|| {
+            let name = format!("output {index}");
+            Error::argument(self.op.name, name, "of known shape", shape)
+        })?)
+    }
+
+    /// The value of input `index`, which must be known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when it is not.
+    pub fn value(&self, index: usize) -> Result<&'a HostTensor> {
+        Ok(self.inputs[index].value.as_ref().ok_or_else(|| {
+            let name = format!("input {index}");
+            Error::argument(self.op.name, name, "known", "an unknown value")
+        })?)
+    }
+
+    /// The elements of integer input `index`, whose value must be known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when it is not, [`Error::DType`] when it is not an integer tensor.
+    pub fn ints(&self, index: usize) -> Result<Vec<i64>> {
+        Ok(self.value(index)?.to_i64s()?)
+    }
+
+    /// Runs `look` on the call as shape functions see it, after the op's own has run.
+    ///
+    /// # Errors
+    ///
+    /// Those of the shape function and of `look`.
+    pub fn with_context<R>(
+        &self,
+        look: impl FnOnce(&OpContext<'_>) -> ferroflow_ir::Result<R>,
+    ) -> Result<R> {
+        let types: SmallVec<[ValueType; 4]> =
+            self.inputs.iter().map(|input| ValueType::new(input.dtype, &input.shape)).collect();
+        let inputs: SmallVec<[Input<'_>; 4]> = types
+            .iter()
+            .zip(self.inputs)
+            .map(|(ty, input)| Input { ty, value: input.value.as_ref() })
+            .collect();
+        let mut context = OpContext::new(self.op, self.attrs, &inputs)?;
+        (self.op.infer)(&mut context)?;
+        Ok(look(&context)?)
+    }
+
+    /// An error about an argument of this call.
+    pub fn wrong(
+        &self,
+        argument: impl Into<std::borrow::Cow<'static, str>>,
+        expected: impl Into<std::borrow::Cow<'static, str>>,
+        found: impl fmt::Display,
+    ) -> crate::Error {
+        Error::argument(self.op.name, argument, expected, found).into()
+    }
+
+    /// The dtypes of inputs and outputs, for messages.
+    pub fn dtypes(&self) -> String {
+        let inputs: Vec<&str> = self.inputs.iter().map(|input| input.dtype.name()).collect();
+        let outputs: Vec<&str> = self.outputs.iter().map(|output| output.dtype.name()).collect();
+        format!("({}) -> ({})", inputs.join(", "), outputs.join(", "))
+    }
+}

@@ -1,0 +1,221 @@
+//! Conversions between element types, as TensorFlow's x86 builds convert.
+//!
+//! Floats become integers by truncation. Values that do not fit become what the processor's
+//! conversion gives: the smallest 32- or 64-bit integer, cut to the width of the target.
+
+use super::spelling::{Loop, map};
+use bytemuck::Pod;
+use ferroflow_ir::DType;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+/// The loop that converts between two dtypes; `None` where there is no conversion.
+pub(super) fn spell(from: DType, to: DType) -> Option<Loop> {
+    match from.unquantized() {
+        DType::Bool => target::<Truth>(to),
+        DType::I8 => target::<i8>(to),
+        DType::I16 => target::<i16>(to),
+        DType::I32 => target::<i32>(to),
+        DType::I64 => target::<i64>(to),
+        DType::U8 => target::<u8>(to),
+        DType::U16 => target::<u16>(to),
+        DType::U32 => target::<u32>(to),
+        DType::U64 => target::<u64>(to),
+        DType::F16 => target::<f16>(to),
+        DType::BF16 => target::<bf16>(to),
+        DType::F32 => target::<f32>(to),
+        DType::F64 => target::<f64>(to),
+        DType::C64 => target::<Complex<f32>>(to),
+        DType::C128 => target::<Complex<f64>>(to),
+        _ => None,
+    }
+}
+
+fn target<S: Source>(to: DType) -> Option<Loop> {
+    fn convert<S: Source, T: Target>(out: &mut [u8], a: &[u8], _: &[u8], _: &[u8]) -> bool {
+        map(out, a, |x: S| T::of(x.value()))
+    }
+    let found: Loop = match to.unquantized() {
+        DType::Bool => convert::<S, Truth>,
+        DType::I8 => convert::<S, i8>,
+        DType::I16 => convert::<S, i16>,
+        DType::I32 => convert::<S, i32>,
+        DType::I64 => convert::<S, i64>,
+        DType::U8 => convert::<S, u8>,
+        DType::U16 => convert::<S, u16>,
+        DType::U32 => convert::<S, u32>,
+        DType::U64 => convert::<S, u64>,
+        DType::F16 => convert::<S, f16>,
+        DType::BF16 => convert::<S, bf16>,
+        DType::F32 => convert::<S, f32>,
+        DType::F64 => convert::<S, f64>,
+        DType::C64 => convert::<S, Complex<f32>>,
+        DType::C128 => convert::<S, Complex<f64>>,
+        _ => return None,
+    };
+    Some(found)
+}
+
+/// The value of any element, without loss.
+#[derive(Clone, Copy)]
+enum Value {
+    Int(i64),
+    Unsigned(u64),
+    Single(f32),
+    Double(f64),
+}
+
+/// An element that can be read.
+trait Source: Pod {
+    fn value(self) -> (Value, f64);
+}
+
+/// An element that can be written: from a value and, for complex numbers, an imaginary part.
+trait Target: Pod {
+    fn of(value: (Value, f64)) -> Self;
+}
+
+/// One byte of 0 or 1.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Truth(u8);
+
+macro_rules! sources {
+    ($($type:ty, $x:ident => $value:expr, $imag:expr;)*) => {
+        $(impl Source for $type {
+            #[inline(always)]
+            fn value(self) -> (Value, f64) {
+                let $x = self;
+                ($value, $imag)
+            }
+        })*
+    };
+}
+
+sources! {
+    Truth, x => Value::Int(i64::from(x.0)), 0.0;
+    i8, x => Value::Int(i64::from(x)), 0.0;
+    i16, x => Value::Int(i64::from(x)), 0.0;
+    i32, x => Value::Int(i64::from(x)), 0.0;
+    i64, x => Value::Int(x), 0.0;
+    u8, x => Value::Int(i64::from(x)), 0.0;
+    u16, x => Value::Int(i64::from(x)), 0.0;
+    u32, x => Value::Int(i64::from(x)), 0.0;
+    u64, x => Value::Unsigned(x), 0.0;
+    f16, x => Value::Single(x.to_f32()), 0.0;
+    bf16, x => Value::Single(x.to_f32()), 0.0;
+    f32, x => Value::Single(x), 0.0;
+    f64, x => Value::Double(x), 0.0;
+    Complex<f32>, x => Value::Single(x.re), f64::from(x.im);
+    Complex<f64>, x => Value::Double(x.re), x.im;
+}
+
+macro_rules! integer_targets {
+    ($($type:ty, $via:ident;)*) => {
+        $(impl Target for $type {
+            #[inline(always)]
+            fn of((value, _): (Value, f64)) -> $type {
+                match value {
+                    Value::Int(value) => value as $type,
+                    Value::Unsigned(value) => value as $type,
+                    Value::Single(value) => $via(f64::from(value)) as $type,
+                    Value::Double(value) => $via(value) as $type,
+                }
+            }
+        })*
+    };
+}
+
+integer_targets! {
+    i8, truncate32; i16, truncate32; i32, truncate32; i64, truncate64;
+    u8, truncate32; u16, truncate32; u32, truncate64; u64, truncate_unsigned;
+}
+
+impl Target for Truth {
+    #[inline(always)]
+    fn of((value, _): (Value, f64)) -> Truth {
+        Truth(u8::from(match value {
+            Value::Int(value) => value != 0,
+            Value::Unsigned(value) => value != 0,
+            Value::Single(value) => value != 0.0,
+            Value::Double(value) => value != 0.0,
+        }))
+    }
+}
+
+impl Target for f32 {
+    #[inline(always)]
+    fn of((value, _): (Value, f64)) -> f32 {
+        match value {
+            Value::Int(value) => value as f32,
+            Value::Unsigned(value) => value as f32,
+            Value::Single(value) => value,
+            Value::Double(value) => value as f32,
+        }
+    }
+}
+
+impl Target for f64 {
+    #[inline(always)]
+    fn of((value, _): (Value, f64)) -> f64 {
+        match value {
+            Value::Int(value) => value as f64,
+            Value::Unsigned(value) => value as f64,
+            Value::Single(value) => f64::from(value),
+            Value::Double(value) => value,
+        }
+    }
+}
+
+impl Target for f16 {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> f16 {
+        f16::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for bf16 {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> bf16 {
+        bf16::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for Complex<f32> {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> Complex<f32> {
+        Complex::new(<f32 as Target>::of(value), value.1 as f32)
+    }
+}
+
+impl Target for Complex<f64> {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> Complex<f64> {
+        Complex::new(<f64 as Target>::of(value), value.1)
+    }
+}
+
+/// What `cvttsd2si` gives for a 32-bit target.
+#[inline(always)]
+fn truncate32(value: f64) -> i32 {
+    let fits = value > -2_147_483_649.0 && value < 2_147_483_648.0;
+    if fits { value as i32 } else { i32::MIN }
+}
+
+/// What `cvttsd2si` gives for a 64-bit target.
+#[inline(always)]
+fn truncate64(value: f64) -> i64 {
+    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
+    if fits { value as i64 } else { i64::MIN }
+}
+
+/// Values from 2^63 on are converted less 2^63, and the top bit is put back.
+#[inline(always)]
+fn truncate_unsigned(value: f64) -> u64 {
+    const HALF: f64 = 9_223_372_036_854_775_808.0;
+    if value < HALF {
+        truncate64(value) as u64
+    } else {
+        (truncate64(value - HALF) as u64) ^ (1 << 63)
+    }
+}

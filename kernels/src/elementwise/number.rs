@@ -1,0 +1,240 @@
+//! The scalar arithmetic of each family of element types, with TensorFlow's edge cases.
+
+use num_complex::Complex;
+
+/// Real floating types.
+pub(super) trait Real: num_traits::Float {
+    fn lgamma(self) -> Self;
+    fn erf(self) -> Self;
+    fn erfc(self) -> Self;
+    fn rint(self) -> Self;
+    fn next_after(self, other: Self) -> Self;
+
+    /// -1, 0 or 1; NaN for NaN; the sign of zero stays.
+    fn sign(self) -> Self {
+        if self > Self::zero() {
+            Self::one()
+        } else if self < Self::zero() {
+            -Self::one()
+        } else {
+            self
+        }
+    }
+
+    /// The larger; NaN if either is.
+    fn larger(self, other: Self) -> Self {
+        if self.is_nan() || self > other { self } else { other }
+    }
+
+    /// The smaller; NaN if either is.
+    fn smaller(self, other: Self) -> Self {
+        if self.is_nan() || self < other { self } else { other }
+    }
+
+    /// The remainder with the sign of the divisor.
+    fn floor_mod(self, other: Self) -> Self {
+        let remainder = self % other;
+        let fits =
+            remainder == Self::zero() || (remainder < Self::zero()) == (other < Self::zero());
+        if fits { remainder } else { remainder + other }
+    }
+}
+
+macro_rules! real {
+    ($type:ty, $lgamma:path, $erf:path, $erfc:path, $rint:path, $next_after:path) => {
+        impl Real for $type {
+            fn lgamma(self) -> Self {
+                if self.is_infinite() { Self::INFINITY } else { $lgamma(self) }
+            }
+            fn erf(self) -> Self {
+                $erf(self)
+            }
+            fn erfc(self) -> Self {
+                $erfc(self)
+            }
+            fn rint(self) -> Self {
+                $rint(self)
+            }
+            fn next_after(self, other: Self) -> Self {
+                $next_after(self, other)
+            }
+        }
+    };
+}
+
+real!(f32, libm::lgammaf, libm::erff, libm::erfcf, f32::round_ties_even, libm::nextafterf);
+real!(f64, libm::lgamma, libm::erf, libm::erfc, f64::round_ties_even, libm::nextafter);
+
+/// Integer types. Arithmetic wraps; `None` means that the operation is an error.
+pub(super) trait Integer: Copy + Ord {
+    fn neg(self) -> Self;
+    fn abs(self) -> Self;
+    fn sign(self) -> Self;
+    fn pop_count(self) -> u8;
+    fn not(self) -> Self;
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn floor_div(self, other: Self) -> Option<Self>;
+    fn trunc_div(self, other: Self) -> Option<Self>;
+    fn floor_mod(self, other: Self) -> Option<Self>;
+    fn trunc_mod(self, other: Self) -> Option<Self>;
+    fn pow(self, other: Self) -> Option<Self>;
+    fn shl(self, other: Self) -> Self;
+    fn shr(self, other: Self) -> Self;
+}
+
+macro_rules! integer {
+    ($($type:ty)*) => {$(
+        #[allow(unused_comparisons, reason = "unsigned types are never negative")]
+        impl Integer for $type {
+            fn neg(self) -> Self {
+                self.wrapping_neg()
+            }
+            fn abs(self) -> Self {
+                if self < 0 { self.wrapping_neg() } else { self }
+            }
+            fn sign(self) -> Self {
+                if self > 0 { 1 } else if self < 0 { (0 as $type).wrapping_sub(1) } else { 0 }
+            }
+            fn pop_count(self) -> u8 {
+                self.count_ones() as u8
+            }
+            fn not(self) -> Self {
+                !self
+            }
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+            fn xor(self, other: Self) -> Self {
+                self ^ other
+            }
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            fn floor_div(self, other: Self) -> Option<Self> {
+                let quotient = self.trunc_div(other)?;
+                let inexact = self.wrapping_rem(other) != 0;
+                let down = inexact && ((self < 0) != (other < 0));
+                Some(if down { quotient.wrapping_sub(1) } else { quotient })
+            }
+            fn trunc_div(self, other: Self) -> Option<Self> {
+                (other != 0).then(|| self.wrapping_div(other))
+            }
+            fn floor_mod(self, other: Self) -> Option<Self> {
+                let remainder = self.trunc_mod(other)?;
+                let fits = remainder == 0 || ((remainder < 0) == (other < 0));
+                Some(if fits { remainder } else { remainder.wrapping_add(other) })
+            }
+            fn trunc_mod(self, other: Self) -> Option<Self> {
+                (other != 0).then(|| self.wrapping_rem(other))
+            }
+            fn pow(self, other: Self) -> Option<Self> {
+                if other < 0 {
+                    return None;
+                }
+                let (mut base, mut exponent, mut result) = (self, other, 1 as $type);
+                while exponent > 0 {
+                    if exponent & 1 == 1 {
+                        result = result.wrapping_mul(base);
+                    }
+                    base = base.wrapping_mul(base);
+                    exponent >>= 1;
+                }
+                Some(result)
+            }
+            fn shl(self, other: Self) -> Self {
+                self.wrapping_shl(shift_amount(other as i128, <$type>::BITS))
+            }
+            fn shr(self, other: Self) -> Self {
+                self.wrapping_shr(shift_amount(other as i128, <$type>::BITS))
+            }
+        }
+    )*};
+}
+
+integer! { i8 i16 i32 i64 u8 u16 u32 u64 }
+
+/// Shifting by a negative amount shifts by none, by the width or more by the width less one.
+fn shift_amount(amount: i128, bits: u32) -> u32 {
+    amount.clamp(0, i128::from(bits) - 1) as u32
+}
+
+/// The sign of a complex number: the point of the unit circle in its direction.
+pub(super) fn complex_sign<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
+    let magnitude = x.re.hypot(x.im);
+    if magnitude == T::zero() { Complex::new(T::zero(), T::zero()) } else { x / magnitude }
+}
+
+/// The power of complex numbers; 1 for a zero exponent.
+pub(super) fn complex_pow<T: num_traits::Float>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+    let zero = Complex::new(T::zero(), T::zero());
+    if y == zero {
+        Complex::new(T::one(), T::zero())
+    } else if x == zero {
+        zero
+    } else {
+        x.powc(y)
+    }
+}
+
+/// `exp(x) - 1` without cancellation near 0.
+pub(super) fn complex_expm1<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
+    let two = T::one() + T::one();
+    let half_sine = (x.im / two).sin();
+    let scale = x.re.exp();
+    Complex::new(x.re.exp_m1() - scale * two * half_sine * half_sine, scale * x.im.sin())
+}
+
+/// `log(1 + x)` without cancellation near 0.
+pub(super) fn complex_log1p<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
+    let two = T::one() + T::one();
+    let squared = x.re * (two + x.re) + x.im * x.im;
+    Complex::new(squared.ln_1p() / two, x.im.atan2(T::one() + x.re))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_rounds_as_asked() {
+        let check = |x: i32, y: i32, floor: (i32, i32), trunc: (i32, i32)| {
+            assert_eq!(Integer::floor_div(x, y).zip(Integer::floor_mod(x, y)), Some(floor));
+            assert_eq!(x.trunc_div(y).zip(x.trunc_mod(y)), Some(trunc));
+        };
+        check(7, 2, (3, 1), (3, 1));
+        check(-7, 2, (-4, 1), (-3, -1));
+        check(7, -2, (-4, -1), (-3, 1));
+        check(i32::MIN, -1, (i32::MIN, 0), (i32::MIN, 0));
+        assert_eq!(Integer::floor_div(1i32, 0), None);
+        assert_eq!(Real::floor_mod(-7.0f64, 2.0), 1.0);
+        assert_eq!(Real::floor_mod(7.0f64, -2.0), -1.0);
+    }
+
+    #[test]
+    fn powers_and_shifts_have_limits() {
+        assert_eq!(Integer::pow(3i64, 4), Some(81));
+        assert_eq!(Integer::pow(3i64, -1), None);
+        assert_eq!(Integer::shl(1i32, 40), i32::MIN);
+        assert_eq!(Integer::shr(-8i32, -1), -8);
+    }
+
+    #[test]
+    fn nan_wins_comparisons() {
+        assert!(Real::larger(f32::NAN, 1.0).is_nan() && Real::larger(1.0f32, f32::NAN).is_nan());
+        assert!(Real::smaller(f32::NAN, 1.0).is_nan() && Real::smaller(1.0f32, f32::NAN).is_nan());
+    }
+}

@@ -1,0 +1,66 @@
+//! The error type of this crate.
+
+use ferroflow_ir::{Code, DType, Shape};
+use std::borrow::Cow;
+
+/// The result of a fallible operation on a device.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong on a device.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The call does not fit its op, or its data is wrong.
+    #[error(transparent)]
+    Ir(#[from] ferroflow_ir::Error),
+    /// The device has no kernel for a call.
+    #[error("{device} has no kernel for {op} on {dtypes}")]
+    NoKernel {
+        /// The op type.
+        op: &'static str,
+        /// The device.
+        device: String,
+        /// The dtypes of the inputs and outputs.
+        dtypes: String,
+    },
+    /// A tensor larger than the caller allows.
+    #[error("a {dtype} tensor of shape {shape} takes {bytes} bytes, the limit is {limit}")]
+    TensorTooLarge {
+        /// The dtype.
+        dtype: DType,
+        /// The shape.
+        shape: Shape,
+        /// The bytes it would take.
+        bytes: usize,
+        /// The bytes allowed.
+        limit: usize,
+    },
+    /// A buffer that lives on another device.
+    #[error("expected a buffer on {expected}, found one on {found}")]
+    WrongDevice {
+        /// The device that was to use the buffer.
+        expected: String,
+        /// Where the buffer is.
+        found: String,
+    },
+    /// The device itself failed.
+    #[error("{device} failed: {reason}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What it reported.
+        reason: Cow<'static, str>,
+    },
+}
+
+impl Error {
+    /// The status code TensorFlow would report.
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Ir(error) => error.code(),
+            Error::NoKernel { .. } => Code::Unimplemented,
+            Error::TensorTooLarge { .. } => Code::ResourceExhausted,
+            Error::WrongDevice { .. } => Code::InvalidArgument,
+            Error::Device { .. } => Code::Internal,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A compiled op call, and the memory it runs on.
+
+use crate::{
+    error::{Error, Result},
+    threads::Threads,
+};
+use bytemuck::Pod;
+use bytes::Bytes;
+use ferroflow_ir::{DType, Handle, HostTensor, Shape, host_tensor::byte_len};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An op call compiled for dtypes, shapes and attributes; it may run any number of times, from any
+/// number of threads at once.
+pub trait Kernel: Send + Sync {
+    /// Runs the call once.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the data makes impossible: an index out of range, a division by zero.
+    fn run(&self, io: &mut Io<'_>) -> Result<()>;
+
+    /// Whether output 0 may lie in the memory of input `index`, of which every element is then
+    /// read before the element of the same position is written.
+    fn in_place(&self, index: usize) -> bool {
+        let _ = index;
+        false
+    }
+}
+
+impl<F: Fn(&mut Io<'_>) -> Result<()> + Send + Sync> Kernel for F {
+    fn run(&self, io: &mut Io<'_>) -> Result<()> {
+        self(io)
+    }
+}
+
+/// An input of a running kernel.
+#[derive(Debug, Clone, Copy)]
+pub enum Operand<'a> {
+    /// The bytes of plain elements.
+    Plain(&'a [u8]),
+    /// A whole tensor; the form of strings and handles.
+    Tensor(&'a HostTensor),
+    /// The memory of output 0, which already holds this input.
+    InPlace,
+}
+
+/// An output of a running kernel.
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// Memory of the right size, to be written.
+    Plain(&'a mut [u8]),
+    /// An empty place, to be filled with a tensor.
+    Empty(&'a mut Option<HostTensor>),
+}
+
+/// The memory and the threads a kernel runs with.
+#[derive(Debug)]
+pub struct Io<'a> {
+    inputs: SmallVec<[Operand<'a>; 4]>,
+    outputs: SmallVec<[Option<Target<'a>>; 2]>,
+    threads: &'a Threads,
+    limit: usize,
+}
+
+impl<'a> Io<'a> {
+    /// Memory to run a kernel on. No output may take more than `limit` bytes.
+    pub fn new(
+        inputs: impl IntoIterator<Item = Operand<'a>>,
+        outputs: impl IntoIterator<Item = Target<'a>>,
+        threads: &'a Threads,
+        limit: usize,
+    ) -> Io<'a> {
+        let outputs = outputs.into_iter().map(Some).collect();
+        Io { inputs: inputs.into_iter().collect(), outputs, threads, limit }
+    }
+
+    /// The threads to share the work with.
+    pub fn threads(&self) -> &'a Threads {
+        self.threads
+    }
+
+    /// The number of inputs.
+    pub fn n_inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether input `index` lies in the memory of output 0.
+    pub fn is_in_place(&self, index: usize) -> bool {
+        matches!(self.inputs[index], Operand::InPlace)
+    }
+
+    /// The bytes of plain input `index`; none for an input that lies in the output's memory.
+    pub fn bytes(&self, index: usize) -> &'a [u8] {
+        match self.inputs[index] {
+            Operand::Plain(bytes) => bytes,
+            Operand::Tensor(tensor) => tensor.bytes(),
+            Operand::InPlace => &[],
+        }
+    }
+
+    /// The elements of plain input `index`, whose size is that of `T`.
+    pub fn input<T: Pod>(&self, index: usize) -> &'a [T] {
+        bytemuck::cast_slice(self.bytes(index))
+    }
+
+    /// The only element of plain input `index`.
+    pub fn scalar<T: Pod>(&self, index: usize) -> T {
+        self.input::<T>(index)[0]
+    }
+
+    /// The elements of string input `index`.
+    ///
+    /// # Errors
+    ///
+    /// [`ferroflow_ir::Error::DType`] when it is no string tensor.
+    pub fn strings(&self, index: usize) -> Result<&'a [Bytes]> {
+        match self.inputs[index] {
+            Operand::Tensor(tensor) => Ok(tensor.strings()?),
+            Operand::Plain(_) | Operand::InPlace => {
+                let (expected, found) = (DType::String, DType::U8);
+                Err(ferroflow_ir::Error::DType { expected, found }.into())
+            }
+        }
+    }
+
+    /// The elements of resource or variant input `index`.
+    ///
+    /// # Errors
+    ///
+    /// [`ferroflow_ir::Error::DType`] when it is no such tensor.
+    pub fn handles(&self, index: usize) -> Result<&'a [Arc<dyn Handle>]> {
+        match self.inputs[index] {
+            Operand::Tensor(tensor) => Ok(tensor.handles()?),
+            Operand::Plain(_) | Operand::InPlace => {
+                let (expected, found) = (DType::Variant, DType::U8);
+                Err(ferroflow_ir::Error::DType { expected, found }.into())
+            }
+        }
+    }
+
+    /// Takes the bytes of plain output `index`, whose shape was known beforehand.
+    ///
+    /// # Panics
+    ///
+    /// When they were taken already, or the shape was not known.
+    pub fn output_bytes(&mut self, index: usize) -> &'a mut [u8] {
+        match self.outputs[index].take() {
+            Some(Target::Plain(bytes)) => bytes,
+            Some(Target::Empty(_)) => panic!("the shape of output {index} was not known"),
+            None => panic!("output {index} was taken already"),
+        }
+    }
+
+    /// Takes the elements of plain output `index`, whose size is that of `T` and whose shape was
+    /// known beforehand.
+    ///
+    /// # Panics
+    ///
+    /// When they were taken already, or the shape was not known.
+    pub fn output<T: Pod>(&mut self, index: usize) -> &'a mut [T] {
+        bytemuck::cast_slice_mut(self.output_bytes(index))
+    }
+
+    /// Memory for an output whose shape follows from the data; [`put`](Io::put) it when written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TensorTooLarge`] when it would pass the limit.
+    pub fn allocate(&self, dtype: DType, shape: Shape) -> Result<HostTensor> {
+        self.check_size(dtype, &shape)?;
+        Ok(HostTensor::recycled(dtype, shape)?)
+    }
+
+    /// Checks that a plain tensor may be allocated.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TensorTooLarge`] when it would pass the limit.
+    pub fn check_size(&self, dtype: DType, shape: &Shape) -> Result<()> {
+        check_size(dtype, shape, self.limit)
+    }
+
+    /// The most bytes an output may take.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets output `index` to a tensor. If memory was there already, the tensor is copied into it.
+    ///
+    /// # Errors
+    ///
+    /// [`ferroflow_ir::Error::ElementCount`] when its size is not what was announced.
+    pub fn put(&mut self, index: usize, tensor: HostTensor) -> Result<()> {
+        match self.outputs[index].take() {
+            Some(Target::Plain(bytes)) if bytes.len() == tensor.bytes().len() => {
+                bytes.copy_from_slice(tensor.bytes());
+                Ok(())
+            }
+            Some(Target::Empty(place)) => {
+                *place = Some(tensor);
+                Ok(())
+            }
+            Some(Target::Plain(_)) | None => Err(ferroflow_ir::Error::ElementCount {
+                dtype: tensor.dtype(),
+                shape: tensor.shape().clone(),
+                found: tensor.len(),
+            }
+            .into()),
+        }
+    }
+}
+
+/// Checks that a plain tensor takes no more than `limit` bytes.
+///
+/// # Errors
+///
+/// [`Error::TensorTooLarge`] when it does.
+pub fn check_size(dtype: DType, shape: &Shape, limit: usize) -> Result<()> {
+    let bytes = match dtype.size() {
+        Some(_) => byte_len(dtype, shape)?,
+        None => shape.num_elements().saturating_mul(size_of::<Bytes>()),
+    };
+    if bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::TensorTooLarge { dtype, shape: shape.clone(), bytes, limit })
+}

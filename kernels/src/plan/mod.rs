@@ -1,0 +1,4 @@
+//! Index arithmetic that all devices share.
+
+pub mod broadcast;
+pub mod strided;

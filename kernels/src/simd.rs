@@ -1,0 +1,36 @@
+//! Choosing the instruction set while running.
+
+/// A loop worth compiling for wide vectors. Implementations mark `run` `#[inline(always)]`, so
+/// that its body is compiled once for each instruction set.
+pub(crate) trait Vectorized {
+    /// What the loop gives.
+    type Output;
+
+    /// Runs the loop.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a loop with the widest vectors this processor has.
+pub(crate) fn vectorize<V: Vectorized>(body: V) -> V::Output {
+    #[cfg(target_arch = "x86_64")]
+    if has_avx2() {
+        // SAFETY: the processor has every feature that `avx2` is compiled for.
+        #[expect(unsafe_code, reason = "the features were detected on the line above")]
+        return unsafe { avx2(body) };
+    }
+    body.run()
+}
+
+/// Whether this processor has AVX2, FMA and F16C.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("fma")
+        && std::arch::is_x86_feature_detected!("f16c")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn avx2<V: Vectorized>(body: V) -> V::Output {
+    body.run()
+}

@@ -1,0 +1,126 @@
+//! Intra-op parallelism: splitting one op's work over threads.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::{
+    num::NonZeroUsize,
+    ops::Range,
+    sync::{Mutex, PoisonError},
+    thread,
+};
+
+/// A team of threads that share the work of one op: the calling thread and some helpers.
+///
+/// Work is cut at places that depend on its size alone, so results do not depend on the number of
+/// threads.
+#[derive(Debug)]
+pub struct Threads {
+    helpers: Option<ThreadPool>,
+    count: usize,
+}
+
+impl Threads {
+    /// A team of `count` threads, the caller among them. Where the system refuses to start
+    /// threads, the caller works alone.
+    pub fn new(count: NonZeroUsize) -> Threads {
+        let count = count.get();
+        let helpers = (count > 1).then(|| {
+            ThreadPoolBuilder::new()
+                .num_threads(count - 1)
+                .thread_name(|index| format!("ferroflow-{index}"))
+                .build()
+        });
+        match helpers {
+            Some(Ok(pool)) => Threads { helpers: Some(pool), count },
+            _ => Threads { helpers: None, count: 1 },
+        }
+    }
+
+    /// The caller alone.
+    pub fn single() -> Threads {
+        Threads { helpers: None, count: 1 }
+    }
+
+    /// One thread per processor.
+    pub fn available() -> Threads {
+        Threads::new(thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
+
+    /// The number of threads, the caller included.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `work` once for each item; items are handed out in order.
+    pub fn for_each<I>(&self, items: I, work: impl Fn(I::Item) + Sync)
+    where
+        I: Iterator + Send,
+        I::Item: Send,
+    {
+        let Some(pool) = &self.helpers else { return items.for_each(work) };
+        let (low, high) = items.size_hint();
+        if high == Some(1) {
+            return items.for_each(work);
+        }
+        let helpers = (self.count - 1).min(low.max(2) - 1);
+        let items = Mutex::new(items);
+        let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let run = || {
+            while let Some(item) = next() {
+                work(item);
+            }
+        };
+        pool.in_place_scope(|scope| {
+            for _ in 0..helpers {
+                scope.spawn(|_| run());
+            }
+            run();
+        });
+    }
+
+    /// Cuts `data` into pieces of `piece` elements and calls `work` with the position of the
+    /// first element and the piece.
+    pub fn for_each_piece<T: Send>(
+        &self,
+        data: &mut [T],
+        piece: usize,
+        work: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        let piece = piece.max(1);
+        if data.len() <= piece {
+            if !data.is_empty() {
+                work(0, data);
+            }
+            return;
+        }
+        let pieces = data.chunks_mut(piece).enumerate();
+        self.for_each(pieces, |(index, part)| work(index * piece, part));
+    }
+
+    /// Cuts `0..len` into ranges of `piece` and calls `work` with each.
+    pub fn for_each_range(&self, len: usize, piece: usize, work: impl Fn(Range<usize>) + Sync) {
+        let piece = piece.max(1);
+        let ranges =
+            (0..len.div_ceil(piece)).map(|index| index * piece..len.min((index + 1) * piece));
+        self.for_each(ranges, work);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_is_visited_once() {
+        for count in 1..4 {
+            let threads = Threads::new(NonZeroUsize::new(count).unwrap());
+            let mut data = vec![0usize; 1003];
+            threads.for_each_piece(&mut data, 100, |start, piece| {
+                piece.iter_mut().enumerate().for_each(|(index, cell)| *cell += start + index + 1);
+            });
+            assert!(data.iter().enumerate().all(|(index, &cell)| cell == index + 1));
+            let total = Mutex::new(0);
+            threads.for_each_range(10, 3, |range| *total.lock().unwrap() += range.sum::<usize>());
+            assert_eq!(total.into_inner().unwrap(), 45);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What programs run in: devices, ops, limits. Explicit and shareable, never global.
+
+use crate::{
+    error::{Error, Result},
+    ops::{self, Body},
+    resource::ResourceManager,
+};
+use ferroflow_ir::{Limits, OpDef, OpRegistry};
+use ferroflow_kernels::{CpuDevice, Device, Threads};
+use parking_lot::RwLock;
+use std::{collections::HashMap, num::NonZeroUsize, path::Path, sync::Arc};
+
+/// How a [`Context`] is made.
+#[derive(Debug, Clone, Default)]
+pub struct ContextOptions {
+    /// Threads that share the work of one op, the caller included; one per processor if `None`.
+    pub threads: Option<NonZeroUsize>,
+    /// What programs may cost.
+    pub limits: Limits,
+    /// Which files ops may touch.
+    pub files: FileAccess,
+}
+
+/// Which files ops may touch. Reading a model's own files while it is loaded is always allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum FileAccess {
+    /// None but those inside the folders of loaded models: right for models from strangers.
+    #[default]
+    ModelOnly,
+    /// Any that the process may touch.
+    Any,
+}
+
+/// What programs run in. Cheap to clone; clones are the same context.
+///
+/// ```
+/// use ferroflow_ir::{Attrs, DType};
+/// use ferroflow_runtime::{Context, EagerTensor, execute};
+/// # fn main() -> ferroflow_runtime::Result<()> {
+/// let context = Context::new();
+/// let x = EagerTensor::scalar(3.0f32);
+/// let y = execute(&context, "Square", Attrs::new(), &[x])?;
+/// assert_eq!(y[0].host()?.as_scalar::<f32>()?, 9.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Context(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: OpRegistry,
+    cpu: CpuDevice,
+    threads: Threads,
+    limits: Limits,
+    files: FileAccess,
+    resources: Arc<ResourceManager>,
+    host_ops: RwLock<HashMap<&'static str, Body>>,
+}
+
+impl Default for Context {
+    fn default() -> Context {
+        Context::new()
+    }
+}
+
+impl Context {
+    /// A context with one thread per processor and default limits.
+    pub fn new() -> Context {
+        Context::with_options(ContextOptions::default())
+    }
+
+    /// A context made to order.
+    pub fn with_options(options: ContextOptions) -> Context {
+        let threads = options.threads.map_or_else(Threads::available, Threads::new);
+        Context(Arc::new(Inner {
+            registry: OpRegistry::default(),
+            cpu: CpuDevice::new(0),
+            threads,
+            limits: options.limits,
+            files: options.files,
+            resources: Arc::new(ResourceManager::new()),
+            host_ops: RwLock::default(),
+        }))
+    }
+
+    /// The ops.
+    pub fn registry(&self) -> &OpRegistry {
+        &self.0.registry
+    }
+
+    /// The CPU device.
+    pub fn cpu(&self) -> &dyn Device {
+        &self.0.cpu
+    }
+
+    /// The threads that share the work of one op.
+    pub fn threads(&self) -> &Threads {
+        &self.0.threads
+    }
+
+    /// What programs may cost.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// The resources that eager calls create by name.
+    pub fn resources(&self) -> &Arc<ResourceManager> {
+        &self.0.resources
+    }
+
+    /// Adds the body of an op that a crate above implements.
+    pub fn add_host_op(&self, op: &'static str, body: Body) {
+        self.0.host_ops.write().insert(op, body);
+    }
+
+    /// The body of an op that runs in the runtime.
+    pub(crate) fn body(&self, op: &OpDef) -> Option<Body> {
+        ops::find(op.name).or_else(|| self.0.host_ops.read().get(op.name).copied())
+    }
+
+    /// Whether some device or the runtime can run the op at all.
+    pub fn supports(&self, op: &OpDef) -> bool {
+        use ferroflow_ir::{Lowering, op::Call};
+        match op.lowering {
+            Lowering::Interface => false,
+            Lowering::Kernel => self.0.cpu.has_kernel(op),
+            Lowering::Runtime => {
+                let is_source = op.inputs.is_empty() && matches!(op.name, "_Arg" | "Const");
+                is_source || op.call != Call::None || self.body(op).is_some()
+            }
+            Lowering::Elementwise(_)
+            | Lowering::Reduce(_)
+            | Lowering::Alias
+            | Lowering::View(_)
+            | Lowering::Composite(_) => true,
+        }
+    }
+
+    /// Checks that ops may touch a file outside the folders of loaded models.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] when they may not.
+    pub fn check_file(&self, path: &Path) -> Result<()> {
+        match self.0.files {
+            FileAccess::Any => Ok(()),
+            FileAccess::ModelOnly => Err(Error::Denied {
+                what: format!("access to the file {}", path.display()),
+                reason: "ops may touch files only where the context grants `FileAccess::Any`",
+            }),
+        }
+    }
+}

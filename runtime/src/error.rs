@@ -1,0 +1,151 @@
+//! The error type of this crate.
+
+use ferroflow_ir::{Code, DType, PartialShape, Shape};
+
+/// The result of a fallible operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong when a program runs.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The program itself is wrong, or its data does not fit it.
+    #[error(transparent)]
+    Ir(ferroflow_ir::Error),
+    /// A device cannot do it.
+    #[error(transparent)]
+    Kernel(ferroflow_kernels::Error),
+    /// An error in a named node of a function.
+    #[error("{source} (node `{node}`, op {op}, function `{function}`)")]
+    AtNode {
+        /// The node.
+        node: String,
+        /// Its op type.
+        op: String,
+        /// The function it was written in.
+        function: String,
+        /// What went wrong there.
+        source: Box<Error>,
+    },
+    /// A variable, table or other state that its owner has dropped.
+    #[error("{kind} `{name}` does not exist any more: its owner has dropped it")]
+    Dropped {
+        /// What kind of state.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Something that is not the kind of state an op works on.
+    #[error("`{name}` is {found}, not {expected}")]
+    WrongResource {
+        /// The name of the state.
+        name: String,
+        /// What the op works on.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A variable without a value.
+    #[error("variable `{name}` has no value yet")]
+    Uninitialized {
+        /// The variable.
+        name: String,
+    },
+    /// A value that does not fit a variable.
+    #[error(
+        "variable `{name}` holds {dtype}{shape}, it cannot take a value of \
+         {found_dtype}{found_shape}"
+    )]
+    VariableMismatch {
+        /// The variable.
+        name: String,
+        /// Its dtype.
+        dtype: DType,
+        /// Its shape.
+        shape: PartialShape,
+        /// The value's dtype.
+        found_dtype: DType,
+        /// The value's shape.
+        found_shape: Shape,
+    },
+    /// Arguments that do not fit a function.
+    #[error("function `{function}`: {argument} must be {expected}, found {found}")]
+    FunctionArgument {
+        /// The function.
+        function: String,
+        /// Which argument, or what about them.
+        argument: String,
+        /// What it takes.
+        expected: String,
+        /// What it was given.
+        found: String,
+    },
+    /// Access to something outside that the program was not granted.
+    #[error("{what} is not allowed: {reason}")]
+    Denied {
+        /// What was tried.
+        what: String,
+        /// Why it is refused.
+        reason: &'static str,
+    },
+    /// A failure reported with a status of its own, by an op or by a crate above.
+    #[error("{message}")]
+    Status {
+        /// The status code.
+        code: Code,
+        /// What happened.
+        message: String,
+    },
+}
+
+impl Error {
+    /// The status code TensorFlow would report.
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Ir(error) => error.code(),
+            Error::Kernel(error) => error.code(),
+            Error::AtNode { source, .. } => source.code(),
+            Error::Dropped { .. } => Code::NotFound,
+            Error::WrongResource { .. }
+            | Error::VariableMismatch { .. }
+            | Error::FunctionArgument { .. } => Code::InvalidArgument,
+            Error::Uninitialized { .. } => Code::FailedPrecondition,
+            Error::Denied { .. } => Code::PermissionDenied,
+            Error::Status { code, .. } => *code,
+        }
+    }
+
+    /// Adds the place of the failure; the innermost place is kept.
+    #[must_use]
+    pub fn at_node(self, node: &str, op: &str, function: &str) -> Error {
+        match self {
+            Error::AtNode { .. } => self,
+            source => Error::AtNode {
+                node: node.into(),
+                op: op.into(),
+                function: function.into(),
+                source: Box::new(source),
+            },
+        }
+    }
+}
+
+impl From<ferroflow_ir::Error> for Error {
+    /// The place of a failure stays the place of the failure.
+    fn from(error: ferroflow_ir::Error) -> Error {
+        match error {
+            ferroflow_ir::Error::AtNode { node, op, function, source } => {
+                Error::AtNode { node, op, function, source: Box::new(Error::Ir(*source)) }
+            }
+            other => Error::Ir(other),
+        }
+    }
+}
+
+impl From<ferroflow_kernels::Error> for Error {
+    fn from(error: ferroflow_kernels::Error) -> Error {
+        match error {
+            ferroflow_kernels::Error::Ir(error) => error.into(),
+            other => Error::Kernel(other),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! One op, now.
+
+use crate::{
+    context::Context,
+    eager_tensor::EagerTensor,
+    error::{Error, Result},
+    ops::RuntimeCall,
+    resource::{ResourceHandle, ResourceManager},
+};
+use ferroflow_ir::{
+    Attrs, DType, Effect, FunctionLibrary, HostTensor, Lowering, OpDef, PartialShape, Shape,
+    ValueType,
+    build::infer_attrs,
+    emit::{self, Emit, ValueId},
+    infer::{Input, infer},
+    op::Call,
+    pass::specialize::Evaluate,
+};
+use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The results of an op call.
+pub type Results = SmallVec<[EagerTensor; 2]>;
+
+/// Where a call finds functions and named resources.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The context.
+    pub context: &'a Context,
+    /// The functions that may be called.
+    pub library: &'a Arc<FunctionLibrary>,
+    /// The resources that ops find by name.
+    pub resources: &'a Arc<ResourceManager>,
+}
+
+/// Runs an op. Attributes that follow from the inputs or have defaults may be left out.
+///
+/// # Errors
+///
+/// When the op does not exist, the call does not fit it, or the data makes it impossible.
+pub fn execute(
+    context: &Context,
+    op: &str,
+    attrs: Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
+    let unknown = || ferroflow_ir::Error::NotFound { kind: "op", name: op.into() };
+    let op = context.registry().find(op).ok_or_else(unknown)?;
+    let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(EagerTensor::dtype).collect();
+    let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
+    let library = Arc::new(FunctionLibrary::new());
+    let scope = Scope { context, library: &library, resources: context.resources() };
+    execute_op(scope, op, &attrs, inputs.iter().cloned().collect())
+}
+
+/// Runs an op with complete attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or the data makes it impossible.
+pub fn execute_op(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: SmallVec<[EagerTensor; 4]>,
+) -> Result<Results> {
+    match op.lowering {
+        Lowering::Elementwise(_) | Lowering::Reduce(_) | Lowering::View(_) | Lowering::Kernel => {
+            run_kernel(scope.context, op, attrs, &inputs)
+        }
+        Lowering::Alias => alias(op, attrs, &inputs),
+        Lowering::Composite(_) => expand(scope, op, attrs, &inputs),
+        Lowering::Runtime => run_body(scope, op, attrs, inputs),
+        Lowering::Interface => Err(unsupported(op, "nothing here implements it")),
+    }
+}
+
+fn unsupported(op: &OpDef, what: &'static str) -> Error {
+    ferroflow_ir::Error::Unsupported { op: op.name.into(), what: what.into() }.into()
+}
+
+fn run_kernel(
+    context: &Context,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
+    let host = op.host_inputs(attrs)?;
+    let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
+    for (index, input) in inputs.iter().enumerate() {
+        specs.push(match host.get(index) {
+            Some(true) => OperandSpec::known(input.host()?.clone()),
+            _ => OperandSpec::new(input.dtype(), input.shape().clone()),
+        });
+    }
+    let call = OpCall::new(op, attrs, &specs, None)?;
+    let kernel = compile(context, &call)?;
+    let mut outputs = allocate(context, &call)?;
+    let operands: Result<SmallVec<[Operand<'_>; 4]>> =
+        inputs.iter().map(|input| Ok(Operand::Tensor(input.host()?))).collect();
+    run(context, &*kernel, operands?, &mut outputs)?;
+    finish(op, outputs)
+}
+
+/// The kernel of a call.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or no device can run it.
+pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Kernel>> {
+    let device = context.cpu();
+    let kernel = device.kernel(call)?;
+    kernel.ok_or_else(|| {
+        ferroflow_kernels::Error::NoKernel {
+            op: call.op.name,
+            device: device.name().into(),
+            dtypes: call.dtypes(),
+        }
+        .into()
+    })
+}
+
+/// Memory for the outputs whose shapes are known.
+fn allocate(context: &Context, call: &OpCall<'_>) -> Result<SmallVec<[Option<HostTensor>; 2]>> {
+    let mut outputs = SmallVec::new();
+    for ty in &call.outputs {
+        outputs.push(match ty.shape.known() {
+            Some(shape) => {
+                check_size(ty.dtype, &shape, context.limits().tensor_bytes)?;
+                match ty.dtype.size() {
+                    Some(_) => Some(HostTensor::recycled(ty.dtype, shape)?),
+                    None => None,
+                }
+            }
+            None if impossible(&ty.shape) => {
+                let size = ty.shape.to_string();
+                return Err(ferroflow_ir::Error::Size { what: "result".into(), size }.into());
+            }
+            None => None,
+        });
+    }
+    Ok(outputs)
+}
+
+/// A shape of which every size is known but which no tensor can have.
+fn impossible(shape: &PartialShape) -> bool {
+    shape.is_known()
+}
+
+fn run<'a>(
+    context: &'a Context,
+    kernel: &dyn Kernel,
+    operands: SmallVec<[Operand<'a>; 4]>,
+    outputs: &'a mut [Option<HostTensor>],
+) -> Result<()> {
+    let targets = outputs.iter_mut().map(|output| match output {
+        Some(tensor) => Target::Plain(tensor.bytes_mut()),
+        empty => Target::Empty(empty),
+    });
+    let limit = context.limits().tensor_bytes;
+    Ok(kernel.run(&mut Io::new(operands, targets, context.threads(), limit))?)
+}
+
+fn finish(op: &OpDef, outputs: SmallVec<[Option<HostTensor>; 2]>) -> Result<Results> {
+    let missing = || unsupported(op, "its kernel left a result empty");
+    outputs.into_iter().map(|output| output.map(EagerTensor::from).ok_or_else(missing)).collect()
+}
+
+fn alias(op: &'static OpDef, attrs: &Attrs, inputs: &[EagerTensor]) -> Result<Results> {
+    let outputs = infer_outputs(op, attrs, inputs)?;
+    let input = inputs[0].host()?;
+    let output = &outputs[0];
+    let shape = output.shape.known().unwrap_or_else(|| input.shape().clone());
+    let reshaped = if *input.shape() == shape { input.clone() } else { input.reshaped(shape)? };
+    let result = if reshaped.dtype() == output.dtype {
+        reshaped
+    } else {
+        reshaped.reinterpreted(output.dtype)?
+    };
+    Ok(SmallVec::from_iter([result.into()]))
+}
+
+/// The types of the results of a call whose inputs are all known.
+///
+/// # Errors
+///
+/// When the call does not fit the op.
+pub(crate) fn infer_outputs(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<SmallVec<[ValueType; 2]>> {
+    let types: SmallVec<[ValueType; 4]> = inputs.iter().map(value_type).collect();
+    let mut facts: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    for (ty, input) in types.iter().zip(inputs) {
+        facts.push(Input { ty, value: Some(input.host()?) });
+    }
+    Ok(infer(op, attrs, &facts)?)
+}
+
+/// The type of a tensor, with what a handle in it refers to.
+pub fn value_type(tensor: &EagerTensor) -> ValueType {
+    let handle = tensor.host().ok().filter(|host| host.dtype() == DType::Resource);
+    match handle.and_then(|host| ResourceHandle::of(host).ok()) {
+        Some(handle) => handle.value_type(),
+        None => ValueType::new(tensor.dtype(), tensor.shape()),
+    }
+}
+
+fn run_body(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: SmallVec<[EagerTensor; 4]>,
+) -> Result<Results> {
+    if op.inputs.is_empty()
+        && op.effect == Effect::Pure
+        && let Ok(value) = attrs.tensor("value")
+    {
+        return Ok(SmallVec::from_iter([value.clone().into()]));
+    }
+    if op.call != Call::None {
+        return crate::concrete_function::call_op(scope, op, attrs, &inputs);
+    }
+    let body = scope.context.body(op).ok_or_else(|| unsupported(op, "nothing here runs it"))?;
+    body(&mut RuntimeCall { scope, op, attrs, inputs })
+}
+
+fn expand(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
+    infer_outputs(op, attrs, inputs)?;
+    let mut emitter = EagerEmit { scope, values: inputs.to_vec(), error: None };
+    let ids: Vec<ValueId> = (0..inputs.len() as u32).map(ValueId).collect();
+    let expanded = emit::expand(&mut emitter, op, attrs, &ids);
+    match (emitter.error, expanded) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(error.into()),
+        (None, Ok(ids)) => Ok(ids.iter().map(|id| emitter.values[id.0 as usize].clone()).collect()),
+    }
+}
+
+/// Formulas run their calls at once.
+struct EagerEmit<'a> {
+    scope: Scope<'a>,
+    values: Vec<EagerTensor>,
+    /// The first failure, as formulas can only pass on errors of programs.
+    error: Option<Error>,
+}
+
+impl EagerEmit<'_> {
+    fn add(&mut self, value: EagerTensor) -> ValueId {
+        self.values.push(value);
+        ValueId(self.values.len() as u32 - 1)
+    }
+}
+
+impl Emit for EagerEmit<'_> {
+    fn emit(
+        &mut self,
+        op: &'static OpDef,
+        attrs: Attrs,
+        inputs: &[ValueId],
+    ) -> ferroflow_ir::Result<SmallVec<[ValueId; 2]>> {
+        let inputs: SmallVec<[EagerTensor; 4]> =
+            inputs.iter().map(|id| self.values[id.0 as usize].clone()).collect();
+        let attrs = op.complete_attrs(attrs)?;
+        match execute_op(self.scope, op, &attrs, inputs) {
+            Ok(results) => Ok(results.into_iter().map(|result| self.add(result)).collect()),
+            Err(error) => {
+                let (code, detail) = (error.code(), error.to_string());
+                self.error.get_or_insert(error);
+                Err(ferroflow_ir::Error::Status { code, op: op.name.into(), detail })
+            }
+        }
+    }
+
+    fn constant(&mut self, tensor: HostTensor) -> ferroflow_ir::Result<ValueId> {
+        Ok(self.add(tensor.into()))
+    }
+
+    fn ty(&self, id: ValueId) -> ValueType {
+        value_type(&self.values[id.0 as usize])
+    }
+
+    fn value(&self, id: ValueId) -> Option<HostTensor> {
+        self.values[id.0 as usize].host().ok().cloned()
+    }
+}
+
+/// Constants are computed with the CPU's kernels.
+impl Evaluate for Context {
+    fn evaluate(
+        &self,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Input<'_>],
+    ) -> Option<Vec<HostTensor>> {
+        let values: Option<SmallVec<[EagerTensor; 4]>> =
+            inputs.iter().map(|input| input.value.cloned().map(EagerTensor::from)).collect();
+        if let Some(values) = values {
+            let library = Arc::new(FunctionLibrary::new());
+            let scope = Scope { context: self, library: &library, resources: self.resources() };
+            let results = execute_op(scope, op, attrs, values).ok()?;
+            return results.into_iter().map(|result| result.into_host().ok()).collect();
+        }
+        let specs: Option<SmallVec<[OperandSpec; 4]>> = inputs
+            .iter()
+            .map(|input| {
+                let shape: Shape = input.ty.shape.known()?;
+                Some(OperandSpec::new(input.ty.dtype, shape))
+            })
+            .collect();
+        let specs = specs?;
+        let call = OpCall::new(op, attrs, &specs, None).ok()?;
+        let kernel = compile(self, &call).ok()?;
+        let mut outputs = allocate(self, &call).ok()?;
+        let operands = specs.iter().map(|_| Operand::Plain(&[])).collect();
+        run(self, &*kernel, operands, &mut outputs).ok()?;
+        outputs.into_iter().collect()
+    }
+}

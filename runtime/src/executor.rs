@@ -1,0 +1,237 @@
+//! Running programs.
+
+use crate::{
+    context::Context,
+    eager_tensor::EagerTensor,
+    error::{Error, Result},
+    execute::{Scope, execute_op},
+    plan::{Action, BranchAction, OpAction, Operand, Place, Program, WhileAction},
+};
+use ferroflow_ir::{
+    Error as IrError, FunctionLibrary, HostTensor,
+    pass::specialize::{chosen_branch, truthiness},
+};
+use ferroflow_kernels::frame::Frame;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+use crate::resource::ResourceManager;
+
+/// A program ready to run, with the frames it runs in. Any number of threads may run it at once.
+#[derive(Debug)]
+pub(crate) struct Executable {
+    program: Program,
+    frames: Mutex<Vec<Frame>>,
+}
+
+impl Executable {
+    pub(crate) fn new(program: Program) -> Executable {
+        Executable { program, frames: Mutex::default() }
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs the program.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the data makes impossible, with the node where it happened.
+    pub(crate) fn run(
+        &self,
+        scope: Scope<'_>,
+        args: impl Iterator<Item = HostTensor>,
+    ) -> Result<Vec<EagerTensor>> {
+        let pooled = self.frames.lock().pop();
+        let mut frame = match pooled {
+            Some(frame) => frame,
+            None => self.frame()?,
+        };
+        for (&slot, arg) in self.program.args.iter().zip(args) {
+            *frame.slot_mut(slot) = Some(arg);
+        }
+        let mut run = Run { scope, frame: &mut frame };
+        let outcome = run
+            .actions(&self.program.actions)
+            .and_then(|()| self.program.results.iter().map(|result| run.tensor(result)).collect());
+        self.reset(&mut frame);
+        self.frames.lock().push(frame);
+        outcome
+    }
+
+    fn frame(&self) -> Result<Frame> {
+        let mut frame = Frame::new(self.program.arena, self.program.n_slots)?;
+        for (slot, value) in &self.program.constants {
+            *frame.slot_mut(*slot) = Some(value.clone());
+        }
+        Ok(frame)
+    }
+
+    /// Empties all slots but those of constants, so that a resting frame holds no one's tensors.
+    fn reset(&self, frame: &mut Frame) {
+        let mut constants = self.program.constants.iter().map(|(slot, _)| *slot).peekable();
+        for slot in 0..self.program.n_slots {
+            if constants.peek() == Some(&slot) {
+                constants.next();
+            } else {
+                *frame.slot_mut(slot) = None;
+            }
+        }
+    }
+}
+
+/// One run.
+struct Run<'a> {
+    scope: Scope<'a>,
+    frame: &'a mut Frame,
+}
+
+impl Run<'_> {
+    fn actions(&mut self, actions: &[Action]) -> Result<()> {
+        let context: &Context = self.scope.context;
+        let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
+        for action in actions {
+            match action {
+                Action::Kernel(step, origin) => {
+                    step.run(self.frame, threads, limit).map_err(|error| origin.locate(error))?;
+                }
+                Action::Op(op) => self.op(op).map_err(|error| op.origin.locate(error))?,
+                Action::Copy(from, to) => self.copy(from, to)?,
+                Action::While(repeat) => self.repeat(repeat)?,
+                Action::Branch(branch) => self.branch(branch)?,
+                Action::Fail(error) => return Err(error.clone()),
+                Action::Clear(slots) => {
+                    slots.iter().for_each(|&slot| *self.frame.slot_mut(slot) = None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn op(&mut self, action: &OpAction) -> Result<()> {
+        let inputs: Result<SmallVec<[EagerTensor; 4]>> =
+            action.inputs.iter().map(|input| self.tensor(input)).collect();
+        let results = execute_op(self.scope, action.op, &action.attrs, inputs?)?;
+        for (&slot, result) in action.outputs.iter().zip(results) {
+            *self.frame.slot_mut(slot) = Some(result.into_host()?);
+        }
+        Ok(())
+    }
+
+    /// The value of an operand.
+    fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
+        let tensor = match &operand.place {
+            Place::Arena(region) => {
+                let shape = operand.shape.clone().ok_or_else(|| missing("a shape"))?;
+                HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?
+            }
+            Place::Slot(slot, bytes) => {
+                let found = if operand.take {
+                    self.frame.slot_mut(*slot).take()
+                } else {
+                    self.frame.slot(*slot).cloned()
+                };
+                let found = found.ok_or_else(|| missing("a value"))?;
+                shaped(found, operand, bytes.as_ref())?
+            }
+        };
+        Ok(tensor.into())
+    }
+
+    fn copy(&mut self, from: &Operand, to: &Place) -> Result<()> {
+        match (&from.place, to) {
+            (Place::Arena(source), Place::Arena(target)) => {
+                self.frame.copy_arena(source, target.start);
+            }
+            (Place::Slot(..), Place::Arena(target)) => {
+                let tensor = self.tensor(from)?.into_host()?;
+                let target = self.frame.arena_mut(target);
+                if tensor.bytes().len() != target.len() {
+                    return Err(missing("a value of the planned size"));
+                }
+                target.copy_from_slice(tensor.bytes());
+            }
+            (_, Place::Slot(slot, _)) => {
+                let tensor = self.tensor(from)?.into_host()?;
+                *self.frame.slot_mut(*slot) = Some(tensor);
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, action: &WhileAction) -> Result<()> {
+        let limit = self.scope.context.limits().loop_iterations;
+        let mut iterations = 0;
+        loop {
+            self.actions(&action.condition)?;
+            if !self.truth(&action.test).map_err(|error| action.origin.locate(error))? {
+                return Ok(());
+            }
+            if iterations == limit {
+                let what = "the loop".into();
+                let needed = format!("more than {limit} iterations");
+                return Err(action.origin.locate(IrError::Limit { what, needed, limit }));
+            }
+            iterations += 1;
+            self.actions(&action.body)?;
+        }
+    }
+
+    fn truth(&mut self, test: &Operand) -> Result<bool> {
+        if let (Place::Arena(region), ferroflow_ir::DType::Bool) = (&test.place, test.dtype) {
+            return Ok(self.frame.arena(region).first().is_some_and(|&byte| byte != 0));
+        }
+        Ok(truthiness(self.tensor(test)?.host()?)?)
+    }
+
+    fn branch(&mut self, action: &BranchAction) -> Result<()> {
+        let chooser = self.tensor(&action.chooser)?;
+        let taken = chosen_branch(action.call, chooser.host()?, action.branches.len())
+            .map_err(|error| action.origin.locate(error))?;
+        match action.branches.get(taken) {
+            Some(branch) => self.actions(branch),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A tensor from a slot under the operand's dtype and shape.
+fn shaped(
+    tensor: HostTensor,
+    operand: &Operand,
+    bytes: Option<&std::ops::Range<usize>>,
+) -> Result<HostTensor> {
+    let tensor = match (bytes, &operand.shape) {
+        (Some(bytes), Some(shape)) => {
+            let size = operand.dtype.size().unwrap_or(1).max(1);
+            tensor.window(bytes.start / size..bytes.end / size, shape.clone())?
+        }
+        (None, Some(shape)) if tensor.shape() != shape => tensor.reshaped(shape.clone())?,
+        _ => tensor,
+    };
+    if tensor.dtype() == operand.dtype {
+        return Ok(tensor);
+    }
+    Ok(tensor.reinterpreted(operand.dtype)?)
+}
+
+fn missing(what: &str) -> Error {
+    let message = format!("the program has no {what} where it needs one");
+    Error::Status { code: ferroflow_ir::Code::Internal, message }
+}
+
+/// What a run needs besides the program and its arguments, owned.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) context: Context,
+    pub(crate) library: Arc<FunctionLibrary>,
+    pub(crate) resources: Arc<ResourceManager>,
+}
+
+impl Surroundings {
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        Scope { context: &self.context, library: &self.library, resources: &self.resources }
+    }
+}

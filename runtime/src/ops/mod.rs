@@ -1,0 +1,89 @@
+//! Ops that need the context: state, calls, input and output.
+//!
+//! Each family's file ends with its table of bodies; an op's record says that it runs here.
+
+use crate::{
+    context::Context,
+    eager_tensor::EagerTensor,
+    error::Result,
+    execute::{Results, Scope},
+    resource::{Resource, ResourceHandle},
+};
+use ferroflow_ir::{Attrs, HostTensor, OpDef};
+use smallvec::SmallVec;
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
+
+mod state;
+
+/// A call of an op that runs here.
+#[derive(Debug)]
+pub struct RuntimeCall<'a> {
+    /// Where it runs.
+    pub scope: Scope<'a>,
+    /// The record.
+    pub op: &'static OpDef,
+    /// The attributes, complete.
+    pub attrs: &'a Attrs,
+    /// The inputs. Whoever calls for the last time gives them up, so that they may be changed in
+    /// place.
+    pub inputs: SmallVec<[EagerTensor; 4]>,
+}
+
+/// What such an op does.
+pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
+
+const BODIES: &[&[(&str, Body)]] = &[state::BODIES];
+
+/// The body of an op, by name.
+pub(crate) fn find(op: &str) -> Option<Body> {
+    static BY_NAME: OnceLock<HashMap<&'static str, Body>> = OnceLock::new();
+    let rows = || BODIES.iter().flat_map(|rows| rows.iter().copied()).collect();
+    BY_NAME.get_or_init(rows).get(op).copied()
+}
+
+impl<'a> RuntimeCall<'a> {
+    /// The context.
+    pub fn context(&self) -> &'a Context {
+        self.scope.context
+    }
+
+    /// Input `index` in host memory.
+    ///
+    /// # Errors
+    ///
+    /// When it is elsewhere.
+    pub fn host(&self, index: usize) -> Result<&HostTensor> {
+        self.inputs[index].host()
+    }
+
+    /// The handle in input `index`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no handle.
+    pub fn handle(&self, index: usize) -> Result<&ResourceHandle> {
+        ResourceHandle::of(self.host(index)?)
+    }
+
+    /// The resource that input `index` refers to.
+    ///
+    /// # Errors
+    ///
+    /// When it is no handle, or of another kind of resource.
+    pub fn resource<T: Resource>(&self, index: usize, expected: &'static str) -> Result<Arc<T>> {
+        self.handle(index)?.downcast(expected)
+    }
+}
+
+/// One result.
+pub fn one(result: impl Into<EagerTensor>) -> Result<Results> {
+    Ok(SmallVec::from_iter([result.into()]))
+}
+
+/// No result.
+pub fn none() -> Result<Results> {
+    Ok(SmallVec::new())
+}

@@ -1,0 +1,117 @@
+//! Variables.
+
+use super::{Body, RuntimeCall, none, one};
+use crate::{
+    error::Result,
+    execute::{Results, execute},
+    resource::{Resource, ResourceHandle},
+    variable::{Variable, VariableState},
+};
+use ferroflow_ir::{Attrs, DType, HostTensor, PartialShape, Shape};
+use std::sync::Arc;
+
+const A_VARIABLE: &str = "a variable";
+
+fn variable(call: &RuntimeCall<'_>) -> Result<Arc<VariableState>> {
+    call.resource(0, A_VARIABLE)
+}
+
+fn var_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let name = call.attrs.string("shared_name")?;
+    let container = call.attrs.string("container")?;
+    let (dtype, shape) = (call.attrs.dtype("dtype")?, call.attrs.shape("shape")?.clone());
+    let make =
+        || -> Arc<dyn Resource> { Variable::uninitialized(name, dtype, shape, true).resource() };
+    if name.is_empty() || name == ANONYMOUS {
+        return one(ResourceHandle::owning(name, make()).to_tensor());
+    }
+    let resource = call.scope.resources.find_or_create(container, name, || Ok(make()))?;
+    one(ResourceHandle::owning(name, resource).to_tensor())
+}
+
+/// The shared name by which TensorFlow asks for a variable nobody else can find.
+const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+
+fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    one(variable(call)?.read()?)
+}
+
+fn assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let variable = variable(call)?;
+    let value = call.inputs.pop().expect("the record has two inputs").into_host()?;
+    variable.assign(value)?;
+    none()
+}
+
+fn is_initialized(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let handle = call.handle(0)?;
+    let ready = match handle.downcast::<VariableState>(A_VARIABLE) {
+        Ok(variable) => variable.is_initialized(),
+        Err(_) => false,
+    };
+    one(HostTensor::scalar_bool(ready))
+}
+
+fn shape_of(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let shape = variable(call)?.read()?.shape().to_i64();
+    one(match call.attrs.dtype("out_type")? {
+        DType::I64 => HostTensor::vector(&shape)?,
+        _ => HostTensor::vector(&shape.iter().map(|&dim| dim as i32).collect::<Vec<i32>>())?,
+    })
+}
+
+fn destroy(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let resource = call.handle(0)?.resource();
+    let removed = resource.as_ref().is_ok_and(|resource| call.scope.resources.remove(resource));
+    if !removed && !call.attrs.bool("ignore_lookup_error")? {
+        resource?;
+    }
+    none()
+}
+
+fn add(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    update(call, "AddV2")
+}
+
+fn sub(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    update(call, "Sub")
+}
+
+/// Changes a variable by an arithmetic op of two arguments of one shape.
+fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
+    let variable = variable(call)?;
+    let delta = call.inputs.pop().expect("the record has two inputs");
+    let context = call.context();
+    variable.update(|value| {
+        if value.shape() != delta.shape() {
+            let (lhs, rhs): (PartialShape, PartialShape) =
+                (value.shape().into(), delta.shape().into());
+            return Err(ferroflow_ir::Error::Broadcast { lhs, rhs }.into());
+        }
+        let empty = HostTensor::zeros(DType::U8, Shape::scalar())?;
+        let old = std::mem::replace(value, empty);
+        let kept = old.clone();
+        match execute(context, op, Attrs::new(), &[old.into(), delta]) {
+            Ok(mut results) => {
+                *value = results.remove(0).into_host()?;
+                Ok(())
+            }
+            Err(error) => {
+                *value = kept;
+                Err(error)
+            }
+        }
+    })?;
+    none()
+}
+
+pub(super) const BODIES: &[(&str, Body)] = &[
+    ("AssignAddVariableOp", add),
+    ("AssignSubVariableOp", sub),
+    ("AssignVariableOp", assign),
+    ("DestroyResourceOp", destroy),
+    ("ReadVariableOp", read),
+    ("VarHandleOp", var_handle),
+    ("VarIsInitializedOp", is_initialized),
+    ("VariableShape", shape_of),
+];

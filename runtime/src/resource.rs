@@ -1,0 +1,190 @@
+//! State outside tensors: who owns it, and how tensors refer to it.
+//!
+//! A resource lives as long as the Rust value that owns it. A handle, the element of a tensor of
+//! dtype resource, either owns it too (as those that ops make) or only knows of it (as those that
+//! functions capture).
+
+use crate::error::{Error, Result};
+use ferroflow_ir::{DType, Handle, HostTensor, TensorSpec, ValueType};
+use parking_lot::Mutex;
+use std::{
+    any::Any,
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Weak},
+};
+
+/// State that ops work on through a handle: a variable, a table, a queue.
+pub trait Resource: Any + Send + Sync + fmt::Debug {
+    /// What it is, for messages, such as `a variable`.
+    fn kind(&self) -> &'static str;
+
+    /// Dtype and shape of the value it holds, for shape inference.
+    fn pointee(&self) -> Option<TensorSpec> {
+        None
+    }
+
+    /// For downcasting to the concrete type.
+    fn as_any(&self) -> &dyn Any;
+
+    /// For downcasting to the concrete type, keeping it alive.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+#[derive(Clone)]
+enum Link {
+    Owned(Arc<dyn Resource>),
+    Known(Weak<dyn Resource>),
+}
+
+/// What an element of a tensor of dtype resource refers to.
+#[derive(Clone)]
+pub struct ResourceHandle {
+    name: Arc<str>,
+    kind: &'static str,
+    link: Link,
+}
+
+impl fmt::Debug for ResourceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{} `{}`>", self.kind, self.name)
+    }
+}
+
+impl Handle for ResourceHandle {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl ResourceHandle {
+    /// A handle that keeps the resource alive.
+    pub fn owning(name: impl Into<Arc<str>>, resource: Arc<dyn Resource>) -> ResourceHandle {
+        let kind = resource.kind();
+        ResourceHandle { name: name.into(), kind, link: Link::Owned(resource) }
+    }
+
+    /// A handle that does not keep the resource alive.
+    pub fn knowing(name: impl Into<Arc<str>>, resource: &Arc<dyn Resource>) -> ResourceHandle {
+        let kind = resource.kind();
+        ResourceHandle { name: name.into(), kind, link: Link::Known(Arc::downgrade(resource)) }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The resource.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dropped`] when its owner is gone.
+    pub fn resource(&self) -> Result<Arc<dyn Resource>> {
+        match &self.link {
+            Link::Owned(resource) => Ok(resource.clone()),
+            Link::Known(resource) => resource
+                .upgrade()
+                .ok_or_else(|| Error::Dropped { kind: self.kind, name: self.name.to_string() }),
+        }
+    }
+
+    /// The resource as what it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Dropped`] when its owner is gone, [`Error::WrongResource`] when it is not a `T`.
+    pub fn downcast<T: Resource>(&self, expected: &'static str) -> Result<Arc<T>> {
+        let resource = self.resource()?;
+        let found = resource.kind();
+        resource.into_any().downcast::<T>().map_err(|_| Error::WrongResource {
+            name: self.name.to_string(),
+            expected,
+            found,
+        })
+    }
+
+    /// A scalar tensor of this handle.
+    pub fn to_tensor(&self) -> HostTensor {
+        HostTensor::scalar_handle(DType::Resource, Arc::new(self.clone()))
+    }
+
+    /// The type of such a tensor, with what is known of the resource.
+    pub fn value_type(&self) -> ValueType {
+        let pointee = self.resource().ok().and_then(|resource| resource.pointee());
+        let shape = ferroflow_ir::PartialShape::scalar();
+        ValueType { dtype: DType::Resource, shape, pointee: pointee.map(Box::new) }
+    }
+
+    /// The handle in a scalar tensor of dtype resource.
+    ///
+    /// # Errors
+    ///
+    /// [`ferroflow_ir::Error::DType`] when there is none in it.
+    pub fn of(tensor: &HostTensor) -> Result<&ResourceHandle> {
+        let handle = tensor.handles()?.first().and_then(|h| h.as_any().downcast_ref());
+        let (expected, found) = (DType::Resource, tensor.dtype());
+        handle.ok_or_else(|| ferroflow_ir::Error::DType { expected, found }.into())
+    }
+}
+
+/// Resources that ops create and find by name: those of one loaded model, or of eager code.
+#[derive(Debug, Default)]
+pub struct ResourceManager {
+    entries: Mutex<HashMap<(String, String), Arc<dyn Resource>>>,
+}
+
+impl ResourceManager {
+    /// A manager of nothing yet.
+    pub fn new() -> ResourceManager {
+        ResourceManager::default()
+    }
+
+    /// The resource of this name, made by `create` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of `create`.
+    pub fn find_or_create(
+        &self,
+        container: &str,
+        name: &str,
+        create: impl FnOnce() -> Result<Arc<dyn Resource>>,
+    ) -> Result<Arc<dyn Resource>> {
+        let key = (container.to_string(), name.to_string());
+        let mut entries = self.entries.lock();
+        if let Some(resource) = entries.get(&key) {
+            return Ok(resource.clone());
+        }
+        let resource = create()?;
+        entries.insert(key, resource.clone());
+        Ok(resource)
+    }
+
+    /// Puts a resource under a name, in place of any other.
+    pub fn insert(&self, container: &str, name: &str, resource: Arc<dyn Resource>) {
+        self.entries.lock().insert((container.to_string(), name.to_string()), resource);
+    }
+
+    /// The resource of this name.
+    pub fn find(&self, container: &str, name: &str) -> Option<Arc<dyn Resource>> {
+        self.entries.lock().get(&(container.to_string(), name.to_string())).cloned()
+    }
+
+    /// Forgets a resource; `false` if there is none of this value.
+    pub fn remove(&self, resource: &Arc<dyn Resource>) -> bool {
+        let mut entries = self.entries.lock();
+        let before = entries.len();
+        entries.retain(|_, entry| !Arc::ptr_eq(entry, resource));
+        entries.len() < before
+    }
+
+    /// Names and resources, sorted by name.
+    pub fn entries(&self) -> Vec<(String, Arc<dyn Resource>)> {
+        let entries = self.entries.lock();
+        let mut all: Vec<_> =
+            entries.iter().map(|((_, name), resource)| (name.clone(), resource.clone())).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+}
