@@ -5,15 +5,23 @@
 //!
 //! 16-bit floats compute in `f32`: [`Scalars::x`] widens them and [`Expr::of`] rounds the result,
 //! so one op rounds once, and fusing two ops changes no bit.
+//!
+//! As in TensorFlow, arithmetic knows no subnormal numbers: arguments of arithmetic pass through
+//! [`Prim::Flush`], and so does its result. When expressions are fused this happens at the borders
+//! of the whole only.
 
 use crate::{
     attr::Attrs,
     dtype::DType,
-    error::{Error, Result},
+    error::{Code, Error, Result},
     op::{Lowering, OpDef},
 };
 use smallvec::SmallVec;
-use std::{cell::RefCell, collections::HashMap, ops};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    ops,
+};
 
 /// A scalar function that every device implements itself.
 ///
@@ -115,6 +123,8 @@ pub enum Prim {
     /// A complex number of two reals.
     Complex,
     Conj,
+    /// The same value, but a zero of the same sign for subnormal numbers.
+    Flush,
 }
 
 impl Prim {
@@ -125,7 +135,7 @@ impl Prim {
             Neg | Abs | Sign | Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan
             | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc
             | Lgamma | Floor | Ceil | Trunc | Rint | Not | PopCount | IsNan | IsInf | IsFinite
-            | Cast | Real | Imag | Conj => 1,
+            | Cast | Real | Imag | Conj | Flush => 1,
             Add | Sub | Mul | Div | FloorDiv | TruncDiv | FloorMod | TruncMod | Pow | Atan2
             | NextAfter | Max | Min | And | Or | Xor | Shl | Shr | Igamma | Igammac
             | IgammaGradA | Zeta | Eq | Ne | Lt | Le | Gt | Ge | Complex => 2,
@@ -137,6 +147,31 @@ impl Prim {
     pub fn is_fallible(self) -> bool {
         use Prim::*;
         matches!(self, FloorDiv | TruncDiv | FloorMod | TruncMod | Pow)
+    }
+
+    /// Whether it only moves or looks at bits, so that subnormal numbers are numbers like others.
+    fn keeps_bits(self) -> bool {
+        use Prim::*;
+        matches!(
+            self,
+            Neg | Abs
+                | Sign
+                | Select
+                | Cast
+                | Real
+                | Imag
+                | Complex
+                | Conj
+                | Flush
+                | IsNan
+                | IsInf
+                | IsFinite
+                | Not
+                | And
+                | Or
+                | Xor
+                | NextAfter
+        )
     }
 
     /// The dtype of the result for first arguments of these dtypes; `Cast` has none of its own.
@@ -230,6 +265,8 @@ pub struct ExprNode {
 pub struct Expr {
     nodes: Vec<ExprNode>,
     root: ExprId,
+    /// The status of integer arithmetic that fails, where it is not that of a wrong argument.
+    fault: Option<Code>,
 }
 
 impl Expr {
@@ -265,12 +302,16 @@ impl Expr {
             nodes: RefCell::default(),
             known: RefCell::default(),
             error: RefCell::default(),
+            fault: Cell::default(),
         };
-        let root = formula(&scalars);
+        let root = formula(&scalars).flushed();
         let root = if root.dtype() == output { root } else { root.cast(output) }.id;
         match scalars.error.into_inner() {
             Some(error) => Err(error),
-            None => Ok(Expr { nodes: scalars.nodes.into_inner(), root }.without_dead_nodes()),
+            None => {
+                let (nodes, fault) = (scalars.nodes.into_inner(), scalars.fault.get());
+                Ok(Expr { nodes, root, fault }.without_dead_nodes())
+            }
         }
     }
 
@@ -287,6 +328,18 @@ impl Expr {
     /// The dtype of the result.
     pub fn dtype(&self) -> DType {
         self.nodes[self.root.index()].dtype
+    }
+
+    /// The error when integer arithmetic `prim` of this expression fails.
+    pub fn fault(&self, prim: Prim) -> Error {
+        let error = if prim == Prim::Pow { Error::NegativePower } else { Error::DivisionByZero };
+        match self.fault {
+            Some(code) => {
+                let detail = error.to_string();
+                Error::Status { code, op: "integer arithmetic".into(), detail }
+            }
+            None => error,
+        }
     }
 
     /// One more than the largest input position used.
@@ -318,7 +371,7 @@ impl Expr {
         let new: Vec<Option<ExprId>> = replacements
             .iter()
             .map(|replacement| match replacement {
-                Replacement::Expr(expr) => Some(builder.copy(expr, |_| None)),
+                Replacement::Expr(expr) => Some(builder.copy_inner(expr)),
                 Replacement::Input(..) | Replacement::Const(..) => None,
             })
             .collect();
@@ -333,7 +386,7 @@ impl Expr {
                 Replacement::Expr(_) => Ok(new[position].expect("copied above")),
             })
         });
-        Expr { nodes: builder.nodes, root }.without_dead_nodes()
+        Expr { nodes: builder.nodes, root, fault: self.fault }.without_dead_nodes()
     }
 
     fn without_dead_nodes(self) -> Expr {
@@ -355,7 +408,7 @@ impl Expr {
             new_ids[index] = ExprId(nodes.len() as u32);
             nodes.push(node);
         }
-        Expr { nodes, root: new_ids[self.root.index()] }
+        Expr { nodes, root: new_ids[self.root.index()], fault: self.fault }
     }
 }
 
@@ -392,8 +445,17 @@ impl Merge {
                 },
                 ExprKind::Const(_) => self.add(node.clone()),
                 ExprKind::Apply(prim, args) => {
-                    let args = args.iter().map(|arg| ids[arg.index()]).collect();
-                    self.add(ExprNode { kind: ExprKind::Apply(*prim, args), dtype: node.dtype })
+                    let args: SmallVec<[ExprId; 3]> =
+                        args.iter().map(|arg| ids[arg.index()]).collect();
+                    let inside = *prim == Prim::Flush
+                        && ids.len() != expr.root.index()
+                        && !self.is_border(args[0]);
+                    if inside {
+                        args[0]
+                    } else {
+                        let kind = ExprKind::Apply(*prim, args);
+                        self.add(ExprNode { kind, dtype: node.dtype })
+                    }
                 }
             };
             ids.push(id);
@@ -401,8 +463,29 @@ impl Merge {
         ids[expr.root.index()]
     }
 
+    /// Copies an expression that becomes part of another: what flushes its result is left out.
+    fn copy_inner(&mut self, expr: &Expr) -> ExprId {
+        let root = &expr.nodes[expr.root.index()];
+        match &root.kind {
+            ExprKind::Apply(Prim::Flush, args) => {
+                let inner = Expr { nodes: expr.nodes.clone(), root: args[0], fault: None };
+                self.copy(&inner, |_| None)
+            }
+            _ => self.copy(expr, |_| None),
+        }
+    }
+
     fn add(&mut self, node: ExprNode) -> ExprId {
         add(&mut self.nodes, &mut self.known, node)
+    }
+
+    /// Whether a value comes from outside the expression, or leaves it.
+    fn is_border(&self, id: ExprId) -> bool {
+        match &self.nodes[id.index()].kind {
+            ExprKind::Input(_) | ExprKind::Const(_) => true,
+            ExprKind::Apply(Prim::Cast, args) => self.nodes[args[0].index()].dtype.is_float(),
+            ExprKind::Apply(..) => false,
+        }
     }
 }
 
@@ -422,6 +505,7 @@ pub struct Scalars<'a> {
     nodes: RefCell<Vec<ExprNode>>,
     known: RefCell<HashMap<ExprNode, ExprId>>,
     error: RefCell<Option<Error>>,
+    fault: Cell<Option<Code>>,
 }
 
 impl Scalars<'_> {
@@ -488,6 +572,11 @@ impl Scalars<'_> {
         self.attrs.bool(name).unwrap_or_else(|error| self.fail(error, false))
     }
 
+    /// Gives integer arithmetic that fails this status.
+    pub fn fails_with(&self, code: Code) {
+        self.fault.set(Some(code));
+    }
+
     fn fail<T>(&self, error: Error, instead: T) -> T {
         self.error.borrow_mut().get_or_insert(error);
         instead
@@ -511,7 +600,11 @@ impl Scalars<'_> {
     fn apply<'s>(&'s self, prim: Prim, args: &[Scalar<'s>]) -> Scalar<'s> {
         debug_assert_eq!(prim.arity(), args.len());
         let dtypes: SmallVec<[DType; 3]> = args.iter().map(|arg| arg.dtype()).collect();
-        let ids = args.iter().map(|arg| arg.id).collect();
+        let flush = |arg: &Scalar<'s>| if arg.is_bare() { arg.flush() } else { *arg };
+        let ids = match prim.keeps_bits() {
+            true => args.iter().map(|arg| arg.id).collect(),
+            false => args.iter().map(|arg| flush(arg).id).collect(),
+        };
         self.add(ExprKind::Apply(prim, ids), prim.result(&dtypes))
     }
 
@@ -565,6 +658,37 @@ impl<'s> Scalar<'s> {
         }
         let args = SmallVec::from_slice(&[self.id]);
         self.scalars.add(ExprKind::Apply(Prim::Cast, args), dtype)
+    }
+
+    /// The same value without subnormal numbers.
+    fn flush(self) -> Scalar<'s> {
+        if !matches!(self.dtype(), DType::F32 | DType::F64) {
+            return self;
+        }
+        let args = SmallVec::from_slice(&[self.id]);
+        self.scalars.add(ExprKind::Apply(Prim::Flush, args), self.dtype())
+    }
+
+    /// Whether it is an input, possibly widened.
+    fn is_bare(self) -> bool {
+        let nodes = self.scalars.nodes.borrow();
+        match &nodes[self.id.index()].kind {
+            ExprKind::Input(_) => true,
+            ExprKind::Apply(Prim::Cast, args) => {
+                let from = &nodes[args[0].index()];
+                from.dtype.is_float() && matches!(from.kind, ExprKind::Input(_))
+            }
+            ExprKind::Apply(..) | ExprKind::Const(_) => false,
+        }
+    }
+
+    /// The result of arithmetic without subnormal numbers; anything else as it is.
+    fn flushed(self) -> Scalar<'s> {
+        let arithmetic = match &self.scalars.nodes.borrow()[self.id.index()].kind {
+            ExprKind::Apply(prim, _) => !prim.keeps_bits(),
+            ExprKind::Input(_) | ExprKind::Const(_) => false,
+        };
+        if arithmetic { self.flush() } else { self }
     }
 
     /// `then` where this bool is true, else `otherwise`.
@@ -788,7 +912,7 @@ mod tests {
             let _unused = s.x(0).sin();
             s.x(0).tanh() * s.x(0).tanh()
         });
-        assert_eq!(expr.nodes().len(), 3);
+        assert_eq!(expr.nodes().len(), 5);
         assert_eq!(expr.n_inputs(), 1);
     }
 
@@ -796,7 +920,8 @@ mod tests {
     fn sixteen_bit_floats_compute_in_f32() {
         let expr = build(&[DType::BF16], DType::BF16, |s| s.x(0) + 1.0);
         let dtypes: Vec<DType> = expr.nodes().iter().map(|node| node.dtype).collect();
-        assert_eq!(dtypes, [DType::BF16, DType::F32, DType::F32, DType::F32, DType::BF16]);
+        let f32 = DType::F32;
+        assert_eq!(dtypes, [DType::BF16, f32, f32, f32, f32, f32, DType::BF16]);
     }
 
     #[test]

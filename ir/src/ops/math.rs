@@ -5,7 +5,7 @@
 use super::sets::*;
 use crate::{
     dtype::DType,
-    error::Result,
+    error::{Code, Result},
     expr::{Scalar, Scalars},
     infer::{self, OpContext},
     op::*,
@@ -707,7 +707,10 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "TruncateDiv",
         summary: "Divides and rounds towards zero.",
-        lowering: Lowering::Elementwise(|s| s.x(0).trunc_div(s.x(1))),
+        lowering: Lowering::Elementwise(|s| {
+            s.fails_with(Code::Internal);
+            s.x(0).trunc_div(s.x(1))
+        }),
         ..OPERATOR
     },
     OpDef {
@@ -717,7 +720,10 @@ pub(super) static OPS: &[OpDef] = &[
             "T",
             &[DType::I32, DType::I64, DType::BF16, DType::F16, DType::F32, DType::F64],
         )],
-        lowering: Lowering::Elementwise(|s| s.x(0).trunc_mod(s.x(1))),
+        lowering: Lowering::Elementwise(|s| {
+            s.fails_with(Code::Internal);
+            s.x(0).trunc_mod(s.x(1))
+        }),
         ..OPERATOR
     },
     OpDef {

@@ -14,7 +14,7 @@ use crate::{
 };
 use bytemuck::Pod;
 use ferroflow_ir::{
-    DType, Error, Expr, Prim, StridedView,
+    DType, Expr, Prim, StridedView,
     expr::{Constant, ExprKind},
 };
 use half::{bf16, f16};
@@ -68,6 +68,7 @@ struct Program {
     accesses: Vec<Access>,
     input_widths: Vec<usize>,
     output_width: usize,
+    expr: Expr,
 }
 
 /// Compiles an expression; `None` when a primitive has no loop for a dtype.
@@ -84,6 +85,7 @@ pub(super) fn compile(
         accesses,
         input_widths: input_widths?,
         output_width: expr.dtype().size()?,
+        expr: expr.clone(),
     };
     program.translate(expr)?;
     Some(Arc::new(program))
@@ -231,7 +233,7 @@ impl Program {
                 _ => out,
             };
             if !(instruction.run)(target, arg(0), arg(1), arg(2)) {
-                return Err(fault(instruction.prim).into());
+                return Err(self.expr.fault(instruction.prim).into());
             }
             if let (Some(own), Some(register)) = (own, instruction.out) {
                 registers[register] = own;
@@ -299,11 +301,6 @@ fn freed_after<'a>(
 fn copy(out: &mut [u8], a: &[u8], _: &[u8], _: &[u8]) -> bool {
     out.copy_from_slice(a);
     true
-}
-
-/// What it means that a primitive failed.
-fn fault(prim: Prim) -> Error {
-    if prim == Prim::Pow { Error::NegativePower } else { Error::DivisionByZero }
 }
 
 /// Repeats an element.

@@ -95,11 +95,14 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
         IsNan => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_nan())),
         IsInf => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_infinite())),
         IsFinite => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_finite())),
+        Flush => {
+            |o, a, _, _| map(o, a, |x: T| if x.is_subnormal() { T::zero().copysign(x) } else { x })
+        }
         Prim::Real | Conj => |o, a, _, _| map(o, a, |x: T| x),
         Imag => |o, a, _, _| map(o, a, |_: T| T::zero()),
         Not | PopCount | And | Or | Xor | Shl | Shr => return None,
         Igamma | Igammac | IgammaGradA | Zeta => return None,
-        Select | Cast | Complex => return None,
+        Select | Cast | Complex | Flush => return None,
     };
     Some(found)
 }
@@ -137,7 +140,7 @@ fn integer<T: Integer + Pod>(prim: Prim) -> Option<Loop> {
         Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh
         | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc | Lgamma | Div | Atan2 | NextAfter
         | Igamma | Igammac | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select
-        | Cast | Complex => return None,
+        | Cast | Complex | Flush => return None,
     };
     Some(found)
 }

@@ -1,0 +1,178 @@
+//! Single ops against recorded results.
+
+use crate::{
+    compare::{Compare, Tolerance},
+    value,
+};
+use anyhow::{Context as _, Result, bail};
+use ferroflow_ir::{Code, OpDef};
+use ferroflow_runtime::{Context, EagerTensor, Error, execute};
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+use std::{fs::File, io::Read, panic, path::Path};
+
+/// Runs the cases and sequences of one op from number `from` on.
+pub fn run_file(path: &Path, from: u64, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    GzDecoder::new(file).read_to_string(&mut text)?;
+    let cases: Value = serde_json::from_str(&text)?;
+    let op = cases["op"].as_str().context("an op")?;
+    let family = cases["family"].as_str().unwrap_or("");
+    let list = |key: &str| cases[key].as_array().cloned().unwrap_or_default();
+    let (singles, sequences) = (list("cases"), list("sequences"));
+    let jobs = singles.iter().map(|case| (case, false)).chain(sequences.iter().map(|s| (s, true)));
+    for (number, (case, is_sequence)) in jobs.enumerate().skip(from as usize) {
+        report(json!({ "begin": number }))?;
+        let outcome = panic::catch_unwind(|| {
+            let context = Context::new();
+            if is_sequence { run_sequence(&context, case) } else { run_case(&context, op, case) }
+        });
+        let outcome = outcome.unwrap_or_else(|_| Ok(Outcome::Failed("panic".into())));
+        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        let id = format!("{}{}", if is_sequence { "s" } else { "" }, case["id"]);
+        let (status, why) = match outcome {
+            Outcome::Passed => ("pass", String::new()),
+            Outcome::Failed(why) => ("fail", why),
+            Outcome::Unsupported(why) => ("unsupported", why),
+        };
+        report(json!({
+            "op": op, "family": family, "case": id, "number": number, "status": status, "why": why
+        }))?;
+    }
+    Ok(())
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    Unsupported(String),
+}
+
+fn run_case(context: &Context, op: &str, case: &Value) -> Result<Outcome> {
+    let inputs = tensors(&case["inputs"])?;
+    call(context, op, case, inputs).map(|(outcome, _)| outcome)
+}
+
+/// Makes a call and compares what came of it with what was recorded.
+fn call(
+    context: &Context,
+    op: &str,
+    case: &Value,
+    inputs: Vec<EagerTensor>,
+) -> Result<(Outcome, Vec<EagerTensor>)> {
+    let Some(record) = context.registry().find(op) else {
+        return Ok((Outcome::Unsupported(op.into()), Vec::new()));
+    };
+    if !context.supports(record) {
+        return Ok((Outcome::Unsupported(op.into()), Vec::new()));
+    }
+    let outcome =
+        value::attrs(record, &case["attrs"]).map(|attrs| execute(context, op, attrs, &inputs))?;
+    match (outcome, case["error"]["class"].as_str()) {
+        (Ok(results), None) => {
+            let outcome = compare(case, &results)?;
+            Ok((outcome, results.into_vec()))
+        }
+        (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results.into_vec())),
+        (Ok(_), Some(class)) => Ok((Outcome::Failed(format!("no {class}")), Vec::new())),
+        (Err(error), None) if error.code() == Code::Unimplemented => {
+            Ok((Outcome::Unsupported(error.to_string()), Vec::new()))
+        }
+        (Err(error), None) => Ok((Outcome::Failed(error.to_string()), Vec::new())),
+        (Err(error), Some(class)) => Ok((same_class(record, &error, class), Vec::new())),
+    }
+}
+
+fn same_class(record: &OpDef, error: &Error, class: &str) -> Outcome {
+    let found = error.code().class_name();
+    if found == class {
+        return Outcome::Passed;
+    }
+    if error.code() == Code::Unimplemented {
+        return Outcome::Unsupported(error.to_string());
+    }
+    Outcome::Failed(format!("{}: {found} instead of {class}: {error}", record.name))
+}
+
+fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {
+    let expected = case["outputs"].as_array().context("outputs")?;
+    let (rtol, atol) = (case["rtol"].as_f64(), case["atol"].as_f64());
+    let tolerance = Tolerance { rtol: rtol.unwrap_or(1e-5), atol: atol.unwrap_or(1e-5) };
+    let word = |word: &Value| match word.as_str() {
+        Some("close") => Compare::Close(tolerance),
+        Some("spec") => Compare::Spec,
+        Some("set") => Compare::Set,
+        _ => Compare::Exact,
+    };
+    let mut position = 0;
+    for (index, expected) in expected.iter().enumerate() {
+        let compare = match case["compare"].as_array() {
+            Some(words) => word(words.get(index).unwrap_or(&Value::Null)),
+            None => word(&case["compare"]),
+        };
+        let flat = expected.as_array().cloned().unwrap_or_else(|| vec![expected.clone()]);
+        for expected in flat {
+            let Some(found) = results.get(position) else {
+                return Ok(Outcome::Failed(format!("no output {position}")));
+            };
+            position += 1;
+            if expected["opaque"].as_bool() == Some(true) {
+                continue;
+            }
+            if let Err(error) = compare.check(found.host()?, &value::tensor(&expected)?) {
+                return Ok(Outcome::Failed(format!("output {}: {error}", position - 1)));
+            }
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn tensors(inputs: &Value) -> Result<Vec<EagerTensor>> {
+    let mut flat = Vec::new();
+    for input in inputs.as_array().context("inputs")? {
+        match input.as_array() {
+            Some(list) => {
+                for input in list {
+                    flat.push(value::tensor(input)?.into());
+                }
+            }
+            None => flat.push(value::tensor(input)?.into()),
+        }
+    }
+    Ok(flat)
+}
+
+fn run_sequence(context: &Context, sequence: &Value) -> Result<Outcome> {
+    if sequence["mode"].as_str() != Some("eager") {
+        return Ok(Outcome::Unsupported("graph sequences".into()));
+    }
+    let mut results: Vec<Vec<EagerTensor>> = Vec::new();
+    for (number, step) in sequence["steps"].as_array().context("steps")?.iter().enumerate() {
+        let op = step["op"].as_str().context("an op")?;
+        let mut inputs = Vec::new();
+        for input in step["inputs"].as_array().context("inputs")? {
+            let list = input.as_array().cloned().unwrap_or_else(|| vec![input.clone()]);
+            for input in list {
+                inputs.push(argument(&input, &results)?);
+            }
+        }
+        let (outcome, outputs) = call(context, op, step, inputs)?;
+        match outcome {
+            Outcome::Passed => results.push(outputs),
+            Outcome::Failed(why) => {
+                return Ok(Outcome::Failed(format!("step {number} {op}: {why}")));
+            }
+            unsupported => return Ok(unsupported),
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn argument(input: &Value, results: &[Vec<EagerTensor>]) -> Result<EagerTensor> {
+    let Some(from) = input["from"].as_array() else { return Ok(value::tensor(input)?.into()) };
+    let position = |index: usize| from.get(index).and_then(Value::as_u64).map(|n| n as usize);
+    let (Some(step), Some(output)) = (position(0), position(1)) else { bail!("a bad reference") };
+    let result = results.get(step).and_then(|outputs| outputs.get(output));
+    result.cloned().context("a reference to a result that is not there")
+}

@@ -1,0 +1,6 @@
+//! TensorFlow 2's functions, native in Rust.
+#![forbid(unsafe_code)]
+
+pub use ferroflow_ir as ir;
+pub use ferroflow_kernels as kernels;
+pub use ferroflow_runtime as runtime;
