@@ -139,6 +139,11 @@ impl<'a> Io<'a> {
         }
     }
 
+    /// Whether the memory of output `index` is there already, as its shape was known beforehand.
+    pub fn is_sized(&self, index: usize) -> bool {
+        matches!(self.outputs[index], Some(Target::Plain(_)))
+    }
+
     /// Takes the bytes of plain output `index`, whose shape was known beforehand.
     ///
     /// # Panics

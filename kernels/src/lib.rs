@@ -38,6 +38,7 @@ mod elementwise;
 pub mod error;
 pub mod frame;
 pub mod kernel;
+mod number;
 pub mod plan;
 mod simd;
 mod threads;

@@ -5,12 +5,24 @@
 use crate::op::OpDef;
 
 mod activation;
+mod array;
+mod functional;
 mod interface;
 mod internal;
 mod math;
+mod reduce;
 mod sets;
+mod state;
 
-static FAMILIES: &[&[OpDef]] = &[activation::OPS, internal::OPS, math::OPS];
+static FAMILIES: &[&[OpDef]] = &[
+    activation::OPS,
+    array::OPS,
+    functional::OPS,
+    internal::OPS,
+    math::OPS,
+    reduce::OPS,
+    state::OPS,
+];
 
 /// Every built-in record.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {

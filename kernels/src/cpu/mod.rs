@@ -1,5 +1,12 @@
 //! The CPU device and its kernels.
 
+mod cell;
+mod concat;
+mod copy;
+pub(crate) mod dispatch;
+mod reduce;
+mod shape;
+
 use crate::{
     buffer::Buffer,
     device::{Device, OpCall},
@@ -13,11 +20,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// Compiles calls of one op.
-pub(crate) type Build = fn(&OpCall<'_>) -> Result<Arc<dyn Kernel>>;
+/// Compiles calls of one op; `None` for dtypes it has no code for.
+pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The hand-written kernels, by op.
-const KERNELS: &[&[(&str, Build)]] = &[];
+const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, shape::KERNELS];
 
 /// The processor and its memory.
 #[derive(Debug)]
@@ -63,10 +70,10 @@ impl Device for CpuDevice {
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         match call.op.lowering {
             Lowering::Elementwise(_) => elementwise::compile(call),
-            Lowering::Reduce(_) => Ok(None),
-            Lowering::View(_) => Ok(None),
+            Lowering::Reduce(kind) => reduce::compile(call, kind),
+            Lowering::View(rule) => copy::compile(call, rule),
             Lowering::Kernel => match build(call.op.name) {
-                Some(build) => build(call).map(Some),
+                Some(build) => build(call),
                 None => Ok(None),
             },
             Lowering::Alias | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {

@@ -77,6 +77,11 @@ fn sub(call: &mut RuntimeCall<'_>) -> Result<Results> {
     update(call, "Sub")
 }
 
+/// Reads never copy here, so there is nothing to switch off.
+fn disable_copy_on_read(_: &mut RuntimeCall<'_>) -> Result<Results> {
+    none()
+}
+
 /// Changes a variable by an arithmetic op of two arguments of one shape.
 fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     let variable = variable(call)?;
@@ -110,6 +115,7 @@ pub(super) const BODIES: &[(&str, Body)] = &[
     ("AssignSubVariableOp", sub),
     ("AssignVariableOp", assign),
     ("DestroyResourceOp", destroy),
+    ("DisableCopyOnRead", disable_copy_on_read),
     ("ReadVariableOp", read),
     ("VarHandleOp", var_handle),
     ("VarIsInitializedOp", is_initialized),

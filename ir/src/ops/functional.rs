@@ -1,0 +1,166 @@
+//! Calls of functions, once, by choice, or repeatedly.
+
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{self, OpContext},
+    op::*,
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Case",
+        summary: "Calls the function of number `branch_index`.",
+        inputs: &[arg_of("branch_index", DType::I32), args_list("input", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            funcs("branches").at_least(1),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Case,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "If",
+        summary: "Calls one function or the other.",
+        inputs: &[arg("cond", "Tcond"), args_list("input", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            any_ty("Tcond"),
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            func("then_branch"),
+            func("else_branch"),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::If,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PartitionedCall",
+        summary: "Calls a function.",
+        inputs: &[args_list("args", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            func("f"),
+            string_or("config", ""),
+            string_or("config_proto", ""),
+            string_or("executor_type", ""),
+        ],
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Inline,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "StatefulPartitionedCall",
+        summary: "Calls a function that may have effects.",
+        inputs: &[args_list("args", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            func("f"),
+            string_or("config", ""),
+            string_or("config_proto", ""),
+            string_or("executor_type", ""),
+        ],
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Inline,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "StatelessCase",
+        summary: "Calls the function of number `branch_index`; none has effects.",
+        inputs: &[arg_of("branch_index", DType::I32), args_list("input", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            funcs("branches").at_least(1),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Case,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "StatelessIf",
+        summary: "Calls one function or the other; neither has effects.",
+        inputs: &[arg("cond", "Tcond"), args_list("input", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            any_ty("Tcond"),
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            func("then_branch"),
+            func("else_branch"),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::If,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "StatelessWhile",
+        summary: "Calls `body` on its own results while `cond` is true; neither has effects.",
+        inputs: &[args_list("input", "T")],
+        outputs: &[args_list("output", "T")],
+        attrs: &[
+            types("T").at_least(0),
+            func("cond"),
+            func("body"),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+            int_or("parallel_iterations", 10),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::While,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "While",
+        summary: "Calls `body` on its own results while `cond` is true.",
+        inputs: &[args_list("input", "T")],
+        outputs: &[args_list("output", "T")],
+        attrs: &[
+            types("T").at_least(0),
+            func("cond"),
+            func("body"),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+            int_or("parallel_iterations", 10),
+        ],
+        infer: output_shapes,
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::While,
+        ..OpDef::PURE
+    },
+];
+
+/// Results have the shapes the attribute gives, if it gives any.
+fn output_shapes(context: &mut OpContext<'_>) -> Result<()> {
+    let shapes = context.attrs.shapes("output_shapes")?.to_vec();
+    if shapes.len() == context.n_outputs() {
+        for (index, shape) in shapes.into_iter().enumerate() {
+            context.set(index, shape);
+        }
+    }
+    Ok(())
+}

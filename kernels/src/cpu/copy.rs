@@ -1,0 +1,45 @@
+//! Views whose elements do not lie next to each other: one strided copy per output.
+
+use super::{cell::Cell, dispatch::with_cell};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    plan::strided,
+};
+use ferroflow_ir::{DType, Shape, StridedView, infer::OpContext};
+use std::sync::Arc;
+
+/// Elements per piece of work.
+const PIECE: usize = 1 << 15;
+
+/// Compiles a view op.
+pub(super) fn compile(
+    call: &OpCall<'_>,
+    rule: fn(&OpContext<'_>) -> ferroflow_ir::Result<Vec<StridedView>>,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    let views: Vec<StridedView> =
+        call.with_context(rule)?.iter().map(StridedView::simplified).collect();
+    let n = call.shape(0).num_elements();
+    debug_assert!(views.iter().all(|view| view.fits(n)), "{}: a view of its input", call.op.name);
+    let shapes: Vec<Shape> =
+        (0..views.len()).map(|index| call.output_shape(index)).collect::<Result<_>>()?;
+    let dtype = call.dtype(0);
+    Ok(with_cell!(dtype, T => copy::<T>(dtype, views, shapes)))
+}
+
+fn copy<T: Cell>(dtype: DType, views: Vec<StridedView>, shapes: Vec<Shape>) -> Arc<dyn Kernel> {
+    Arc::new(move |io: &mut Io<'_>| {
+        let source = T::read(io, 0)?;
+        let threads = io.threads();
+        for (index, (view, shape)) in views.iter().zip(&shapes).enumerate() {
+            T::write(io, index, dtype, shape, |out| {
+                threads.for_each_piece(out, PIECE, |start, piece| {
+                    strided::read(view, source, start, piece);
+                });
+                Ok(())
+            })?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,168 @@
+//! Arithmetic on element types, for kernels that are written once for all of them.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+/// An element type with arithmetic. Integers wrap; 16-bit floats accumulate in `f32`.
+pub(crate) trait Number: Pod + Send + Sync + PartialEq + std::fmt::Debug {
+    /// The type sums are kept in.
+    type Acc: Number<Acc = Self::Acc>;
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The value in the type of sums.
+    fn to_acc(self) -> Self::Acc;
+    /// The value a sum stands for.
+    fn from_acc(acc: Self::Acc) -> Self;
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The difference.
+    fn minus(self, other: Self) -> Self;
+    /// The product.
+    fn times(self, other: Self) -> Self;
+    /// The quotient; integers truncate, and give 0 for a divisor of 0.
+    fn over(self, other: Self) -> Self;
+    /// The number `n`.
+    fn count(n: usize) -> Self;
+    /// The square root; of integers, that of the number as a float, truncated.
+    fn root(self) -> Self;
+    /// The squared magnitude.
+    fn squared(self) -> Self;
+}
+
+/// An element type with an order.
+pub(crate) trait Ordered: Number + PartialOrd {
+    /// No value is smaller.
+    const LOWEST: Self;
+    /// No value is larger.
+    const HIGHEST: Self;
+    /// The larger; NaN if either is.
+    fn larger(self, other: Self) -> Self;
+    /// The smaller; NaN if either is.
+    fn smaller(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            type Acc = $type;
+            const ZERO: $type = 0;
+            const ONE: $type = 1;
+            fn to_acc(self) -> $type { self }
+            fn from_acc(acc: $type) -> $type { acc }
+            fn plus(self, other: $type) -> $type { self.wrapping_add(other) }
+            fn minus(self, other: $type) -> $type { self.wrapping_sub(other) }
+            fn times(self, other: $type) -> $type { self.wrapping_mul(other) }
+            fn over(self, other: $type) -> $type {
+                if other == 0 { 0 } else { self.wrapping_div(other) }
+            }
+            fn count(n: usize) -> $type { n as $type }
+            fn root(self) -> $type { (self as f64).sqrt() as $type }
+            fn squared(self) -> $type { self.wrapping_mul(self) }
+        }
+        impl Ordered for $type {
+            const LOWEST: $type = <$type>::MIN;
+            const HIGHEST: $type = <$type>::MAX;
+            fn larger(self, other: $type) -> $type { Ord::max(self, other) }
+            fn smaller(self, other: $type) -> $type { Ord::min(self, other) }
+        }
+    )*};
+}
+
+integers! { i8 i16 i32 i64 u8 u16 u32 u64 }
+
+macro_rules! floats {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            type Acc = $type;
+            const ZERO: $type = 0.0;
+            const ONE: $type = 1.0;
+            #[inline(always)]
+            fn to_acc(self) -> $type { self }
+            #[inline(always)]
+            fn from_acc(acc: $type) -> $type { acc }
+            #[inline(always)]
+            fn plus(self, other: $type) -> $type { self + other }
+            #[inline(always)]
+            fn minus(self, other: $type) -> $type { self - other }
+            #[inline(always)]
+            fn times(self, other: $type) -> $type { self * other }
+            #[inline(always)]
+            fn over(self, other: $type) -> $type { self / other }
+            fn count(n: usize) -> $type { n as $type }
+            fn root(self) -> $type { self.sqrt() }
+            #[inline(always)]
+            fn squared(self) -> $type { self * self }
+        }
+        impl Ordered for $type {
+            const LOWEST: $type = <$type>::NEG_INFINITY;
+            const HIGHEST: $type = <$type>::INFINITY;
+            #[inline(always)]
+            fn larger(self, other: $type) -> $type {
+                if self.is_nan() || self > other { self } else { other }
+            }
+            #[inline(always)]
+            fn smaller(self, other: $type) -> $type {
+                if self.is_nan() || self < other { self } else { other }
+            }
+        }
+    )*};
+}
+
+floats! { f32 f64 }
+
+macro_rules! halves {
+    ($($type:ty)*) => {$(
+        impl Number for $type {
+            type Acc = f32;
+            const ZERO: $type = <$type>::ZERO;
+            const ONE: $type = <$type>::ONE;
+            #[inline(always)]
+            fn to_acc(self) -> f32 { self.to_f32() }
+            #[inline(always)]
+            fn from_acc(acc: f32) -> $type { <$type>::from_f32(acc) }
+            fn plus(self, other: $type) -> $type { Self::from_acc(self.to_f32() + other.to_f32()) }
+            fn minus(self, other: $type) -> $type { Self::from_acc(self.to_f32() - other.to_f32()) }
+            fn times(self, other: $type) -> $type { Self::from_acc(self.to_f32() * other.to_f32()) }
+            fn over(self, other: $type) -> $type { Self::from_acc(self.to_f32() / other.to_f32()) }
+            fn count(n: usize) -> $type { Self::from_acc(n as f32) }
+            fn root(self) -> $type { Self::from_acc(self.to_f32().sqrt()) }
+            fn squared(self) -> $type { self.times(self) }
+        }
+        impl Ordered for $type {
+            const LOWEST: $type = <$type>::NEG_INFINITY;
+            const HIGHEST: $type = <$type>::INFINITY;
+            fn larger(self, other: $type) -> $type {
+                if self.is_nan() || self > other { self } else { other }
+            }
+            fn smaller(self, other: $type) -> $type {
+                if self.is_nan() || self < other { self } else { other }
+            }
+        }
+    )*};
+}
+
+halves! { f16 bf16 }
+
+macro_rules! complexes {
+    ($($part:ty)*) => {$(
+        impl Number for Complex<$part> {
+            type Acc = Complex<$part>;
+            const ZERO: Complex<$part> = Complex::new(0.0, 0.0);
+            const ONE: Complex<$part> = Complex::new(1.0, 0.0);
+            fn to_acc(self) -> Complex<$part> { self }
+            fn from_acc(acc: Complex<$part>) -> Complex<$part> { acc }
+            fn plus(self, other: Complex<$part>) -> Complex<$part> { self + other }
+            fn minus(self, other: Complex<$part>) -> Complex<$part> { self - other }
+            fn times(self, other: Complex<$part>) -> Complex<$part> { self * other }
+            fn over(self, other: Complex<$part>) -> Complex<$part> { self / other }
+            fn count(n: usize) -> Complex<$part> { Complex::new(n as $part, 0.0) }
+            fn root(self) -> Complex<$part> { self.sqrt() }
+            fn squared(self) -> Complex<$part> { Complex::new(self.norm_sqr(), 0.0) }
+        }
+    )*};
+}
+
+complexes! { f32 f64 }
