@@ -1,0 +1,139 @@
+//! Reading files: at a position, and whole messages.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use ferroflow_ir::Limits;
+use prost::Message;
+use std::{
+    any::type_name,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// The most bytes a message may take: the format's own limit.
+const MAX_MESSAGE_BYTES: u64 = i32::MAX as u64;
+
+/// An open file that many threads may read at once.
+#[derive(Debug)]
+pub(crate) struct InputFile {
+    path: PathBuf,
+    file: File,
+    len: u64,
+}
+
+impl InputFile {
+    pub(crate) fn open(path: impl Into<PathBuf>) -> Result<InputFile> {
+        let path = path.into();
+        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
+        match opened {
+            Ok((metadata, _)) if metadata.is_dir() => {
+                Err(Error::Io { path, source: io::ErrorKind::IsADirectory.into() })
+            }
+            Ok((metadata, file)) => Ok(InputFile { path, file, len: metadata.len() }),
+            Err(source) => Err(Error::Io { path, source }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of bytes when the file was opened.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Checks that the file has `len` bytes at `offset`.
+    pub(crate) fn check_range(&self, offset: u64, len: u64) -> Result<()> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            end => Err(Error::Truncated {
+                path: self.path.clone(),
+                needed: end.unwrap_or(u64::MAX),
+                found: self.len,
+            }),
+        }
+    }
+
+    /// Fills `buffer` with the bytes at `offset`.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        read_exact_at(&self.file, buffer, offset)
+            .map_err(|source| Error::Io { path: self.path.clone(), source })
+    }
+
+    /// The `len` bytes at `offset`, which must be in the file and within the limits.
+    pub(crate) fn read(&self, offset: u64, len: u64, limits: &Limits) -> Result<Vec<u8>> {
+        self.check_range(offset, len)?;
+        let mut buffer = allocate(len, limits)?;
+        self.read_at(&mut buffer, offset)?;
+        Ok(buffer)
+    }
+
+    pub(crate) fn damaged(&self, offset: u64, what: &'static str) -> Error {
+        Error::Damaged { path: self.path.clone(), offset, what: what.into() }
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                buffer = &mut buffer[n..];
+                offset += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Zeroed memory, unless that is more than one tensor may take.
+fn allocate(len: u64, limits: &Limits) -> Result<Vec<u8>> {
+    let too_much = || ferroflow_ir::Error::Limit {
+        what: "block of a file".into(),
+        needed: format!("{len} bytes"),
+        limit: limits.tensor_bytes as u64,
+    };
+    let len = usize::try_from(len).ok().filter(|&len| len <= limits.tensor_bytes);
+    let len = len.ok_or_else(too_much)?;
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(len).map_err(|_| too_much())?;
+    buffer.resize(len, 0);
+    Ok(buffer)
+}
+
+/// Reads a file that holds one message.
+///
+/// Bytes fields of the message share the memory of the file.
+///
+/// # Errors
+///
+/// [`Error::Io`], [`Error::Message`] when it is not such a message, and [`Error::Program`] for a
+/// file of more than 2 GiB, which no message may have.
+pub fn read_message<M: Message + Default>(path: &Path) -> Result<M> {
+    let file = InputFile::open(path)?;
+    if file.len() > MAX_MESSAGE_BYTES {
+        return Err(Error::from(ferroflow_ir::Error::Limit {
+            what: "message".into(),
+            needed: format!("{} bytes", file.len()),
+            limit: MAX_MESSAGE_BYTES,
+        }));
+    }
+    let bytes = file.read(0, file.len(), &Limits::default())?;
+    decode_message(path, bytes.into())
+}
+
+/// Decodes a message that came from the file `path`.
+pub(crate) fn decode_message<M: Message + Default>(path: &Path, bytes: Bytes) -> Result<M> {
+    let message = type_name::<M>().rsplit("::").next().unwrap_or("message");
+    M::decode(bytes).map_err(|source| Error::Message { path: path.into(), message, source })
+}

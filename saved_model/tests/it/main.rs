@@ -1,0 +1,6 @@
+//! Reading the files TensorFlow wrote, whole and damaged.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod cases;
+mod checkpoints;
