@@ -197,6 +197,8 @@ pub enum Effect {
 pub enum Lowering {
     /// A scalar formula: every device runs it, neighbours fuse.
     Elementwise(for<'s> fn(&'s Scalars<'s>) -> Scalar<'s>),
+    /// The scalar expression that the node holds, as fusion made it.
+    Fused,
     /// A reduction along the axes given by input 1.
     Reduce(ReduceKind),
     /// Output 0 is input 0 under the inferred shape; no data moves.

@@ -130,6 +130,7 @@ impl Context {
                 is_source || op.call != Call::None || self.body(op).is_some()
             }
             Lowering::Elementwise(_)
+            | Lowering::Fused
             | Lowering::Reduce(_)
             | Lowering::Alias
             | Lowering::View(_)

@@ -66,9 +66,11 @@ pub fn execute_op(
     inputs: SmallVec<[EagerTensor; 4]>,
 ) -> Result<Results> {
     match op.lowering {
-        Lowering::Elementwise(_) | Lowering::Reduce(_) | Lowering::View(_) | Lowering::Kernel => {
-            run_kernel(scope.context, op, attrs, &inputs)
-        }
+        Lowering::Elementwise(_)
+        | Lowering::Fused
+        | Lowering::Reduce(_)
+        | Lowering::View(_)
+        | Lowering::Kernel => run_kernel(scope.context, op, attrs, &inputs),
         Lowering::Alias => alias(op, attrs, &inputs),
         Lowering::Composite(_) => expand(scope, op, attrs, &inputs),
         Lowering::Runtime => run_body(scope, op, attrs, inputs),

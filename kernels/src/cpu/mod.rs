@@ -69,7 +69,7 @@ impl Device for CpuDevice {
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         match call.op.lowering {
-            Lowering::Elementwise(_) => elementwise::compile(call),
+            Lowering::Elementwise(_) | Lowering::Fused => elementwise::compile(call),
             Lowering::Reduce(kind) => reduce::compile(call, kind),
             Lowering::View(rule) => copy::compile(call, rule),
             Lowering::Kernel => match build(call.op.name) {

@@ -8,14 +8,20 @@ mod number;
 mod portable;
 mod spelling;
 mod strings;
+#[cfg(target_arch = "x86_64")]
+mod tile;
 
 use crate::{
     device::OpCall,
     error::Result,
     kernel::Kernel,
-    plan::broadcast::{Access, access},
+    plan::{
+        broadcast::{Access, access},
+        strided,
+    },
 };
-use ferroflow_ir::{DType, Expr};
+use bytemuck::Pod;
+use ferroflow_ir::{DType, Expr, StridedView};
 use std::{borrow::Cow, sync::Arc};
 
 /// Compiles an elementwise call for the CPU; `None` when a primitive has no spelling for a dtype.
@@ -42,7 +48,30 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if inputs.contains(&DType::String) {
         return Ok(strings::compile(&expr, accesses, output));
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(kernel) = tile::compile(&expr, &inputs, &accesses) {
+        return Ok(Some(kernel));
+    }
     Ok(portable::compile(&expr, &inputs, accesses))
+}
+
+/// Reads a block of a strided input whose elements take `width` bytes.
+fn gather(view: &StridedView, source: &[u8], start: usize, out: &mut [u8], width: usize) {
+    fn typed<T: Pod>(view: &StridedView, source: &[u8], start: usize, out: &mut [u8]) {
+        strided::read(
+            view,
+            bytemuck::cast_slice::<_, T>(source),
+            start,
+            bytemuck::cast_slice_mut::<_, T>(out),
+        );
+    }
+    match width {
+        1 => typed::<u8>(view, source, start, out),
+        2 => typed::<u16>(view, source, start, out),
+        4 => typed::<u32>(view, source, start, out),
+        8 => typed::<u64>(view, source, start, out),
+        _ => typed::<[u64; 2]>(view, source, start, out),
+    }
 }
 
 /// Which inputs are read at the position that is written.

@@ -4,13 +4,13 @@
 //! elements. An instruction is a loop from [`spelling`](super::spelling).
 
 use super::{
-    reads_in_place,
+    gather, reads_in_place,
     spelling::{Loop, spell},
 };
 use crate::{
     error::Result,
     kernel::{Io, Kernel},
-    plan::{broadcast::Access, strided},
+    plan::broadcast::Access,
 };
 use bytemuck::Pod;
 use ferroflow_ir::{
@@ -306,25 +306,6 @@ fn copy(out: &mut [u8], a: &[u8], _: &[u8], _: &[u8]) -> bool {
 /// Repeats an element.
 fn splat(out: &mut [u8], element: &[u8]) {
     out.chunks_exact_mut(element.len().max(1)).for_each(|cell| cell.copy_from_slice(element));
-}
-
-/// Reads a block of a strided input whose elements take `width` bytes.
-fn gather(view: &StridedView, source: &[u8], start: usize, out: &mut [u8], width: usize) {
-    fn typed<T: Pod>(view: &StridedView, source: &[u8], start: usize, out: &mut [u8]) {
-        strided::read(
-            view,
-            bytemuck::cast_slice::<_, T>(source),
-            start,
-            bytemuck::cast_slice_mut::<_, T>(out),
-        );
-    }
-    match width {
-        1 => typed::<u8>(view, source, start, out),
-        2 => typed::<u16>(view, source, start, out),
-        4 => typed::<u32>(view, source, start, out),
-        8 => typed::<u64>(view, source, start, out),
-        _ => typed::<[u64; 2]>(view, source, start, out),
-    }
 }
 
 /// The bytes of a constant element; `None` for dtypes without plain elements.

@@ -89,9 +89,7 @@ fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     let context = call.context();
     variable.update(|value| {
         if value.shape() != delta.shape() {
-            let (lhs, rhs): (PartialShape, PartialShape) =
-                (value.shape().into(), delta.shape().into());
-            return Err(ferroflow_ir::Error::Broadcast { lhs, rhs }.into());
+            return Err(ferroflow_ir::Error::broadcast(value.shape(), delta.shape()).into());
         }
         let empty = HostTensor::zeros(DType::U8, Shape::scalar())?;
         let old = std::mem::replace(value, empty);

@@ -624,6 +624,7 @@ impl Body<'_> {
                 Ok(if fits { Mode::Alias } else { Mode::Op })
             }
             Lowering::Elementwise(_)
+            | Lowering::Fused
             | Lowering::Reduce(_)
             | Lowering::View(_)
             | Lowering::Kernel => {
