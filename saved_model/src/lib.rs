@@ -1,6 +1,52 @@
 //! TensorFlow's files: SavedModels, checkpoints and the messages in them.
+//!
+//! ```
+//! use ferroflow_ir::Limits;
+//! use ferroflow_saved_model::{Result, bundle::Reader};
+//!
+//! # fn main() -> Result<()> {
+//! # let prefix = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ckpt_slices/model/m");
+//! let reader = Reader::open(prefix, &Limits::default())?;
+//! for (name, entry) in reader.entries() {
+//!     println!("{name}: {} {}", entry.dtype, entry.shape);
+//! }
+//! let numbers = reader.read("numbers")?;
+//! assert_eq!(numbers.as_slice::<f32>()?[..3], [0.0, 1.0, 2.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`proto`] holds the messages, generated from the declarations in `protos/`.
+//! - [`bundle`] reads checkpoints: tensors by name, whole or in slices.
+//! - [`convert`] makes programs of messages: graphs, functions, tensors, structured values.
+//! - [`checkpoint_state`] reads which checkpoints a folder has.
+//!
+//! # Invariants
+//!
+//! - **No file is trusted.** Whatever its bytes, reading a file gives a result or an [`Error`]; it
+//!   does not panic, recurse without bound, or allocate more than a small multiple of the file's
+//!   length or what [`Limits`](ferroflow_ir::Limits) allow. Checksums are verified before elements
+//!   are handed out.
+//! - **What is converted is well formed.** A converted graph has unique names, complete and checked
+//!   attributes, inputs that exist and have the dtypes their ops take, and no cycles but the loops
+//!   of 1.x graphs.
+//! - **Loading needs no kernel.** An op nobody can run, or nobody knows, is loaded all the same.
+//! - **Readers are shared.** Any number of threads may read from one [`bundle::Reader`].
+//!
+//! # What is absent on purpose
+//!
+//! Files are never mapped into memory (`docs/decisions/0001-positional-reads.md` says why). Data
+//! of big-endian machines is refused. Fields that the declarations do not have are dropped when a
+//! message is decoded: keep the bytes of what is to be written back unchanged.
 
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::result_large_err,
+    reason = "errors of `ferroflow_ir` pass through conversions as they are"
+)]
+
+#[cfg(target_endian = "big")]
+compile_error!("elements are little-endian on disk and are not converted");
 
 pub mod bundle;
 pub mod checkpoint_state;
@@ -8,7 +54,9 @@ pub mod convert;
 pub mod error;
 mod file;
 pub mod proto;
+pub mod structured_value;
 
 pub use checkpoint_state::CheckpointState;
 pub use error::{Error, Result};
 pub use file::read_message;
+pub use structured_value::StructuredValue;

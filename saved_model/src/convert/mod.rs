@@ -1,14 +1,27 @@
 //! From messages to programs.
 //!
 //! Nothing here trusts the file: what comes out satisfies the rules of
-//! [`ferroflow_ir`](ferroflow_ir), or there is an error that names the node.
+//! [`ferroflow_ir`], or there is an error that names the node.
 
+mod attr;
+mod definitions;
 mod dtype;
+mod function;
+mod graph;
+mod node;
 mod shape;
+mod structured;
 mod tensor;
+#[cfg(test)]
+mod testing;
 
+pub use attr::attr_value;
+pub use definitions::{Definitions, add_functions};
 pub use dtype::{dtype, value_dtype};
+pub use function::{OUTPUT_NAMES, function};
+pub use graph::{graph, parse_tensor_name};
 pub use shape::{known_shape, shape};
+pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
 
 pub(crate) use shape::optional_shape;

@@ -162,3 +162,112 @@ fn handles<T: Clone + Default>(
     let handles = elements.map(|value| Arc::new(store(value)) as Arc<dyn Handle>).collect();
     HostTensor::from_handles(dtype, shape, handles)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{TensorShapeProto, tensor_shape_proto::Dim};
+    use half::{bf16, f16};
+    use num_complex::Complex;
+
+    fn proto(dtype: DType, sizes: &[i64]) -> TensorProto {
+        let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
+        TensorProto {
+            dtype: dtype.number(),
+            tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
+            ..TensorProto::default()
+        }
+    }
+
+    fn convert(proto: &TensorProto) -> HostTensor {
+        tensor(proto, &Limits::default()).unwrap()
+    }
+
+    fn check_error(proto: &TensorProto, expected: &str) {
+        assert_eq!(tensor(proto, &Limits::default()).unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn the_last_value_repeats_and_nothing_means_zeros() {
+        let list = |float_val| TensorProto { float_val, ..proto(DType::F32, &[2, 2]) };
+        let elements = |list| convert(&list).as_slice::<f32>().unwrap().to_vec();
+        assert_eq!(elements(list(vec![])), [0.0; 4]);
+        assert_eq!(elements(list(vec![1.0])), [1.0; 4]);
+        assert_eq!(elements(list(vec![1.0, 2.0, 3.0])), [1.0, 2.0, 3.0, 3.0]);
+        assert_eq!(elements(list(vec![1.0, 2.0, 3.0, 4.0, 5.0])), [1.0, 2.0, 3.0, 4.0]);
+        let empty = TensorProto { float_val: vec![1.0], ..proto(DType::F32, &[0, 3]) };
+        assert!(convert(&empty).is_empty());
+    }
+
+    #[test]
+    fn each_dtype_has_its_list() {
+        let int_val = vec![-1, 300];
+        let ints = |dtype| convert(&TensorProto { int_val: int_val.clone(), ..proto(dtype, &[2]) });
+        assert_eq!(ints(DType::I32).as_slice::<i32>().unwrap(), [-1, 300]);
+        assert_eq!(ints(DType::I16).as_slice::<i16>().unwrap(), [-1, 300]);
+        assert_eq!(ints(DType::U16).as_slice::<u16>().unwrap(), [65535, 300]);
+        assert_eq!(ints(DType::I8).as_slice::<i8>().unwrap(), [-1, 44]);
+        assert_eq!(ints(DType::QU8).bytes(), [255, 44]);
+        let half_val = vec![0x3c00];
+        let halves =
+            |dtype| convert(&TensorProto { half_val: half_val.clone(), ..proto(dtype, &[]) });
+        assert_eq!(halves(DType::F16).as_scalar::<f16>().unwrap(), f16::ONE);
+        assert_eq!(halves(DType::BF16).as_scalar::<bf16>().unwrap(), bf16::from_bits(0x3c00));
+        let complex = TensorProto { scomplex_val: vec![1.0, -2.0], ..proto(DType::C64, &[]) };
+        assert_eq!(convert(&complex).as_scalar::<Complex<f32>>().unwrap(), Complex::new(1.0, -2.0));
+        let bools = TensorProto { bool_val: vec![true, false], ..proto(DType::Bool, &[3]) };
+        assert_eq!(convert(&bools).bytes(), [1, 0, 0]);
+        let float8 = TensorProto { float8_val: vec![7, 8].into(), ..proto(DType::F8E5M2, &[2]) };
+        assert_eq!(convert(&float8).bytes(), [7, 8]);
+    }
+
+    #[test]
+    fn strings_are_listed_or_packed() {
+        let listed = TensorProto { string_val: vec!["a".into()], ..proto(DType::String, &[2]) };
+        assert_eq!(convert(&listed).strings().unwrap(), ["a", "a"]);
+        let packed = |content: &'static [u8]| TensorProto {
+            tensor_content: Bytes::from_static(content),
+            ..proto(DType::String, &[2])
+        };
+        assert_eq!(convert(&packed(b"\x01\x02abc")).strings().unwrap(), ["a", "bc"]);
+        for bad in
+            [&b"\x01\x02ab"[..], b"\x01\x02abcd", b"\x01", b"\xff\xff\xff\xff\xff\xff\xff\xff\x7fa"]
+        {
+            assert!(tensor(&packed(bad), &Limits::default()).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn handles_stay_as_they_are_stored() {
+        let handle = proto::ResourceHandleProto { name: "table".into(), ..Default::default() };
+        let stored = TensorProto {
+            resource_handle_val: vec![handle.clone()],
+            ..proto(DType::Resource, &[])
+        };
+        let tensor = convert(&stored);
+        let found = tensor.handles().unwrap()[0].as_any().downcast_ref::<StoredHandle>();
+        assert_eq!(found, Some(&StoredHandle::Resource(handle)));
+    }
+
+    #[test]
+    fn mistakes() {
+        let dtype = TensorProto { dtype: 99, ..TensorProto::default() };
+        check_error(&dtype, "dtype: number must be that of a known dtype, found 99");
+        check_error(&proto(DType::F32, &[2, -3]), "dimension -3 is not a valid tensor size");
+        let short = TensorProto { tensor_content: vec![0; 8].into(), ..proto(DType::F32, &[3]) };
+        check_error(&short, "2 elements cannot fill a float32 tensor of shape [3]");
+        check_error(
+            &proto(DType::F32, &[1 << 36]),
+            "tensor needs 274877906944 bytes, the limit is 8589934592",
+        );
+        check_error(
+            &proto(DType::String, &[1 << 32]),
+            "tensor needs 137438953472 bytes, the limit is 8589934592",
+        );
+        let half_a_number = TensorProto { dcomplex_val: vec![1.0], ..proto(DType::C128, &[]) };
+        check_error(
+            &half_a_number,
+            "tensor: elements must be pairs of real and imaginary parts, found complex128",
+        );
+    }
+}

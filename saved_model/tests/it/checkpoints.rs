@@ -139,3 +139,20 @@ fn many_threads_read_one_checkpoint() {
         }
     });
 }
+
+#[test]
+fn variables_of_models_are_all_there() {
+    for case in cases("") {
+        let Some(expected) = case.json["inspect"]["checkpoint"].as_object() else { continue };
+        let prefix = case.folder.join("model/variables/variables");
+        let reader = Reader::open(prefix, &Limits::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", case.name()));
+        for (name, expected) in expected {
+            let tensor = reader.read(name).unwrap();
+            let dims: Vec<u64> = tensor.shape().iter().map(|&dim| dim as u64).collect();
+            assert_eq!(expected["dtype"], tensor.dtype().name(), "{}: {name}", case.name());
+            assert_eq!(expected["shape"], serde_json::json!(dims), "{}: {name}", case.name());
+        }
+        assert_eq!(reader.entries().len(), expected.len(), "{}", case.name());
+    }
+}

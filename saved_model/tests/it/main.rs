@@ -4,3 +4,5 @@
 
 mod cases;
 mod checkpoints;
+mod fuzz;
+mod graphs;

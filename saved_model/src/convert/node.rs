@@ -1,0 +1,179 @@
+//! Nodes: what graphs and the bodies of functions have in common.
+
+use super::{attr::attrs, definitions::Definitions, dtype};
+use crate::proto::{self, op_def::ArgDef};
+use ferroflow_ir::{
+    AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, Outlet,
+    PartialShape, Result, ValueType,
+};
+use smallvec::SmallVec;
+
+/// Shapes of results that a writer may note on a node.
+pub(super) const OUTPUT_SHAPES: &str = "_output_shapes";
+
+/// Adds a node to a graph, without its inputs but with the types of its results as far as
+/// attributes tell them.
+pub(super) fn add(
+    graph: &mut Graph,
+    proto: &proto::NodeDef,
+    definitions: &Definitions,
+) -> Result<NodeId> {
+    if proto.name.is_empty() {
+        return Err(malformed(proto, "every node has a name"));
+    }
+    let (op, attrs) = match definitions.function(&proto.op) {
+        Some(function) => call(proto, function, definitions)?,
+        None => plain(proto, definitions)?,
+    };
+    let outputs = match op.def() {
+        Some(op) if !is_generic(&attrs) => result_types(op, &attrs)?,
+        _ => SmallVec::new(),
+    };
+    let mut node = NodeDef::new(proto.name.as_str(), op, attrs).with_outputs(outputs);
+    node.device = proto.device.as_str().into();
+    graph.add(node)
+}
+
+/// Op names with an underscore are internal: in a file they have no meaning.
+fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, Attrs)> {
+    let known = Some(&*proto.op).filter(|op| !op.starts_with('_'));
+    let op = known.and_then(|op| definitions.registry.find(op));
+    let attrs = attrs(&proto.attr, op, &definitions.limits)?;
+    match op {
+        Some(op) => Ok((op.into(), op.complete_attrs(attrs)?)),
+        None => Ok((OpRef::Foreign(proto.op.as_str().into()), attrs)),
+    }
+}
+
+/// A node whose op is the name of a function: a call of it.
+fn call(
+    proto: &proto::NodeDef,
+    function: &proto::FunctionDef,
+    definitions: &Definitions,
+) -> Result<(OpRef, Attrs)> {
+    let signature = function.signature.as_ref();
+    let (inputs, outputs, is_stateful) = match signature {
+        Some(signature) => (&*signature.input_arg, &*signature.output_arg, signature.is_stateful),
+        None => (&[][..], &[][..], false),
+    };
+    let name = if is_stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
+    let op = definitions.registry.find(name);
+    let op = op.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })?;
+    let given = attrs(&proto.attr, None, &definitions.limits)?;
+    let (tin, tout) = (arg_list_dtypes(inputs, &given)?, arg_list_dtypes(outputs, &given)?);
+    let mut f = NameAttrList::new(proto.op.as_str());
+    let mut call = Attrs::new().with("Tin", tin).with("Tout", tout);
+    for (name, value) in given.iter() {
+        let attrs = if name.starts_with('_') { &mut call } else { &mut f.attrs };
+        attrs.set(name, value.clone());
+    }
+    call.set("f", f);
+    Ok((op.into(), op.complete_attrs(call)?))
+}
+
+/// Whether an attribute waits for the value that a call of the function around it gives.
+fn is_generic(attrs: &Attrs) -> bool {
+    attrs.iter().any(|(_, value)| matches!(value, AttrValue::Placeholder(_)))
+}
+
+fn result_types(op: &'static OpDef, attrs: &Attrs) -> Result<SmallVec<[ValueType; 2]>> {
+    if let ("Const", Some(AttrValue::Tensor(value))) = (op.name, attrs.get("value")) {
+        value.check(attrs.dtype("dtype")?)?;
+        return Ok(SmallVec::from_iter([ValueType::new(value.dtype(), value.shape())]));
+    }
+    let dtypes = op.output_dtypes(attrs)?;
+    let noted = attrs.shapes(OUTPUT_SHAPES).ok().filter(|shapes| shapes.len() == dtypes.len());
+    let types = dtypes.iter().enumerate().map(|(index, &dtype)| {
+        let shape = noted.map_or(PartialShape::Unknown, |shapes| shapes[index].clone());
+        ValueType::new(dtype, shape)
+    });
+    Ok(types.collect())
+}
+
+/// Checks number and dtypes of a connected node's inputs, and that each is a result of its node.
+pub(super) fn check_inputs(graph: &Graph, id: NodeId) -> Result<()> {
+    let node = &graph[id];
+    let expected = match node.op.def() {
+        Some(op) if !is_generic(&node.attrs) => Some((op, op.input_dtypes(&node.attrs)?)),
+        _ => None,
+    };
+    if let Some((op, expected)) = &expected
+        && expected.len() != node.inputs().len()
+    {
+        let n_inputs = node.inputs().len();
+        return Err(Error::argument(op.name, "inputs", format!("{}", expected.len()), n_inputs));
+    }
+    for (index, &input) in node.inputs().iter().enumerate() {
+        let Some(found) = result_dtype(graph, input)? else { continue };
+        if let Some((op, expected)) = &expected
+            && expected[index] != found
+        {
+            let argument = format!("input {index}");
+            return Err(Error::argument(op.name, argument, expected[index].name(), found));
+        }
+    }
+    Ok(())
+}
+
+/// The dtype of a result; `None` when nothing is known of its node's results.
+fn result_dtype(graph: &Graph, outlet: Outlet) -> Result<Option<DType>> {
+    let source = &graph[outlet.node];
+    if source.op.def().is_none() || is_generic(&source.attrs) {
+        return Ok(None);
+    }
+    match graph.ty(outlet) {
+        Some(ty) => Ok(Some(ty.dtype)),
+        None => Err(Error::Index {
+            what: format!("result of node `{}`", source.name).into(),
+            index: i64::from(outlet.index),
+            low: 0,
+            high: source.outputs().len() as i64,
+        }),
+    }
+}
+
+/// The dtypes of all arguments of a signature, flattened.
+fn arg_list_dtypes(args: &[ArgDef], attrs: &Attrs) -> Result<Vec<DType>> {
+    let mut dtypes = Vec::new();
+    for arg in args {
+        dtypes.extend(arg_dtypes(arg, attrs)?);
+    }
+    Ok(dtypes)
+}
+
+/// The dtypes of the tensors that an argument of a signature stands for.
+pub(super) fn arg_dtypes(arg: &ArgDef, attrs: &Attrs) -> Result<Vec<DType>> {
+    if !arg.type_list_attr.is_empty() {
+        return Ok(attrs.types(&arg.type_list_attr)?.to_vec());
+    }
+    let of = match arg.type_attr.as_str() {
+        "" => dtype(arg.r#type)?.0,
+        name => attrs.dtype(name)?,
+    };
+    if arg.number_attr.is_empty() {
+        return Ok(vec![of]);
+    }
+    let n = attrs.int(&arg.number_attr)?;
+    match usize::try_from(n) {
+        Ok(n) if n <= MAX_TENSORS => Ok(vec![of; n]),
+        _ => Err(Error::argument("attribute", arg.number_attr.clone(), "a count of tensors", n)),
+    }
+}
+
+/// No argument stands for more tensors than this; a file that says so is damaged.
+const MAX_TENSORS: usize = 1 << 16;
+
+/// The error that a node breaks a rule.
+pub(super) fn malformed(proto: &proto::NodeDef, rule: impl Into<String>) -> Error {
+    Error::Malformed { node: proto.name.clone(), rule: rule.into().into() }
+}
+
+/// Checks that a graph of this many nodes is allowed.
+pub(super) fn check_count(n_nodes: usize, definitions: &Definitions) -> Result<()> {
+    let limit = definitions.limits.nodes;
+    if n_nodes <= limit {
+        return Ok(());
+    }
+    let needed = format!("{n_nodes} nodes");
+    Err(Error::Limit { what: "graph".into(), needed, limit: limit as u64 })
+}
