@@ -74,9 +74,9 @@ pub enum Error {
     #[error("incompatible shapes: {lhs} vs. {rhs}")]
     Broadcast {
         /// The left shape.
-        lhs: PartialShape,
+        lhs: Box<PartialShape>,
         /// The right shape.
-        rhs: PartialShape,
+        rhs: Box<PartialShape>,
     },
     /// An index outside its range.
     #[error("{what} {index} is outside [{low}, {high})")]
@@ -206,6 +206,11 @@ impl Error {
             expected: expected.into(),
             found: found.to_string(),
         }
+    }
+
+    /// The error that two shapes do not broadcast against each other.
+    pub fn broadcast(lhs: impl Into<PartialShape>, rhs: impl Into<PartialShape>) -> Error {
+        Error::Broadcast { lhs: Box::new(lhs.into()), rhs: Box::new(rhs.into()) }
     }
 
     /// The status code TensorFlow would report.

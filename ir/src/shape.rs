@@ -100,7 +100,7 @@ impl Shape {
             .collect();
         match dims {
             Some(dims) => Shape::new(dims),
-            None => Err(Error::Broadcast { lhs: self.into(), rhs: other.into() }),
+            None => Err(Error::broadcast(self, other)),
         }
     }
 }
@@ -298,7 +298,7 @@ impl PartialShape {
             .collect();
         match dims {
             Some(dims) => Ok(PartialShape::Ranked(dims)),
-            None => Err(Error::Broadcast { lhs: self.clone(), rhs: other.clone() }),
+            None => Err(Error::broadcast(self.clone(), other.clone())),
         }
     }
 }

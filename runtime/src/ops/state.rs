@@ -7,7 +7,7 @@ use crate::{
     resource::{Resource, ResourceHandle},
     variable::{Variable, VariableState},
 };
-use ferroflow_ir::{Attrs, DType, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
 use std::sync::Arc;
 
 const A_VARIABLE: &str = "a variable";
