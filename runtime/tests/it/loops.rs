@@ -1,0 +1,160 @@
+//! Loops and branches.
+
+use crate::support::*;
+use ferroflow_ir::{Attrs, DType, FunctionDef, HostTensor, PartialShape, Shape, ValueType};
+use ferroflow_runtime::{Context, ContextOptions, EagerTensor};
+
+fn int() -> ValueType {
+    ValueType::new(DType::I32, Shape::scalar())
+}
+
+/// `i < n`, for loops over `(i, n, …)`.
+fn below(extra: &[(&str, ValueType)]) -> FunctionDef {
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.to_vec()).collect();
+    function("below", &args, |b, args| b.call("Less", "less", &args[..2]))
+}
+
+fn while_attrs(types: &[DType]) -> Attrs {
+    Attrs::new().with("T", types.to_vec()).with("cond", func("below")).with("body", func("body"))
+}
+
+#[test]
+fn a_counter_counts() {
+    let context = context();
+    let body = function("body", &[("i", int()), ("n", int())], |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        Ok(vec![next, args[1]])
+    });
+    let count = function("count", &[("n", int())], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32]);
+        Ok(b.call_with("StatelessWhile", "loop", attrs, &[zero, args[0]])?[..1].to_vec())
+    });
+    let count = concrete(&context, count, vec![below(&[]), body], Vec::new());
+    for n in [0i32, 1, 10_000] {
+        let result = count.call(&[EagerTensor::scalar(n)]).unwrap();
+        assert_eq!(result[0].host().unwrap().as_scalar::<i32>().unwrap(), n);
+    }
+}
+
+#[test]
+fn variables_that_swap_are_assigned_at_once() {
+    let context = context();
+    let extra = [("a", f32s(&[2])), ("b", f32s(&[2]))];
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.clone()).collect();
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let sum = b.call("AddV2", "sum", &[args[2], args[3]])?[0];
+        Ok(vec![next, args[1], args[3], sum])
+    });
+    let fibonacci =
+        function("fibonacci", &[("n", int()), ("a", f32s(&[2])), ("b", f32s(&[2]))], |b, args| {
+            let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+            let attrs = while_attrs(&[DType::I32, DType::I32, DType::F32, DType::F32]);
+            Ok(b.call_with("While", "loop", attrs, &[zero, args[0], args[1], args[2]])?[2..]
+                .to_vec())
+        });
+    let fibonacci = concrete(&context, fibonacci, vec![below(&extra), body], Vec::new());
+    let result = fibonacci
+        .call(&[EagerTensor::scalar(10i32), vector(&[0.0, 1.0]), vector(&[1.0, 1.0])])
+        .unwrap();
+    assert_eq!(values(&result, 0), [55.0, 89.0]);
+    assert_eq!(values(&result, 1), [89.0, 144.0]);
+}
+
+#[test]
+fn a_variable_may_grow() {
+    let context = context();
+    let grow = ValueType::new(DType::F32, PartialShape::of_rank(1));
+    let extra = [("x", grow.clone())];
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.clone()).collect();
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let axis = b.constant("axis", HostTensor::scalar(0i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let longer = b.call_with(
+            "ConcatV2",
+            "longer",
+            Attrs::new().with("N", 2i64),
+            &[args[2], args[2], axis],
+        )?[0];
+        Ok(vec![next, args[1], longer])
+    });
+    let double = function("double", &[("n", int()), ("x", grow)], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32, DType::F32]);
+        Ok(b.call_with("StatelessWhile", "loop", attrs, &[zero, args[0], args[1]])?[2..].to_vec())
+    });
+    let double = concrete(&context, double, vec![below(&extra), body], Vec::new());
+    let result = double.call(&[EagerTensor::scalar(3i32), vector(&[7.0])]).unwrap();
+    assert_eq!(values(&result, 0), [7.0; 8]);
+}
+
+#[test]
+fn a_loop_stops_at_its_limit() {
+    let mut options = ContextOptions::default();
+    options.limits.loop_iterations = 100;
+    let context = Context::with_options(options);
+    let body = function("body", &[("i", int()), ("n", int())], |_, args| Ok(args.to_vec()));
+    let forever = function("forever", &[("n", int())], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32]);
+        Ok(b.call_with("StatelessWhile", "loop", attrs, &[zero, args[0]])?[..1].to_vec())
+    });
+    let forever = concrete(&context, forever, vec![below(&[]), body], Vec::new());
+    let error = forever.call(&[EagerTensor::scalar(1i32)]).unwrap_err().to_string();
+    assert!(error.contains("the loop needs more than 100 iterations"), "{error}");
+}
+
+#[test]
+fn a_body_that_changes_a_dtype_is_refused() {
+    let context = context();
+    let body = function("body", &[("i", int()), ("n", int())], |b, args| {
+        let attrs = Attrs::new().with("DstT", DType::F32);
+        Ok(vec![b.call_with("Cast", "float", attrs, &[args[0]])?[0], args[1]])
+    });
+    let wrong = function("wrong", &[("n", int())], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32]);
+        Ok(b.call_with("StatelessWhile", "loop", attrs, &[zero, args[0]])?[..1].to_vec())
+    });
+    let wrong = concrete(&context, wrong, vec![below(&[]), body], Vec::new());
+    let error = wrong.call(&[EagerTensor::scalar(1i32)]).unwrap_err().to_string();
+    assert!(error.contains("body result 0 must be int32, found float32[]"), "{error}");
+}
+
+#[test]
+fn branches_run_alone() {
+    let context = context();
+    let truth = ValueType::new(DType::Bool, Shape::scalar());
+    let arg = [("x", int())];
+    let divide = function("divide", &arg, |b, args| {
+        let hundred = b.constant("hundred", HostTensor::scalar(100i32))?;
+        b.call("FloorDiv", "quotient", &[hundred, args[0]])
+    });
+    let same = function("same", &arg, |_, args| Ok(args.to_vec()));
+    let choose = function("choose", &[("p", truth), ("x", int())], |b, args| {
+        let attrs = Attrs::new()
+            .with("Tin", vec![DType::I32])
+            .with("Tout", vec![DType::I32])
+            .with("then_branch", func("divide"))
+            .with("else_branch", func("same"));
+        b.call_with("If", "choice", attrs, args)
+    });
+    let choose = concrete(&context, choose, vec![divide, same], Vec::new());
+    let run = |p: bool, x: i32| {
+        let p = EagerTensor::from(HostTensor::scalar_bool(p));
+        choose
+            .call(&[p, EagerTensor::scalar(x)])
+            .map(|r| r[0].host().unwrap().as_scalar::<i32>().unwrap())
+    };
+    assert_eq!(run(true, 7).unwrap(), 14);
+    assert_eq!(run(false, 0).unwrap(), 0);
+    let error = run(true, 0).unwrap_err().to_string();
+    assert!(error.contains("function `divide`"), "{error}");
+}
