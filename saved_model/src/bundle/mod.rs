@@ -15,5 +15,4 @@ pub use ordered_code::{decode_slice_key, encode_slice_key};
 pub use reader::{Entry, Reader};
 pub use slice::{Extent, InvalidSlice, SliceSpec, TensorSlice};
 
-pub(crate) use data::check_limit;
 pub(crate) use table::take_varint;

@@ -11,7 +11,7 @@ use ferroflow_ir::{DType, HostTensor, Limits};
 
 /// No variable has more slices than this; a file that says so is damaged. It keeps the check for
 /// overlaps, which compares all pairs, short.
-const MAX_SLICES: usize = 10_000;
+const MAX_SLICES: usize = 4096;
 
 /// The part `region` of a whole tensor.
 pub(super) fn crop(whole: HostTensor, region: &Region) -> Result<HostTensor> {
@@ -43,7 +43,7 @@ pub(super) fn cover<'a>(
     for slice in &entry.slices {
         let stored = slice.region(&entry.shape)?;
         let Some(shared) = stored.intersect(region) else { continue };
-        if parts.iter().any(|(_, other)| other.intersect(&stored).is_some()) {
+        if parts.iter().any(|(_, other)| other.overlaps(&stored)) {
             return Err(wrong(slice, "overlaps another one"));
         }
         n_covered += shared.shape.num_elements();

@@ -182,6 +182,15 @@ impl Region {
         Region { start: SmallVec::from_elem(0, shape.rank()), shape: shape.clone() }
     }
 
+    /// Whether both boxes share an element.
+    pub(crate) fn overlaps(&self, other: &Region) -> bool {
+        let boxes = self.start.iter().zip(self.shape.dims());
+        let mut axes = boxes.zip(other.start.iter().zip(other.shape.dims()));
+        axes.all(|((a, len), (b, other_len))| {
+            a < &(b + other_len) && b < &(a + len) && *len.min(other_len) > 0
+        })
+    }
+
     /// What both boxes share, if anything.
     pub(crate) fn intersect(&self, other: &Region) -> Option<Region> {
         let (mut start, mut dims) = (SmallVec::new(), SmallVec::<[usize; 6]>::new());
@@ -335,6 +344,7 @@ mod tests {
             let in_b = elements(&b, &shape);
             let both: Vec<_> =
                 elements(&a, &shape).into_iter().filter(|e| in_b.contains(e)).collect();
+            prop_assert_eq!(a.overlaps(&b), !both.is_empty());
             let found = a.intersect(&b).map_or(Vec::new(), |region| elements(&region, &shape));
             prop_assert_eq!(found, both);
         }

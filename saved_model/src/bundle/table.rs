@@ -11,7 +11,10 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::Limits;
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 const FOOTER_LEN: u64 = 48;
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
@@ -27,12 +30,17 @@ const MAX_SNAPPY_RATIO: usize = 22;
 const MAX_KEY_RATIO: u64 = 32;
 const MIN_KEY_BUDGET: u64 = 1 << 16;
 
+/// Looking up a key walks through a block; writers end a block long before it has this many entries.
+const MAX_LOOKUP: usize = 1 << 16;
+
 /// An open table.
 #[derive(Debug)]
 pub(crate) struct Table {
     file: InputFile,
     limits: Limits,
     blocks: Vec<IndexEntry>,
+    /// The block in which a key was looked up last, and its number.
+    recent: Mutex<Option<(usize, Arc<Block>)>>,
 }
 
 #[derive(Debug)]
@@ -49,11 +57,19 @@ struct Handle {
     len: u64,
 }
 
+impl Handle {
+    /// Where the next block may begin.
+    fn end(self) -> u64 {
+        self.offset.saturating_add(self.len).saturating_add(TRAILER_LEN)
+    }
+}
+
 impl Table {
     /// Opens a table and reads its index of blocks.
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Table> {
         let file = InputFile::open(path)?;
-        let mut table = Table { file, limits: limits.clone(), blocks: Vec::new() };
+        let (limits, blocks, recent) = (limits.clone(), Vec::new(), Mutex::default());
+        let mut table = Table { file, limits, blocks, recent };
         let index = table.read_block(table.footer()?)?;
         let mut budget = table.key_budget();
         let mut entries = index.entries();
@@ -61,6 +77,8 @@ impl Table {
             let last_key: Box<[u8]> = entries.key().into();
             table.spend(&mut budget, last_key.len(), index.offset)?;
             let handle = parse_handle(&mut &value[..]);
+            let free_from = table.blocks.last().map_or(0, |block| block.handle.end());
+            let handle = handle.filter(|handle| handle.offset >= free_from);
             let handle = handle.ok_or_else(|| table.file.damaged(index.offset, "block handle"))?;
             table.blocks.push(IndexEntry { last_key, handle });
         }
@@ -96,14 +114,29 @@ impl Table {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let index = self.blocks.partition_point(|block| *block.last_key < *key);
         let Some(IndexEntry { handle, .. }) = self.blocks.get(index) else { return Ok(None) };
-        let block = self.read_block(*handle)?;
+        let block = self.recent_block(index, *handle)?;
         let mut entries = block.entries();
-        while let Some(value) = entries.next(&self.file)? {
-            if entries.key() == key {
-                return Ok(Some(value));
+        for _ in 0..MAX_LOOKUP {
+            match entries.next(&self.file)? {
+                Some(value) if entries.key() == key => return Ok(Some(value)),
+                Some(_) => {}
+                None => return Ok(None),
             }
         }
-        Ok(None)
+        Err(self.file.damaged(handle.offset, "too many entries in a block"))
+    }
+
+    /// Neighbouring keys are often looked up one after the other.
+    fn recent_block(&self, index: usize, handle: Handle) -> Result<Arc<Block>> {
+        let recent = || self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, block)) = &*recent()
+            && *at == index
+        {
+            return Ok(block.clone());
+        }
+        let block = Arc::new(self.read_block(handle)?);
+        *recent() = Some((index, block.clone()));
+        Ok(block)
     }
 
     fn key_budget(&self) -> u64 {
@@ -165,6 +198,7 @@ fn parse_handle(bytes: &mut &[u8]) -> Option<Handle> {
 }
 
 /// A block with its trailer checked and removed.
+#[derive(Debug)]
 struct Block {
     /// Where it lies in the file.
     offset: u64,
@@ -324,6 +358,18 @@ mod tests {
             testing::entry(&mut block, length, b"a", b"");
         }
         check_message(&one_block(testing::finish(block, &[])), "keys longer than the file");
+    }
+
+    #[test]
+    fn blocks_do_not_share_bytes() {
+        let content = testing::block(&[pair("a", "1")]);
+        let mut index = Vec::new();
+        for key in [b"a", b"b"] {
+            testing::entry(&mut index, 0, key, &[0, content.len() as u8]);
+        }
+        let index = testing::finish(index, &[]);
+        let bytes = testing::table_with_index(&content, &index);
+        check_message(&bytes, "block handle");
     }
 
     #[test]

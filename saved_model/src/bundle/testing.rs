@@ -38,6 +38,14 @@ pub(super) fn finish(mut block: Vec<u8>, restarts: &[u32]) -> Vec<u8> {
     block
 }
 
+/// A table of one block and this index.
+pub(super) fn table_with_index(content: &[u8], index: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    append(&mut file, content, Compression::None);
+    let index = append(&mut file, index, Compression::None);
+    end(file, index.clone(), index)
+}
+
 /// A table of these blocks, each with the greatest key in it.
 pub(super) fn table(blocks: &[(Vec<u8>, Vec<u8>)], compression: Compression) -> Vec<u8> {
     let mut file = Vec::new();
@@ -47,6 +55,10 @@ pub(super) fn table(blocks: &[(Vec<u8>, Vec<u8>)], compression: Compression) -> 
     }
     let meta = append(&mut file, &block(&[]), Compression::None);
     let index = append(&mut file, &block(&index), compression);
+    end(file, meta, index)
+}
+
+fn end(mut file: Vec<u8>, meta: Vec<u8>, index: Vec<u8>) -> Vec<u8> {
     let mut footer = [meta, index].concat();
     footer.resize(40, 0);
     footer.extend_from_slice(&0xdb47_7524_8b80_fb57u64.to_le_bytes());

@@ -1,6 +1,6 @@
 //! Attributes.
 
-use super::{dtype, shape, tensor};
+use super::{budget::Budget, dtype, shape, tensor::tensor_within};
 use crate::proto::{
     self,
     attr_value::{ListValue, Value},
@@ -22,6 +22,14 @@ pub fn attr_value(
     expected: Option<AttrKind>,
     limits: &Limits,
 ) -> Result<Option<AttrValue>> {
+    value_within(proto, expected, &Budget::new(limits))
+}
+
+fn value_within(
+    proto: &proto::AttrValue,
+    expected: Option<AttrKind>,
+    budget: &Budget,
+) -> Result<Option<AttrValue>> {
     let Some(value) = &proto.value else { return Ok(None) };
     Ok(Some(match value {
         Value::S(bytes) => AttrValue::String(bytes.clone()),
@@ -30,9 +38,9 @@ pub fn attr_value(
         Value::B(value) => AttrValue::Bool(*value),
         Value::Type(number) => AttrValue::Type(dtype(*number)?.0),
         Value::Shape(proto) => AttrValue::Shape(shape(proto)?),
-        Value::Tensor(proto) => AttrValue::Tensor(tensor(proto, limits)?),
-        Value::List(proto) => list(proto, expected, limits)?,
-        Value::Func(proto) => AttrValue::Func(func(proto, limits)?),
+        Value::Tensor(proto) => AttrValue::Tensor(tensor_within(proto, budget)?),
+        Value::List(proto) => list(proto, expected, budget)?,
+        Value::Func(proto) => AttrValue::Func(func(proto, budget)?),
         Value::Placeholder(name) => AttrValue::Placeholder(name.clone()),
     }))
 }
@@ -41,12 +49,12 @@ pub fn attr_value(
 pub(super) fn attrs(
     protos: &BTreeMap<String, proto::AttrValue>,
     op: Option<&'static OpDef>,
-    limits: &Limits,
+    budget: &Budget,
 ) -> Result<Attrs> {
     let mut attrs = Attrs::new();
     for (name, proto) in protos {
         let expected = op.and_then(|op| op.attr(name)).map(|def| def.kind);
-        let value = attr_value(proto, expected, limits).map_err(|error| at_attr(error, name))?;
+        let value = value_within(proto, expected, budget).map_err(|error| at_attr(error, name))?;
         if let Some(value) = value {
             attrs.set(name.as_str(), value);
         }
@@ -64,7 +72,7 @@ fn at_attr(error: Error, name: &str) -> Error {
     }
 }
 
-fn list(proto: &ListValue, expected: Option<AttrKind>, limits: &Limits) -> Result<AttrValue> {
+fn list(proto: &ListValue, expected: Option<AttrKind>, budget: &Budget) -> Result<AttrValue> {
     let ListValue { s, i, f, b, r#type, shape: shapes, tensor: tensors, func: funcs } = proto;
     let found = [
         (AttrKind::Strings, s.len()),
@@ -92,11 +100,11 @@ fn list(proto: &ListValue, expected: Option<AttrKind>, limits: &Limits) -> Resul
         }
         AttrKind::Shapes => AttrValue::Shapes(shapes.iter().map(shape).collect::<Result<_>>()?),
         AttrKind::Tensors => {
-            let tensors = tensors.iter().map(|proto| tensor(proto, limits));
+            let tensors = tensors.iter().map(|proto| tensor_within(proto, budget));
             AttrValue::Tensors(tensors.collect::<Result<_>>()?)
         }
         AttrKind::Funcs => {
-            let funcs = funcs.iter().map(|proto| func(proto, limits));
+            let funcs = funcs.iter().map(|proto| func(proto, budget));
             AttrValue::Funcs(funcs.collect::<Result<_>>()?)
         }
         AttrKind::Ints
@@ -111,8 +119,8 @@ fn list(proto: &ListValue, expected: Option<AttrKind>, limits: &Limits) -> Resul
     })
 }
 
-fn func(proto: &proto::NameAttrList, limits: &Limits) -> Result<NameAttrList> {
-    let attrs = attrs(&proto.attr, None, limits)?;
+fn func(proto: &proto::NameAttrList, budget: &Budget) -> Result<NameAttrList> {
+    let attrs = attrs(&proto.attr, None, budget)?;
     Ok(NameAttrList { name: proto.name.as_str().into(), attrs })
 }
 

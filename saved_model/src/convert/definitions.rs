@@ -1,17 +1,18 @@
 //! What the nodes of a graph refer to: ops and functions.
 
+use super::budget::Budget;
 use crate::proto::{self, attr_value::Value};
 use ferroflow_ir::{Error, FunctionLibrary, Limits, OpRegistry, Result};
 use std::{collections::HashMap, fmt, sync::Arc};
 
-/// The ops and functions that nodes may name, and the limits they must keep.
+/// The ops and functions that the nodes of one program may name, and the limits they must keep.
 ///
 /// Functions stay messages here; [`add_functions`] makes them functions when they are called.
 pub struct Definitions {
     /// The ops.
     pub registry: Arc<OpRegistry>,
-    /// What a program may cost.
-    pub limits: Limits,
+    pub(super) budget: Budget,
+    limits: Limits,
     library: proto::FunctionDefLibrary,
     by_name: HashMap<Box<str>, usize>,
 }
@@ -39,9 +40,15 @@ impl Definitions {
                 return Err(Error::Duplicate { kind: "function", name: name.into() });
             }
         }
-        let definitions = Definitions { registry, limits, library, by_name };
+        let budget = Budget::new(&limits);
+        let definitions = Definitions { registry, budget, limits, library, by_name };
         definitions.check_calls()?;
         Ok(definitions)
+    }
+
+    /// What the program may cost.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The messages of the functions.

@@ -44,11 +44,10 @@ pub fn function(proto: &proto::FunctionDef, definitions: &Definitions) -> Result
 }
 
 fn convert(proto: &proto::FunctionDef, definitions: &Definitions) -> Result<FunctionDef> {
-    node::check_count(proto.node_def.len(), definitions)?;
     let signature = proto.signature.as_ref();
     let signature = signature
         .ok_or_else(|| Error::NotFound { kind: "signature", name: "of a function".into() })?;
-    let attrs = attrs(&proto.attr, None, &definitions.limits)?;
+    let attrs = attrs(&proto.attr, None, &definitions.budget)?;
     let mut body = Body {
         definitions,
         protos: &proto.node_def,
@@ -56,7 +55,7 @@ fn convert(proto: &proto::FunctionDef, definitions: &Definitions) -> Result<Func
         args: Vec::new(),
         by_name: HashMap::new(),
         nodes: Vec::new(),
-        foreign: BTreeMap::new(),
+        foreign: HashMap::new(),
     };
     for (index, arg) in signature.input_arg.iter().enumerate() {
         let noted = proto.arg_attr.get(&(index as u32));
@@ -91,8 +90,8 @@ struct Body<'a> {
     by_name: HashMap<&'a str, Range<usize>>,
     /// The other nodes, in the order of `protos`.
     nodes: Vec<NodeId>,
-    /// Results of nodes without a record, in the order in which they were first named.
-    foreign: BTreeMap<NodeId, Vec<String>>,
+    /// Results of nodes without a record, numbered as they were first named.
+    foreign: HashMap<NodeId, HashMap<String, usize>>,
 }
 
 impl<'a> Body<'a> {
@@ -103,7 +102,7 @@ impl<'a> Body<'a> {
         function_attrs: &Attrs,
     ) -> Result<()> {
         let noted = match noted {
-            Some(noted) => attrs(&noted.attr, None, &self.definitions.limits)?,
+            Some(noted) => attrs(&noted.attr, None, &self.definitions.budget)?,
             None => Attrs::new(),
         };
         let op = self.definitions.registry.find("_Arg");
@@ -111,6 +110,7 @@ impl<'a> Body<'a> {
         let is_list = !arg.number_attr.is_empty() || !arg.type_list_attr.is_empty();
         let first = self.args.len();
         for (index, dtype) in arg_dtypes(arg, function_attrs)?.into_iter().enumerate() {
+            self.definitions.budget.take_values(1)?;
             let name = if is_list { format!("{}:{index}", arg.name) } else { arg.name.clone() };
             let position = self.args.len() as i64;
             let attrs = noted.clone().with("T", dtype).with("index", position);
@@ -150,6 +150,7 @@ impl<'a> Body<'a> {
         let index = index.map(str::parse).transpose().map_err(|_| absent())?;
         match (self.by_name.get(source), output) {
             (Some(arg), None) => {
+                self.definitions.budget.take_values(arg.len())?;
                 Ok(self.args[arg.clone()].iter().copied().map(Outlet::from).collect())
             }
             (Some(arg), Some(index)) => {
@@ -160,6 +161,7 @@ impl<'a> Body<'a> {
             (None, Some(output)) => {
                 let id = self.graph.find(source).ok_or_else(absent)?;
                 let positions = self.positions(id, output, index)?;
+                self.definitions.budget.take_values(positions.len())?;
                 Ok(positions.map(|position| Outlet::new(id, position)).collect())
             }
             (None, None) => Err(absent()),
@@ -196,17 +198,17 @@ impl<'a> Body<'a> {
     }
 
     fn foreign_position(&mut self, id: NodeId, output: &str, index: usize) -> usize {
-        let name = format!("{output}:{index}");
         let names = self.foreign.entry(id).or_default();
-        names.iter().position(|known| *known == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
-        })
+        let next = names.len();
+        *names.entry(format!("{output}:{index}")).or_insert(next)
     }
 
     fn name_foreign_results(&mut self) {
-        for (id, names) in std::mem::take(&mut self.foreign) {
-            let names: Vec<Bytes> = names.into_iter().map(Bytes::from).collect();
+        for (id, positions) in std::mem::take(&mut self.foreign) {
+            let mut names = vec![Bytes::new(); positions.len()];
+            for (name, position) in positions {
+                names[position] = name.into();
+            }
             let attrs = self.graph.node_mut(id).attrs;
             Arc::make_mut(attrs).set(OUTPUT_NAMES, names);
         }

@@ -16,9 +16,8 @@ use std::collections::HashSet;
 ///
 /// # Errors
 ///
-/// What is wrong with a node, naming it; [`Error::Limit`] for too many nodes.
+/// What is wrong with a node, naming it; [`Error::Limit`] for too many nodes, results or bytes.
 pub fn graph(nodes: &[proto::NodeDef], definitions: &Definitions) -> Result<Graph> {
-    node::check_count(nodes.len(), definitions)?;
     let mut graph = Graph::new();
     let mut ids = Vec::with_capacity(nodes.len());
     for proto in nodes {
@@ -208,6 +207,37 @@ mod tests {
         assert!(
             message.starts_with("malformed graph at `m`: no node depends")
                 || message.starts_with("malformed graph at `n`"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn what_nodes_stand_for_adds_up() {
+        let registry = Arc::new(OpRegistry::default());
+        let limits = Limits { tensor_bytes: 1 << 20, nodes: 100, ..Limits::default() };
+        let convert = |nodes: &[proto::NodeDef]| {
+            let library = proto::FunctionDefLibrary::default();
+            graph(nodes, &Definitions::new(library, registry.clone(), limits.clone())?)
+        };
+        let unpack = |n: i64| node("u", "Unpack", &["x"], &[("T", FLOAT), ("num", Value::I(n))]);
+        assert!(convert(&[unpack(300), placeholder("x")]).is_ok());
+        let message = convert(&[unpack(500), placeholder("x")]).unwrap_err().to_string();
+        assert!(message.starts_with("program needs 501 values, the limit is 400"), "{message}");
+        let splat = |name: &str| {
+            let dim = vec![proto::tensor_shape_proto::Dim { size: 150_000, ..Default::default() }];
+            let shape = proto::TensorShapeProto { dim, unknown_rank: false };
+            let value = proto::TensorProto {
+                dtype: 1,
+                tensor_shape: Some(shape),
+                float_val: vec![1.0],
+                ..Default::default()
+            };
+            node(name, "Const", &[], &[("dtype", FLOAT), ("value", Value::Tensor(value))])
+        };
+        assert!(convert(&[splat("a")]).is_ok());
+        let message = convert(&[splat("a"), splat("b")]).unwrap_err().to_string();
+        assert!(
+            message.starts_with("tensor needs 1200000 bytes, the limit is 1048576"),
             "{message}"
         );
     }

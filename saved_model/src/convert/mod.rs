@@ -4,6 +4,7 @@
 //! [`ferroflow_ir`], or there is an error that names the node.
 
 mod attr;
+mod budget;
 mod definitions;
 mod dtype;
 mod function;

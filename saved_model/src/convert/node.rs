@@ -21,12 +21,18 @@ pub(super) fn add(
     if proto.name.is_empty() {
         return Err(malformed(proto, "every node has a name"));
     }
+    definitions.budget.take_values(1)?;
     let (op, attrs) = match definitions.function(&proto.op) {
         Some(function) => call(proto, function, definitions)?,
         None => plain(proto, definitions)?,
     };
     let outputs = match op.def() {
-        Some(op) if !is_generic(&attrs) => result_types(op, &attrs)?,
+        Some(op) if !is_generic(&attrs) => {
+            for arg in op.outputs {
+                definitions.budget.take_values(arg.count(&attrs)?)?;
+            }
+            result_types(op, &attrs)?
+        }
         _ => SmallVec::new(),
     };
     let mut node = NodeDef::new(proto.name.as_str(), op, attrs).with_outputs(outputs);
@@ -38,7 +44,7 @@ pub(super) fn add(
 fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, Attrs)> {
     let known = Some(&*proto.op).filter(|op| !op.starts_with('_'));
     let op = known.and_then(|op| definitions.registry.find(op));
-    let attrs = attrs(&proto.attr, op, &definitions.limits)?;
+    let attrs = attrs(&proto.attr, op, &definitions.budget)?;
     match op {
         Some(op) => Ok((op.into(), op.complete_attrs(attrs)?)),
         None => Ok((OpRef::Foreign(proto.op.as_str().into()), attrs)),
@@ -59,8 +65,9 @@ fn call(
     let name = if is_stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
     let op = definitions.registry.find(name);
     let op = op.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })?;
-    let given = attrs(&proto.attr, None, &definitions.limits)?;
-    let (tin, tout) = (arg_list_dtypes(inputs, &given)?, arg_list_dtypes(outputs, &given)?);
+    let given = attrs(&proto.attr, None, &definitions.budget)?;
+    let dtypes = |args| arg_list_dtypes(args, &given, definitions);
+    let (tin, tout) = (dtypes(inputs)?, dtypes(outputs)?);
     let mut f = NameAttrList::new(proto.op.as_str());
     let mut call = Attrs::new().with("Tin", tin).with("Tout", tout);
     for (name, value) in given.iter() {
@@ -133,10 +140,16 @@ fn result_dtype(graph: &Graph, outlet: Outlet) -> Result<Option<DType>> {
 }
 
 /// The dtypes of all arguments of a signature, flattened.
-fn arg_list_dtypes(args: &[ArgDef], attrs: &Attrs) -> Result<Vec<DType>> {
+fn arg_list_dtypes(
+    args: &[ArgDef],
+    attrs: &Attrs,
+    definitions: &Definitions,
+) -> Result<Vec<DType>> {
     let mut dtypes = Vec::new();
     for arg in args {
-        dtypes.extend(arg_dtypes(arg, attrs)?);
+        let more = arg_dtypes(arg, attrs)?;
+        definitions.budget.take_values(more.len())?;
+        dtypes.extend(more);
     }
     Ok(dtypes)
 }
@@ -161,19 +174,9 @@ pub(super) fn arg_dtypes(arg: &ArgDef, attrs: &Attrs) -> Result<Vec<DType>> {
 }
 
 /// No argument stands for more tensors than this; a file that says so is damaged.
-const MAX_TENSORS: usize = 1 << 16;
+const MAX_TENSORS: usize = 1 << 12;
 
 /// The error that a node breaks a rule.
 pub(super) fn malformed(proto: &proto::NodeDef, rule: impl Into<String>) -> Error {
     Error::Malformed { node: proto.name.clone(), rule: rule.into().into() }
-}
-
-/// Checks that a graph of this many nodes is allowed.
-pub(super) fn check_count(n_nodes: usize, definitions: &Definitions) -> Result<()> {
-    let limit = definitions.limits.nodes;
-    if n_nodes <= limit {
-        return Ok(());
-    }
-    let needed = format!("{n_nodes} nodes");
-    Err(Error::Limit { what: "graph".into(), needed, limit: limit as u64 })
 }

@@ -1,8 +1,8 @@
 //! Tensors.
 
-use super::{known_shape, value_dtype};
+use super::{budget::Budget, known_shape, value_dtype};
 use crate::{
-    bundle::{check_limit, take_varint},
+    bundle::take_varint,
     proto::{self, TensorProto},
 };
 use bytemuck::Pod;
@@ -36,9 +36,13 @@ impl Handle for StoredHandle {
 /// [`Error::ElementCount`] for content of another length, and [`Error::Limit`] for a tensor that
 /// is too large.
 pub fn tensor(proto: &TensorProto, limits: &Limits) -> Result<HostTensor> {
+    tensor_within(proto, &Budget::new(limits))
+}
+
+pub(super) fn tensor_within(proto: &TensorProto, budget: &Budget) -> Result<HostTensor> {
     let dtype = value_dtype(proto.dtype)?;
     let shape = known_shape(proto.tensor_shape.as_ref())?;
-    tensor_elements(proto, dtype, shape, limits)
+    elements(proto, dtype, shape, budget)
 }
 
 /// The elements of a tensor whose dtype and shape are known from elsewhere.
@@ -48,8 +52,17 @@ pub(crate) fn tensor_elements(
     shape: Shape,
     limits: &Limits,
 ) -> Result<HostTensor> {
+    elements(proto, dtype, shape, &Budget::new(limits))
+}
+
+fn elements(
+    proto: &TensorProto,
+    dtype: DType,
+    shape: Shape,
+    budget: &Budget,
+) -> Result<HostTensor> {
     let size = dtype.size().unwrap_or(size_of::<Bytes>());
-    check_limit(shape.num_elements().saturating_mul(size), limits)?;
+    budget.take_bytes(shape.num_elements().saturating_mul(size))?;
     match dtype {
         DType::String => strings(proto, shape),
         DType::Resource => {

@@ -54,6 +54,27 @@ fn damaged_checkpoints_are_errors() {
 }
 
 #[test]
+fn damaged_variables_of_models_are_errors() {
+    const DAMAGED: &[&str] = &[
+        "bad_data_flipped",
+        "bad_data_truncated",
+        "bad_index_flipped",
+        "bad_index_magic",
+        "bad_index_truncated",
+        "bad_no_data_shard",
+        "bad_no_variables",
+    ];
+    for case in cases("bad_").into_iter().filter(|case| DAMAGED.contains(&case.name())) {
+        let read_all = || -> Result<()> {
+            let prefix = case.folder.join("model/variables/variables");
+            let reader = Reader::open(prefix, &Limits::default())?;
+            reader.entries().try_for_each(|(name, _)| reader.read(name).map(drop))
+        };
+        assert!(read_all().is_err(), "{}: no error", case.name());
+    }
+}
+
+#[test]
 fn slices_of_partitioned_tensors() {
     let reader = open(&golden("ckpt_slices")).unwrap();
     assert_eq!(reader.entry("numbers").unwrap().slices.len(), 3);
