@@ -40,10 +40,6 @@
 //! message is decoded: keep the bytes of what is to be written back unchanged.
 
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::result_large_err,
-    reason = "errors of `ferroflow_ir` pass through conversions as they are"
-)]
 
 #[cfg(target_endian = "big")]
 compile_error!("elements are little-endian on disk and are not converted");
