@@ -49,7 +49,7 @@ pub struct Context(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    registry: OpRegistry,
+    registry: Arc<OpRegistry>,
     cpu: CpuDevice,
     threads: Threads,
     limits: Limits,
@@ -74,7 +74,7 @@ impl Context {
     pub fn with_options(options: ContextOptions) -> Context {
         let threads = options.threads.map_or_else(Threads::available, Threads::new);
         Context(Arc::new(Inner {
-            registry: OpRegistry::default(),
+            registry: Arc::new(OpRegistry::default()),
             cpu: CpuDevice::new(0),
             threads,
             limits: options.limits,
@@ -85,7 +85,7 @@ impl Context {
     }
 
     /// The ops.
-    pub fn registry(&self) -> &OpRegistry {
+    pub fn registry(&self) -> &Arc<OpRegistry> {
         &self.0.registry
     }
 

@@ -18,7 +18,10 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The results of an op call.
 pub type Results = SmallVec<[EagerTensor; 2]>;
@@ -32,6 +35,29 @@ pub struct Scope<'a> {
     pub library: &'a Arc<FunctionLibrary>,
     /// The resources that ops find by name.
     pub resources: &'a Arc<ResourceManager>,
+}
+
+impl Scope<'_> {
+    /// Checks that an op may read a file: one in the folder of its model, or any where the context
+    /// grants that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] when it may not.
+    pub fn check_file(&self, path: &Path) -> Result<()> {
+        let folder = self.resources.folder().and_then(|folder| folder.canonicalize().ok());
+        let inside =
+            folder.zip(resolved(path)).is_some_and(|(folder, path)| path.starts_with(folder));
+        if inside { Ok(()) } else { self.context.check_file(path) }
+    }
+}
+
+/// The path with links resolved; of a file that does not exist, that of its folder and its name.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let folder = path.parent()?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    })
 }
 
 /// Runs an op. Attributes that follow from the inputs or have defaults may be left out.

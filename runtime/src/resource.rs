@@ -11,6 +11,7 @@ use std::{
     any::Any,
     collections::HashMap,
     fmt,
+    path::{Path, PathBuf},
     sync::{Arc, Weak},
 };
 
@@ -132,12 +133,23 @@ impl ResourceHandle {
 #[derive(Debug, Default)]
 pub struct ResourceManager {
     entries: Mutex<HashMap<(String, String), Arc<dyn Resource>>>,
+    folder: Option<PathBuf>,
 }
 
 impl ResourceManager {
     /// A manager of nothing yet.
     pub fn new() -> ResourceManager {
         ResourceManager::default()
+    }
+
+    /// A manager for a model whose files are in `folder`: its ops may read them.
+    pub fn of_folder(folder: impl Into<PathBuf>) -> ResourceManager {
+        ResourceManager { folder: Some(folder.into()), ..ResourceManager::default() }
+    }
+
+    /// The folder of the model.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// The resource of this name, made by `create` if there is none.

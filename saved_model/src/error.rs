@@ -109,6 +109,108 @@ pub enum Error {
         /// What is wrong.
         source: Box<Error>,
     },
+    /// A SavedModel has no MetaGraph with the tags asked for, or several to choose from.
+    #[error("{}: {}; there are {available:?}", folder.display(), match asked {
+        Some(asked) => format!("no MetaGraph has the tags {asked:?}"),
+        None => "tags must be given to choose a MetaGraph".into(),
+    })]
+    NoMetaGraph {
+        /// The folder of the SavedModel.
+        folder: PathBuf,
+        /// The tags asked for.
+        asked: Option<Vec<String>>,
+        /// The tags of each MetaGraph.
+        available: Vec<Vec<String>>,
+    },
+    /// An asset that the MetaGraph does not list.
+    #[error("asset {index} does not exist: the MetaGraph has {n_assets}")]
+    NoAsset {
+        /// The asset.
+        index: i32,
+        /// The number of assets.
+        n_assets: usize,
+    },
+    /// The name of an asset leads out of the model's folder.
+    #[error("asset `{}` is not a file in the model's folder", path.display())]
+    AssetPath {
+        /// The name.
+        path: PathBuf,
+    },
+    /// A model has no signature of this name.
+    #[error("there is no signature `{name}`; there are {available:?}")]
+    NoSignature {
+        /// The name.
+        name: String,
+        /// The names of all signatures.
+        available: Vec<String>,
+    },
+    /// An input that a signature does not take.
+    #[error("signature `{signature}`: {input} must be {expected}, found {found}")]
+    SignatureInput {
+        /// The signature.
+        signature: String,
+        /// Which input, or what about them.
+        input: String,
+        /// What it takes.
+        expected: String,
+        /// What it was given.
+        found: String,
+    },
+    /// Variables that a model has and its checkpoint does not.
+    #[error("{}: the checkpoint has no values for the variables {names:?}", prefix.display())]
+    NotRestored {
+        /// The checkpoint's path without suffixes.
+        prefix: PathBuf,
+        /// The variables.
+        names: Vec<String>,
+    },
+    /// An object of a model contradicts the others.
+    #[error("object {id}: {rule}")]
+    Object {
+        /// The object's number.
+        id: usize,
+        /// What is wrong.
+        rule: String,
+    },
+    /// A path from object to object leads nowhere.
+    #[error("`{path}` leads nowhere: there is no `{name}`; there are {available:?}")]
+    NoObject {
+        /// The path.
+        path: String,
+        /// The name that is not there.
+        name: String,
+        /// The names that are there.
+        available: Vec<String>,
+    },
+    /// Something is called that cannot be.
+    #[error("{found} cannot be called")]
+    NotAFunction {
+        /// What it is.
+        found: &'static str,
+    },
+    /// Something is read that has no value.
+    #[error("{found} has no value")]
+    NotATensor {
+        /// What it is.
+        found: &'static str,
+    },
+    /// Arguments that do not go with a function's parameters.
+    #[error("wrong arguments: {rule}")]
+    Arguments {
+        /// The rule that is broken.
+        rule: String,
+    },
+    /// Arguments for which a function was not traced.
+    #[error(
+        "the function was not traced for the arguments {arguments}; it was for {}",
+        if available.is_empty() { "none".into() } else { available.join(" or ") }
+    )]
+    NoTrace {
+        /// The arguments.
+        arguments: String,
+        /// The arguments of each trace.
+        available: Vec<String>,
+    },
     /// A variant of the format that is not implemented.
     #[error("{}: not supported: {what}", path.display())]
     Unsupported {
@@ -120,6 +222,9 @@ pub enum Error {
     /// Something is wrong with a program, a tensor or a limit.
     #[error(transparent)]
     Program(Box<ferroflow_ir::Error>),
+    /// A function failed.
+    #[error(transparent)]
+    Runtime(Box<ferroflow_runtime::Error>),
 }
 
 impl Error {
@@ -131,11 +236,26 @@ impl Error {
             Error::Damaged { .. } | Error::Checksum { .. } | Error::Message { .. } => {
                 Code::DataLoss
             }
-            Error::Text { .. } | Error::Slice { .. } => Code::InvalidArgument,
-            Error::NoCheckpoint { .. } | Error::NoTensor { .. } => Code::NotFound,
+            Error::Text { .. }
+            | Error::Slice { .. }
+            | Error::NoAsset { .. }
+            | Error::SignatureInput { .. }
+            | Error::Object { .. }
+            | Error::NotAFunction { .. }
+            | Error::NotATensor { .. }
+            | Error::Arguments { .. }
+            | Error::NoTrace { .. } => Code::InvalidArgument,
+            Error::NoCheckpoint { .. }
+            | Error::NoTensor { .. }
+            | Error::NoMetaGraph { .. }
+            | Error::NoSignature { .. }
+            | Error::NotRestored { .. }
+            | Error::NoObject { .. } => Code::NotFound,
+            Error::AssetPath { .. } => Code::PermissionDenied,
             Error::Tensor { source, .. } => source.code(),
             Error::Unsupported { .. } => Code::Unimplemented,
             Error::Program(source) => source.code(),
+            Error::Runtime(source) => source.code(),
         }
     }
 
@@ -149,6 +269,12 @@ impl Error {
 impl From<ferroflow_ir::Error> for Error {
     fn from(source: ferroflow_ir::Error) -> Error {
         Error::Program(Box::new(source))
+    }
+}
+
+impl From<ferroflow_runtime::Error> for Error {
+    fn from(source: ferroflow_runtime::Error) -> Error {
+        Error::Runtime(Box::new(source))
     }
 }
 

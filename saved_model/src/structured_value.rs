@@ -67,6 +67,54 @@ pub struct TypeSpec {
     pub n_components: usize,
 }
 
+impl TypeSpec {
+    /// The specs of the tensors in a value, in the order of
+    /// [`Composite::components`](crate::Composite), where the class tells them.
+    pub fn components(&self) -> Vec<Option<TensorSpec>> {
+        let state = match &self.state {
+            StructuredValue::Tuple(state) => &state[..],
+            _ => &[],
+        };
+        let vector = |dtype| TensorSpec::new(dtype, PartialShape::of_rank(1));
+        let known = match (self.class, state) {
+            (
+                TypeSpecClass::RaggedTensorSpec,
+                [
+                    StructuredValue::Shape(shape),
+                    StructuredValue::DType(dtype),
+                    StructuredValue::Int(ragged_rank),
+                    StructuredValue::DType(splits),
+                    ..,
+                ],
+            ) if usize::try_from(*ragged_rank).is_ok_and(|rank| rank + 1 == self.n_components) => {
+                let inner = shape.dims().and_then(|dims| dims.get(self.n_components..));
+                let values = inner.map_or(PartialShape::Unknown, |inner| {
+                    PartialShape::ranked(std::iter::once(None).chain(inner.iter().copied()))
+                });
+                let splits = std::iter::repeat_n(vector(*splits), self.n_components - 1);
+                std::iter::once(TensorSpec::new(*dtype, values)).chain(splits).collect()
+            }
+            (
+                TypeSpecClass::SparseTensorSpec,
+                [StructuredValue::Shape(shape), StructuredValue::DType(dtype), ..],
+            ) => {
+                let indices = PartialShape::ranked([None, shape.rank()]);
+                let dense_shape = PartialShape::vector(shape.rank());
+                vec![
+                    TensorSpec::new(DType::I64, indices),
+                    vector(*dtype),
+                    TensorSpec::new(DType::I64, dense_shape),
+                ]
+            }
+            (TypeSpecClass::VariableSpec, _) => {
+                vec![TensorSpec::new(DType::Resource, PartialShape::scalar())]
+            }
+            _ => return std::iter::repeat_n(None, self.n_components).collect(),
+        };
+        known.into_iter().map(Some).collect()
+    }
+}
+
 impl fmt::Display for StructuredValue {
     /// As Python writes such values, with specs as `dtype[shape]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +130,10 @@ impl fmt::Display for StructuredValue {
             StructuredValue::BoundedTensorSpec { spec, minimum, maximum } => {
                 write!(f, "{spec} from {minimum:?} to {maximum:?}")
             }
-            StructuredValue::TypeSpec(spec) => write!(f, "{}({})", spec.class_name, spec.state),
+            StructuredValue::TypeSpec(spec) => match &spec.state {
+                state @ StructuredValue::Tuple(_) => write!(f, "{}{state}", spec.class_name),
+                state => write!(f, "{}({state})", spec.class_name),
+            },
             StructuredValue::List(values) => {
                 f.write_str("[")?;
                 write_list(f, values.iter(), |f, value| write!(f, "{value}"))?;

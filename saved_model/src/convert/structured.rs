@@ -88,17 +88,40 @@ fn tensor_spec(
 }
 
 fn type_spec(spec: &proto::TypeSpecProto, state: StructuredValue) -> Result<TypeSpec> {
-    let n_components = usize::try_from(spec.num_flat_components).map_err(|_| {
-        let found = spec.num_flat_components;
-        Error::argument("type spec", "num_flat_components", "not negative", found)
-    })?;
-    Ok(TypeSpec {
-        class: TypeSpecClass::try_from(spec.type_spec_class).unwrap_or(TypeSpecClass::Unknown),
-        class_name: spec.type_spec_class_name.clone(),
-        state,
-        n_components,
+    let class = TypeSpecClass::try_from(spec.type_spec_class).unwrap_or(TypeSpecClass::Unknown);
+    let n_components = n_components(spec, class, &state)?;
+    Ok(TypeSpec { class, class_name: spec.type_spec_class_name.clone(), state, n_components })
+}
+
+/// The number of tensors in a value, which older files do not tell.
+fn n_components(
+    spec: &proto::TypeSpecProto,
+    class: TypeSpecClass,
+    state: &StructuredValue,
+) -> Result<usize> {
+    let state = match state {
+        StructuredValue::Tuple(state) => &state[..],
+        _ => &[],
+    };
+    let from_class = match (class, state) {
+        (TypeSpecClass::SparseTensorSpec, _) => 3,
+        (TypeSpecClass::IndexedSlicesSpec, [_, _, _, StructuredValue::DType(_), ..]) => 3,
+        (TypeSpecClass::IndexedSlicesSpec, _) => 2,
+        (TypeSpecClass::RaggedTensorSpec, [_, _, StructuredValue::Int(rank), ..]) => {
+            rank.saturating_add(1)
+        }
+        (TypeSpecClass::VariableSpec, _) => 1,
+        _ => i64::from(spec.num_flat_components),
+    };
+    let fits = usize::try_from(from_class).ok().filter(|&n| n <= MAX_COMPONENTS);
+    fits.ok_or_else(|| {
+        let expected = format!("between 0 and {MAX_COMPONENTS}");
+        Error::argument("type spec", "number of components", expected, from_class)
     })
 }
+
+/// No value is made of more tensors than this.
+const MAX_COMPONENTS: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,246 @@
+//! Reference variables of TensorFlow 1 as resource variables.
+//!
+//! A reference is a variable's memory itself, passed along edges. Here the variable becomes a
+//! handle; ops that change it become those that work on handles; whoever uses the value gets a
+//! read of its own, after the op the reference came from.
+
+use ferroflow_ir::{
+    Attrs, DType, Error, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result, TensorSpec,
+    ValueType, registry,
+};
+use std::collections::HashMap;
+
+/// The ops on references and the ops on handles that do the same.
+const OPS: &[(&str, &str)] = &[
+    ("ApplyAdaMax", "ResourceApplyAdaMax"),
+    ("ApplyAdadelta", "ResourceApplyAdadelta"),
+    ("ApplyAdagrad", "ResourceApplyAdagrad"),
+    ("ApplyAdagradDA", "ResourceApplyAdagradDA"),
+    ("ApplyAdagradV2", "ResourceApplyAdagradV2"),
+    ("ApplyAdam", "ResourceApplyAdam"),
+    ("ApplyAddSign", "ResourceApplyAddSign"),
+    ("ApplyCenteredRMSProp", "ResourceApplyCenteredRMSProp"),
+    ("ApplyFtrl", "ResourceApplyFtrl"),
+    ("ApplyFtrlV2", "ResourceApplyFtrlV2"),
+    ("ApplyGradientDescent", "ResourceApplyGradientDescent"),
+    ("ApplyMomentum", "ResourceApplyMomentum"),
+    ("ApplyPowerSign", "ResourceApplyPowerSign"),
+    ("ApplyProximalAdagrad", "ResourceApplyProximalAdagrad"),
+    ("ApplyProximalGradientDescent", "ResourceApplyProximalGradientDescent"),
+    ("ApplyRMSProp", "ResourceApplyRMSProp"),
+    ("Assign", "AssignVariableOp"),
+    ("AssignAdd", "AssignAddVariableOp"),
+    ("AssignSub", "AssignSubVariableOp"),
+    ("IsVariableInitialized", "VarIsInitializedOp"),
+    ("ScatterAdd", "ResourceScatterAdd"),
+    ("ScatterDiv", "ResourceScatterDiv"),
+    ("ScatterMax", "ResourceScatterMax"),
+    ("ScatterMin", "ResourceScatterMin"),
+    ("ScatterMul", "ResourceScatterMul"),
+    ("ScatterNdAdd", "ResourceScatterNdAdd"),
+    ("ScatterNdMax", "ResourceScatterNdMax"),
+    ("ScatterNdMin", "ResourceScatterNdMin"),
+    ("ScatterNdSub", "ResourceScatterNdSub"),
+    ("ScatterNdUpdate", "ResourceScatterNdUpdate"),
+    ("ScatterSub", "ResourceScatterSub"),
+    ("ScatterUpdate", "ResourceScatterUpdate"),
+    ("SparseApplyAdadelta", "ResourceSparseApplyAdadelta"),
+    ("SparseApplyAdagrad", "ResourceSparseApplyAdagrad"),
+    ("SparseApplyAdagradDA", "ResourceSparseApplyAdagradDA"),
+    ("SparseApplyAdagradV2", "ResourceSparseApplyAdagradV2"),
+    ("SparseApplyCenteredRMSProp", "ResourceSparseApplyCenteredRMSProp"),
+    ("SparseApplyFtrl", "ResourceSparseApplyFtrl"),
+    ("SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"),
+    ("SparseApplyMomentum", "ResourceSparseApplyMomentum"),
+    ("SparseApplyProximalAdagrad", "ResourceSparseApplyProximalAdagrad"),
+    ("SparseApplyProximalGradientDescent", "ResourceSparseApplyProximalGradientDescent"),
+    ("SparseApplyRMSProp", "ResourceSparseApplyRMSProp"),
+    ("StridedSliceAssign", "ResourceStridedSliceAssign"),
+];
+
+/// A reference: the handle of its variable, and the op after which it may be read.
+#[derive(Clone, Copy)]
+struct Reference {
+    handle: Outlet,
+    after: Option<NodeId>,
+}
+
+/// The graph with reference variables made into resource variables, and with names for variables
+/// that had none of their own.
+///
+/// # Errors
+///
+/// When a reference comes from an op that is not known to pass one on.
+pub fn resource_variables(mut graph: Graph) -> Result<Graph> {
+    name_variables(&mut graph);
+    let has_references = graph.iter().any(|(_, node)| gives_reference(node));
+    if !has_references {
+        return Ok(graph);
+    }
+    let order = order(&graph);
+    let mut references: HashMap<Outlet, Reference> = HashMap::new();
+    for &id in &order {
+        convert(&mut graph, id, &mut references)?;
+    }
+    Ok(graph)
+}
+
+/// An order in which references come before their users; in graphs with loops, that of the file.
+fn order(graph: &Graph) -> Vec<NodeId> {
+    graph.topological_order().unwrap_or_else(|_| {
+        // Variables first: nothing refers to a reference that comes from a loop.
+        let (mut first, rest): (Vec<_>, Vec<_>) =
+            graph.ids().partition(|&id| is_variable(&graph[id]));
+        first.extend(rest);
+        first
+    })
+}
+
+fn op(name: &str) -> Result<&'static OpDef> {
+    let found = registry::find(name).or_else(|| ferroflow_ir::ops::interface(name));
+    found.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })
+}
+
+/// A variable whose `shared_name` is empty goes by the name of its node.
+fn name_variables(graph: &mut Graph) {
+    let ids: Vec<NodeId> = graph.ids().collect();
+    for id in ids {
+        let node = &graph[id];
+        let named = node.attrs.string("shared_name").is_ok_and(|name| !name.is_empty());
+        let is_state = node.op.name() == "VarHandleOp" || is_variable(node);
+        if is_state && !named {
+            let name = node.name.to_string();
+            let attrs = (*node.attrs).clone().with("shared_name", name.as_str());
+            *graph.node_mut(id).attrs = attrs.into();
+        }
+    }
+}
+
+fn is_variable(node: &NodeDef) -> bool {
+    matches!(node.op.name(), "VariableV2" | "Variable" | "AutoReloadVariable")
+}
+
+fn gives_reference(node: &NodeDef) -> bool {
+    node.op.def().is_some_and(|op| op.outputs.iter().any(|output| output.is_ref))
+}
+
+/// For each input, whether it takes a reference.
+fn takes_reference(node: &NodeDef) -> Vec<bool> {
+    let Some(op) = node.op.def() else { return vec![false; node.inputs().len()] };
+    let mut flags = Vec::new();
+    for arg in op.inputs {
+        let count = arg.count(&node.attrs).unwrap_or(0);
+        flags.extend(std::iter::repeat_n(arg.is_ref, count));
+    }
+    flags.resize(node.inputs().len(), false);
+    flags
+}
+
+fn convert(
+    graph: &mut Graph,
+    id: NodeId,
+    references: &mut HashMap<Outlet, Reference>,
+) -> Result<()> {
+    if is_variable(&graph[id]) {
+        return variable(graph, id, references);
+    }
+    let node = &graph[id];
+    let (by_reference, gives) = (takes_reference(node), gives_reference(node));
+    let inputs = node.inputs().to_vec();
+    let mut controls = node.controls().to_vec();
+    let mut converted = Vec::with_capacity(inputs.len());
+    let mut passed: Option<Reference> = None;
+    for (&input, &by_reference) in inputs.iter().zip(&by_reference) {
+        converted.push(match references.get(&input).copied() {
+            None => input,
+            Some(reference) if by_reference => {
+                controls.extend(reference.after);
+                passed = passed.or(Some(reference));
+                reference.handle
+            }
+            Some(reference) => read(graph, input, reference)?,
+        });
+    }
+    if passed.is_some() {
+        match OPS.iter().find(|(on_references, _)| *on_references == graph[id].op.name()) {
+            Some((_, on_handles)) => replace(graph, id, op(on_handles)?)?,
+            // `RefIdentity` and the like pass the reference on and do nothing else.
+            None if gives => replace(graph, id, op("NoOp")?)?,
+            None => {}
+        }
+    }
+    let is_no_op = graph[id].op.name() == "NoOp" && gives;
+    graph.connect(id, if is_no_op { Vec::new() } else { converted }, controls)?;
+    if let (true, Some(reference)) = (gives, passed) {
+        references.insert(id.into(), Reference { after: Some(id), ..reference });
+    }
+    Ok(())
+}
+
+/// The variable itself becomes a handle.
+fn variable(
+    graph: &mut Graph,
+    id: NodeId,
+    references: &mut HashMap<Outlet, Reference>,
+) -> Result<()> {
+    let node = &graph[id];
+    let dtype = node.attrs.dtype("dtype")?;
+    // A scalar of the first kind of variable stands for a shape that is not known.
+    let shape = match (node.attrs.shape("shape")?, node.op.name()) {
+        (shape, "Variable") if shape.rank() == Some(0) => PartialShape::Unknown,
+        (shape, _) => shape.clone(),
+    };
+    let attrs = Attrs::new()
+        .with("container", node.attrs.string("container").unwrap_or("").to_string().as_str())
+        .with("shared_name", node.attrs.string("shared_name")?.to_string().as_str())
+        .with("dtype", dtype)
+        .with("shape", shape.clone());
+    let handle_op = op("VarHandleOp")?;
+    let attrs = handle_op.complete_attrs(attrs)?;
+    let ty = ValueType::handle(DType::Resource, TensorSpec::new(dtype, shape));
+    let changed = graph.node_mut(id);
+    *changed.op = handle_op.into();
+    *changed.attrs = attrs.into();
+    *changed.outputs = [ty].into_iter().collect();
+    references.insert(id.into(), Reference { handle: id.into(), after: None });
+    Ok(())
+}
+
+/// Makes a node call another op, with the attributes that has.
+fn replace(graph: &mut Graph, id: NodeId, op: &'static OpDef) -> Result<()> {
+    let node = &graph[id];
+    let mut attrs = Attrs::new();
+    for (name, value) in node.attrs.iter().filter(|(name, _)| op.attr(name).is_some()) {
+        attrs.set(name, value.clone());
+    }
+    // Ops on references call the variable's dtype `T`, those on handles `dtype`.
+    if let (Some(_), Ok(dtype)) = (op.attr("dtype"), node.attrs.dtype("T"))
+        && attrs.get("dtype").is_none()
+    {
+        attrs.set("dtype", dtype);
+    }
+    let attrs = op.complete_attrs(attrs)?;
+    let outputs = op.output_dtypes(&attrs)?;
+    let changed = graph.node_mut(id);
+    *changed.op = op.into();
+    *changed.attrs = attrs.into();
+    *changed.outputs =
+        outputs.iter().map(|&dtype| ValueType::new(dtype, PartialShape::Unknown)).collect();
+    Ok(())
+}
+
+/// A read of a variable, through the reference `source`.
+fn read(graph: &mut Graph, source: Outlet, reference: Reference) -> Result<Outlet> {
+    let handle = graph.ty(reference.handle).and_then(|ty| ty.pointee.clone());
+    let spec = handle.ok_or_else(|| Error::Malformed {
+        node: graph[source.node].name.to_string(),
+        rule: "a reference refers to a variable".into(),
+    })?;
+    let base = format!("{}/read_value", graph[source.node].name);
+    let attrs = Attrs::new().with("dtype", spec.dtype);
+    let node = NodeDef::new(graph.unique_name(&base), op("ReadVariableOp")?, attrs)
+        .with_inputs([reference.handle])
+        .with_controls(reference.after)
+        .with_outputs([ValueType::new(spec.dtype, spec.shape)]);
+    graph.add(node).map(Outlet::from)
+}

@@ -1,0 +1,276 @@
+//! Functions and signatures of a loaded model.
+
+use crate::{
+    error::{Error, Result},
+    model::SavedSignature,
+    parameters::Parameters,
+    proto,
+    structured_value::{StructuredValue, TypeSpecClass},
+    value::{Conversion, Value, matched, packed, tensor_specs},
+};
+use ferroflow_ir::{Limits, TensorSpec, ValueType};
+use ferroflow_runtime::{ConcreteFunction, EagerTensor};
+use std::{collections::BTreeMap, fmt};
+
+/// A function with several traces, of which a call takes the first that fits its arguments.
+#[derive(Debug, Clone)]
+pub struct RestoredFunction {
+    parameters: Parameters,
+    traces: Vec<Trace>,
+}
+
+/// A concrete function and the arguments it was traced for.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    function: ConcreteFunction,
+    signature: SavedSignature,
+}
+
+impl Trace {
+    /// The function itself.
+    pub fn concrete_function(&self) -> &ConcreteFunction {
+        &self.function
+    }
+
+    /// The arguments it takes: a tuple of the positional ones and a dictionary of the others.
+    pub fn inputs(&self) -> &StructuredValue {
+        &self.signature.inputs
+    }
+
+    /// What it gives.
+    pub fn outputs(&self) -> &StructuredValue {
+        &self.signature.outputs
+    }
+
+    fn new(function: ConcreteFunction, signature: SavedSignature) -> Result<Trace> {
+        check_count(&function, "arguments", &signature.inputs, function.n_args())?;
+        check_count(&function, "results", &signature.outputs, function.def().results.len())?;
+        Ok(Trace { function, signature })
+    }
+
+    fn call(&self, args: &[EagerTensor]) -> Result<Value> {
+        let mut results = self.function.call(args)?.into_iter();
+        packed(&self.signature.outputs, &mut results).ok_or_else(|| {
+            let n_results = self.function.def().results.len();
+            miscounted(&self.function, "results", &self.signature.outputs, n_results)
+        })
+    }
+}
+
+/// Checks that a signature has as many tensors as the function.
+fn check_count(
+    function: &ConcreteFunction,
+    what: &'static str,
+    signature: &StructuredValue,
+    n_values: usize,
+) -> Result<()> {
+    if tensor_specs(signature).len() == n_values {
+        return Ok(());
+    }
+    Err(miscounted(function, what, signature, n_values))
+}
+
+fn miscounted(
+    function: &ConcreteFunction,
+    what: &'static str,
+    signature: &StructuredValue,
+    n_values: usize,
+) -> Error {
+    let name = function.def().name.to_string();
+    let expected = format!("{n_values} tensors, as the function has");
+    let found = format!("{} in its signature", tensor_specs(signature).len());
+    ferroflow_ir::Error::argument(name, what, expected, found).into()
+}
+
+impl RestoredFunction {
+    pub(crate) fn new(
+        spec: Option<&proto::FunctionSpec>,
+        traces: Vec<(ConcreteFunction, SavedSignature)>,
+        limits: &Limits,
+    ) -> Result<RestoredFunction> {
+        let traces =
+            traces.into_iter().map(|(function, signature)| Trace::new(function, signature));
+        let parameters = match spec {
+            Some(spec) => Parameters::new(spec, limits)?,
+            None => Parameters::any(),
+        };
+        Ok(RestoredFunction { parameters, traces: traces.collect::<Result<_>>()? })
+    }
+
+    /// The traces, in the order they are tried.
+    pub fn traces(&self) -> &[Trace] {
+        &self.traces
+    }
+
+    /// Calls the function: positional arguments and arguments by name.
+    ///
+    /// Host values are compared with those the function was traced with. Where no trace takes the
+    /// arguments as they are, host values become tensors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTrace`] when there is none for these arguments, otherwise whatever fails in the
+    /// function.
+    pub fn call(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
+        let bound = self.parameters.bind(args, kwargs)?;
+        for conversion in [Conversion::Forbidden, Conversion::Allowed] {
+            for trace in &self.traces {
+                if let Some(tensors) = matched(&trace.signature.inputs, &bound, conversion) {
+                    return trace.call(&tensors);
+                }
+            }
+        }
+        let available = self.traces.iter().map(|trace| trace.inputs().to_string()).collect();
+        Err(Error::NoTrace { arguments: bound.to_string(), available })
+    }
+}
+
+/// A function that takes tensors by name and gives tensors by name.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    name: String,
+    function: ConcreteFunction,
+    inputs: Vec<(String, TensorSpec)>,
+    outputs: Vec<String>,
+}
+
+impl Signature {
+    pub(crate) fn new(
+        name: &str,
+        function: ConcreteFunction,
+        saved: &SavedSignature,
+    ) -> Result<Signature> {
+        let malformed = |what: &'static str, found: &StructuredValue| {
+            let function = format!("signature {name}");
+            Error::from(ferroflow_ir::Error::argument(function, what, "tensors by name", found))
+        };
+        let inputs = match &saved.inputs {
+            StructuredValue::Tuple(parts) => match &parts[..] {
+                [StructuredValue::Tuple(positional), StructuredValue::Dict(named)]
+                    if positional.is_empty() =>
+                {
+                    tensors(named)
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let inputs = inputs.ok_or_else(|| malformed("inputs", &saved.inputs))?;
+        let of_function = |index: usize| {
+            let ty = function.def().arg_type(index);
+            TensorSpec::new(ty.dtype, ty.shape.clone())
+        };
+        let outputs = match &saved.outputs {
+            StructuredValue::Dict(outputs) => tensors(outputs),
+            // A function that gives nothing.
+            StructuredValue::None => Some(Vec::new()),
+            _ => None,
+        };
+        let outputs = outputs.ok_or_else(|| malformed("outputs", &saved.outputs))?;
+        check_count(&function, "arguments", &saved.inputs, function.n_args())?;
+        check_count(&function, "results", &saved.outputs, function.def().results.len())?;
+        let with_spec = |(index, (name, spec)): (usize, (String, Option<TensorSpec>))| {
+            (name, spec.unwrap_or_else(|| of_function(index)))
+        };
+        let inputs = inputs.into_iter().enumerate().map(with_spec).collect();
+        let outputs = outputs.into_iter().map(|(name, _)| name).collect();
+        Ok(Signature { name: name.into(), function, inputs, outputs })
+    }
+
+    /// Names, dtypes and shapes of the inputs, sorted by name.
+    pub fn inputs(&self) -> &[(String, TensorSpec)] {
+        &self.inputs
+    }
+
+    /// Names of the outputs, sorted, with what is known of each before a call.
+    pub fn outputs(&self) -> impl Iterator<Item = (&str, Option<ValueType>)> {
+        let def = self.function.def();
+        self.outputs
+            .iter()
+            .zip(&def.results)
+            .map(|(name, (_, outlet))| (name.as_str(), def.graph.ty(*outlet).cloned()))
+    }
+
+    /// The function that runs.
+    pub fn concrete_function(&self) -> &ConcreteFunction {
+        &self.function
+    }
+
+    /// Calls the signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SignatureInput`] when an input is missing, unknown or of another dtype or shape,
+    /// otherwise whatever fails in the function.
+    pub fn call(
+        &self,
+        inputs: &BTreeMap<String, EagerTensor>,
+    ) -> Result<BTreeMap<String, EagerTensor>> {
+        let mut args = Vec::with_capacity(self.inputs.len());
+        for (name, spec) in &self.inputs {
+            let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
+            if !spec.accepts(&value.spec()) {
+                return Err(self.wrong(name, spec, value.spec()));
+            }
+            args.push(value.clone());
+        }
+        if let Some(unknown) = inputs.keys().find(|name| !self.takes(name)) {
+            let names: Vec<&str> = self.inputs.iter().map(|(name, _)| name.as_str()).collect();
+            let expected = format!("one of {names:?}");
+            return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
+        }
+        let results = self.function.call(&args)?;
+        Ok(self.outputs.iter().cloned().zip(results).collect())
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.inputs.iter().any(|(input, _)| input == name)
+    }
+
+    fn wrong(&self, input: &str, expected: impl fmt::Display, found: impl fmt::Display) -> Error {
+        Error::SignatureInput {
+            signature: self.name.clone(),
+            input: input.into(),
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+}
+
+/// The names and specs of a dictionary of tensors; a composite value has several of each.
+fn tensors(
+    fields: &BTreeMap<String, StructuredValue>,
+) -> Option<Vec<(String, Option<TensorSpec>)>> {
+    let mut tensors = Vec::new();
+    for (name, value) in fields {
+        match value {
+            StructuredValue::TensorSpec(spec) | StructuredValue::BoundedTensorSpec { spec, .. } => {
+                tensors.push((name.clone(), Some(spec.clone())));
+            }
+            StructuredValue::TypeSpec(spec) => {
+                let specs = spec.components();
+                let names = component_names(name, spec.class, specs.len());
+                tensors.extend(names.into_iter().zip(specs));
+            }
+            _ => return None,
+        }
+    }
+    Some(tensors)
+}
+
+/// What the tensors of a composite input or output are called: the parts of a sparse tensor after
+/// what they are, others by number.
+pub(crate) fn component_names(
+    name: &str,
+    class: TypeSpecClass,
+    n_components: usize,
+) -> Vec<String> {
+    let numbered = |index: usize| match (class, index) {
+        (TypeSpecClass::SparseTensorSpec, 0) => format!("{name}_indices"),
+        (TypeSpecClass::SparseTensorSpec, 1) => format!("{name}_values"),
+        (TypeSpecClass::SparseTensorSpec, _) => format!("{name}_dense_shape"),
+        (_, 0) => name.to_string(),
+        (_, index) => format!("{name}_{index}"),
+    };
+    (0..n_components).map(numbered).collect()
+}

@@ -1,0 +1,179 @@
+//! Loading SavedModels.
+//!
+//! A SavedModel is a folder: `saved_model.pb` with one or more MetaGraphs, `variables/` with a
+//! checkpoint, `assets/` with files. Loading goes in the order of the format's description:
+//! objects are made, resources created, variables restored, resources initialised. Functions are
+//! converted when they are called for the first time.
+//!
+//! A MetaGraph of TensorFlow 2 has an object graph, and [`load`] gives those objects. One of
+//! TensorFlow 1 has signatures over a graph only; they are run through its [`Session`].
+
+use crate::{
+    convert::{self, Definitions, add_functions},
+    error::{Error, Result},
+    file::read_message,
+    model::{Model, SavedModel},
+    proto::{self, MetaGraphDef},
+    session::Session,
+};
+use ferroflow_ir::FunctionLibrary;
+use ferroflow_runtime::{Context, ResourceManager};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What to load.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// The tags of the MetaGraph; may be left out where there is one only.
+    pub tags: Option<Vec<String>>,
+}
+
+impl LoadOptions {
+    /// The MetaGraph with these tags.
+    pub fn tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> LoadOptions {
+        LoadOptions { tags: Some(tags.into_iter().map(Into::into).collect()) }
+    }
+}
+
+/// The parts of a MetaGraph that objects and sessions share.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) context: Context,
+    pub(crate) folder: PathBuf,
+    pub(crate) meta_graph: MetaGraphDef,
+    pub(crate) definitions: Arc<Definitions>,
+    pub(crate) library: Arc<FunctionLibrary>,
+    pub(crate) resources: Arc<ResourceManager>,
+}
+
+/// Loads a SavedModel.
+///
+/// # Errors
+///
+/// When files are missing or damaged, no MetaGraph has the tags, or the objects contradict each
+/// other. Ops that cannot run here are no error until they are called.
+pub fn load(
+    context: &Context,
+    folder: impl AsRef<Path>,
+    options: &LoadOptions,
+) -> Result<SavedModel> {
+    let folder = std::path::absolute(folder.as_ref())
+        .map_err(|source| Error::Io { path: folder.as_ref().into(), source })?;
+    let file = read_saved_model(&folder)?;
+    let meta_graph = choose(file, &folder, options)?;
+    let parts = Parts::new(context, &folder, meta_graph)?;
+    match &parts.meta_graph.object_graph_def {
+        Some(objects) if !objects.nodes.is_empty() => Model::load(parts).map(SavedModel::Objects),
+        _ => Session::load(parts).map(|session| SavedModel::Session(Arc::new(session))),
+    }
+}
+
+/// The `saved_model.pb` of a folder.
+///
+/// # Errors
+///
+/// When it is missing, damaged or in a form that is not supported.
+pub fn read_saved_model(folder: &Path) -> Result<proto::SavedModel> {
+    let path = folder.join("saved_model.pb");
+    if !path.exists() {
+        let other = ["saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
+        if let Some(path) = other.into_iter().find(|path| path.exists()) {
+            let what = "only the binary form, saved_model.pb, can be read".into();
+            return Err(Error::Unsupported { path, what });
+        }
+    }
+    let file: proto::SavedModel = read_message(&path)?;
+    if file.meta_graphs.is_empty() {
+        return Err(Error::Damaged { path, offset: 0, what: "it holds no MetaGraph".into() });
+    }
+    if file.saved_model_schema_version != 1 {
+        let what = format!("schema version {}", file.saved_model_schema_version).into();
+        return Err(Error::Unsupported { path, what });
+    }
+    Ok(file)
+}
+
+/// The tags of a MetaGraph.
+pub fn tags(meta_graph: &MetaGraphDef) -> &[String] {
+    meta_graph.meta_info_def.as_ref().map_or(&[], |info| &info.tags)
+}
+
+fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Result<MetaGraphDef> {
+    let available: Vec<Vec<String>> =
+        file.meta_graphs.iter().map(|meta_graph| tags(meta_graph).to_vec()).collect();
+    let no_match = |asked: Option<&Vec<String>>| Error::NoMetaGraph {
+        folder: folder.into(),
+        asked: asked.cloned(),
+        available: available.clone(),
+    };
+    let mut meta_graphs = file.meta_graphs;
+    let Some(asked) = &options.tags else {
+        return match meta_graphs.len() {
+            1 => Ok(meta_graphs.remove(0)),
+            _ => Err(no_match(None)),
+        };
+    };
+    let same = |found: &[String]| {
+        found.iter().all(|tag| asked.contains(tag)) && asked.iter().all(|tag| found.contains(tag))
+    };
+    match meta_graphs.iter().position(|meta_graph| same(tags(meta_graph))) {
+        Some(index) => Ok(meta_graphs.swap_remove(index)),
+        None => Err(no_match(Some(asked))),
+    }
+}
+
+impl Parts {
+    pub(crate) fn new(
+        context: &Context,
+        folder: &Path,
+        mut meta_graph: MetaGraphDef,
+    ) -> Result<Parts> {
+        let graph = meta_graph.graph_def.get_or_insert_default();
+        let library = graph.library.take().unwrap_or_default();
+        let (registry, limits) = (context.registry().clone(), context.limits().clone());
+        let definitions = Arc::new(Definitions::new(library, registry, limits)?);
+        let library = Arc::new(FunctionLibrary::new());
+        add_functions(&library, &definitions)?;
+        let resources = Arc::new(ResourceManager::of_folder(folder));
+        let (context, folder) = (context.clone(), folder.into());
+        crate::host_ops::register(&context);
+        Ok(Parts { context, folder, meta_graph, definitions, library, resources })
+    }
+
+    /// The prefix of the model's checkpoint.
+    pub(crate) fn variables(&self) -> PathBuf {
+        self.folder.join("variables").join("variables")
+    }
+
+    /// The path of an asset, which must lie in the model's own folder.
+    pub(crate) fn asset(&self, index: i32) -> Result<PathBuf> {
+        let files = &self.meta_graph.asset_file_def;
+        let file = usize::try_from(index).ok().and_then(|index| files.get(index));
+        let absent = || Error::NoAsset { index, n_assets: files.len() };
+        let name = Path::new(&file.ok_or_else(absent)?.filename);
+        let inside = name.components().all(|part| {
+            matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)
+        });
+        if !inside || name.as_os_str().is_empty() {
+            return Err(Error::AssetPath { path: name.into() });
+        }
+        Ok(self.folder.join("assets").join(name))
+    }
+
+    /// The value of a constant of the main graph.
+    pub(crate) fn constant(&self, name: &str) -> Result<ferroflow_ir::HostTensor> {
+        let graph = self.meta_graph.graph_def.as_ref();
+        let node = graph.and_then(|graph| graph.node.iter().find(|node| node.name == name));
+        let absent = || ferroflow_ir::Error::NotFound { kind: "constant", name: name.into() };
+        let value =
+            node.and_then(|node| node.attr.get("value")).and_then(|attr| attr.value.as_ref());
+        match value {
+            Some(proto::attr_value::Value::Tensor(tensor)) => {
+                Ok(convert::tensor(tensor, self.definitions.limits())?)
+            }
+            _ => Err(absent().into()),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Values that functions of a SavedModel take and give: nests of containers with tensors and host
+//! values as leaves.
+
+use crate::structured_value::{StructuredValue, TypeSpecClass};
+use ferroflow_ir::{DType, HostTensor, PartialShape, TensorSpec};
+use ferroflow_runtime::EagerTensor;
+use std::{collections::BTreeMap, fmt};
+
+/// An argument or a result.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// A tensor.
+    Tensor(EagerTensor),
+    /// Nothing.
+    None,
+    /// A truth value of the host.
+    Bool(bool),
+    /// An integer of the host.
+    Int(i64),
+    /// A float of the host.
+    Float(f64),
+    /// A text of the host.
+    String(String),
+    /// A dtype.
+    DType(DType),
+    /// A shape.
+    Shape(PartialShape),
+    /// A list.
+    List(Vec<Value>),
+    /// A tuple.
+    Tuple(Vec<Value>),
+    /// A dictionary.
+    Dict(BTreeMap<String, Value>),
+    /// A tuple of a named type whose fields have names.
+    NamedTuple {
+        /// The name of the type.
+        name: String,
+        /// The fields, in the order of the type.
+        fields: Vec<(String, Value)>,
+    },
+    /// A value made of several tensors.
+    Composite(Composite),
+}
+
+/// A value made of several tensors, such as a sparse tensor.
+#[derive(Debug, Clone)]
+pub struct Composite {
+    /// What it is.
+    pub class: TypeSpecClass,
+    /// Its tensors: of a ragged tensor the flat values and then the row splits from the outermost
+    /// on; of a sparse tensor indices, values and dense shape; of indexed slices values and
+    /// indices, and a dense shape if there is one.
+    pub components: Vec<EagerTensor>,
+}
+
+impl Value {
+    /// The tensor, if it is one.
+    pub fn tensor(&self) -> Option<&EagerTensor> {
+        match self {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+}
+
+impl From<EagerTensor> for Value {
+    fn from(tensor: EagerTensor) -> Value {
+        Value::Tensor(tensor)
+    }
+}
+
+impl From<HostTensor> for Value {
+    fn from(tensor: HostTensor) -> Value {
+        Value::Tensor(tensor.into())
+    }
+}
+
+impl fmt::Display for Value {
+    /// As Python writes such values, with tensors as `dtype[shape]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |f: &mut fmt::Formatter<'_>, values: &[Value]| {
+            values.iter().enumerate().try_for_each(|(index, value)| {
+                write!(f, "{}{value}", if index > 0 { ", " } else { "" })
+            })
+        };
+        match self {
+            Value::Tensor(tensor) => write!(f, "{}", tensor.spec()),
+            Value::None => f.write_str("None"),
+            Value::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
+            Value::Int(value) => write!(f, "{value}"),
+            Value::Float(value) => write!(f, "{value:?}"),
+            Value::String(value) => write!(f, "{value:?}"),
+            Value::DType(dtype) => write!(f, "{dtype}"),
+            Value::Shape(shape) => write!(f, "{shape}"),
+            Value::List(values) => {
+                f.write_str("[")?;
+                list(f, values)?;
+                f.write_str("]")
+            }
+            Value::Tuple(values) => {
+                f.write_str("(")?;
+                list(f, values)?;
+                f.write_str(if values.len() == 1 { ",)" } else { ")" })
+            }
+            Value::Dict(fields) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in fields.iter().enumerate() {
+                    write!(f, "{}{key:?}: {value}", if index > 0 { ", " } else { "" })?;
+                }
+                f.write_str("}")
+            }
+            Value::NamedTuple { name, fields } => {
+                write!(f, "{name}(")?;
+                for (index, (key, value)) in fields.iter().enumerate() {
+                    write!(f, "{}{key}={value}", if index > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+            Value::Composite(composite) => write!(f, "{:?}", composite.class),
+        }
+    }
+}
+
+/// Whether host values may become tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Conversion {
+    Forbidden,
+    Allowed,
+}
+
+/// The tensors of `value` in order, if it is what `pattern` describes.
+pub(crate) fn matched(
+    pattern: &StructuredValue,
+    value: &Value,
+    conversion: Conversion,
+) -> Option<Vec<EagerTensor>> {
+    let mut tensors = Vec::new();
+    matches(pattern, value, conversion, &mut tensors).then_some(tensors)
+}
+
+fn matches(
+    pattern: &StructuredValue,
+    value: &Value,
+    conversion: Conversion,
+    tensors: &mut Vec<EagerTensor>,
+) -> bool {
+    let mut each = |patterns: &[(&StructuredValue, &Value)]| {
+        patterns.iter().all(|(pattern, value)| matches(pattern, value, conversion, tensors))
+    };
+    match (pattern, value) {
+        (StructuredValue::TensorSpec(spec), value)
+        | (StructuredValue::BoundedTensorSpec { spec, .. }, value) => {
+            let tensor = match value {
+                Value::Tensor(tensor) => Some(tensor.clone()),
+                _ if conversion == Conversion::Allowed => converted(value, spec.dtype),
+                _ => None,
+            };
+            let fits = |tensor: &EagerTensor| spec.accepts(&tensor.spec());
+            let tensor = tensor.filter(fits);
+            let found = tensor.is_some();
+            tensors.extend(tensor);
+            found
+        }
+        (StructuredValue::TypeSpec(spec), Value::Composite(composite)) => {
+            tensors.extend(composite.components.iter().cloned());
+            let specs = spec.components();
+            let fits = |(spec, component): (&Option<TensorSpec>, &EagerTensor)| {
+                spec.as_ref().is_none_or(|spec| spec.accepts(&component.spec()))
+            };
+            spec.class == composite.class
+                && specs.len() == composite.components.len()
+                && specs.iter().zip(&composite.components).all(fits)
+        }
+        (StructuredValue::None, Value::None) => true,
+        (StructuredValue::Bool(a), Value::Bool(b)) => a == b,
+        (StructuredValue::String(a), Value::String(b)) => a == b,
+        (StructuredValue::DType(a), Value::DType(b)) => a == b,
+        (StructuredValue::Shape(a), Value::Shape(b)) => a == b,
+        // As in Python, 1, 1.0 and True are equal.
+        (StructuredValue::Int(_) | StructuredValue::Float(_) | StructuredValue::Bool(_), value) => {
+            let wanted = match pattern {
+                StructuredValue::Int(value) => *value as f64,
+                StructuredValue::Float(value) => *value,
+                StructuredValue::Bool(value) => f64::from(u8::from(*value)),
+                _ => return false,
+            };
+            match value {
+                Value::Int(value) => *value as f64 == wanted,
+                Value::Float(value) => *value == wanted || (value.is_nan() && wanted.is_nan()),
+                Value::Bool(value) => f64::from(u8::from(*value)) == wanted,
+                _ => false,
+            }
+        }
+        (StructuredValue::Tensor(a) | StructuredValue::Numpy(a), Value::Tensor(b)) => {
+            b.host().is_ok_and(|b| a == b)
+        }
+        (StructuredValue::List(a), Value::List(b))
+        | (StructuredValue::Tuple(a), Value::Tuple(b)) => {
+            a.len() == b.len() && each(&Vec::from_iter(a.iter().zip(b)))
+        }
+        (StructuredValue::Dict(a), Value::Dict(b)) => {
+            a.keys().eq(b.keys()) && each(&Vec::from_iter(a.values().zip(b.values())))
+        }
+        (StructuredValue::NamedTuple { fields: a, .. }, Value::NamedTuple { fields: b, .. }) => {
+            let same_names = a.iter().map(|(key, _)| key).eq(b.iter().map(|(key, _)| key));
+            same_names
+                && each(&Vec::from_iter(a.iter().map(|(_, a)| a).zip(b.iter().map(|(_, b)| b))))
+        }
+        _ => false,
+    }
+}
+
+/// A host value as a tensor of the dtype asked for, where it can be one.
+fn converted(value: &Value, dtype: DType) -> Option<EagerTensor> {
+    let tensor = match (value, dtype) {
+        (Value::Bool(value), DType::Bool) => HostTensor::scalar_bool(*value),
+        (Value::String(value), DType::String) => HostTensor::scalar_string(value.clone()),
+        (Value::Int(value), DType::I32) => HostTensor::scalar(i32::try_from(*value).ok()?),
+        (Value::Int(value), DType::I64) => HostTensor::scalar(*value),
+        (Value::Int(value), DType::F32) => HostTensor::scalar(*value as f32),
+        (Value::Int(value), DType::F64) => HostTensor::scalar(*value as f64),
+        (Value::Float(value), DType::F32) => HostTensor::scalar(*value as f32),
+        (Value::Float(value), DType::F64) => HostTensor::scalar(*value),
+        (Value::List(values) | Value::Tuple(values), dtype) => return stacked(values, dtype),
+        _ => return None,
+    };
+    Some(tensor.into())
+}
+
+/// A list of host values of one shape as one tensor.
+fn stacked(values: &[Value], dtype: DType) -> Option<EagerTensor> {
+    let rows: Option<Vec<HostTensor>> = values
+        .iter()
+        .map(|value| match value {
+            Value::Tensor(tensor) => tensor.host().ok().cloned(),
+            value => converted(value, dtype)?.into_host().ok(),
+        })
+        .collect();
+    let rows = rows?;
+    let shape = rows.first().map_or_else(Default::default, |row| row.shape().clone());
+    if rows.iter().any(|row| *row.shape() != shape || row.dtype() != dtype) {
+        return None;
+    }
+    let dims = std::iter::once(rows.len()).chain(shape.iter().copied());
+    let shape = ferroflow_ir::Shape::new(dims).ok()?;
+    let tensor = if dtype == DType::String {
+        let strings = rows.iter().flat_map(|row| row.strings().unwrap_or(&[]).to_vec());
+        HostTensor::from_strings(shape, strings.collect())
+    } else {
+        let bytes: Vec<u8> = rows.iter().flat_map(|row| row.bytes().to_vec()).collect();
+        HostTensor::from_bytes(dtype, shape, &bytes)
+    };
+    tensor.ok().map(EagerTensor::from)
+}
+
+/// The value that `pattern` describes, with the given tensors in its tensor positions; `None` if
+/// there are too few.
+pub(crate) fn packed(
+    pattern: &StructuredValue,
+    mut tensors: &mut dyn Iterator<Item = EagerTensor>,
+) -> Option<Value> {
+    let mut list = |patterns: &[StructuredValue]| {
+        patterns.iter().map(|pattern| packed(pattern, tensors)).collect::<Option<Vec<Value>>>()
+    };
+    Some(match pattern {
+        StructuredValue::TensorSpec(_) | StructuredValue::BoundedTensorSpec { .. } => {
+            Value::Tensor(tensors.next()?)
+        }
+        StructuredValue::TypeSpec(spec) => {
+            let n = spec.n_components;
+            let components: Vec<EagerTensor> = (&mut tensors).take(n).collect();
+            if components.len() < n {
+                return None;
+            }
+            Value::Composite(Composite { class: spec.class, components })
+        }
+        StructuredValue::None => Value::None,
+        StructuredValue::Float(value) => Value::Float(*value),
+        StructuredValue::Int(value) => Value::Int(*value),
+        StructuredValue::String(value) => Value::String(value.clone()),
+        StructuredValue::Bool(value) => Value::Bool(*value),
+        StructuredValue::Shape(shape) => Value::Shape(shape.clone()),
+        StructuredValue::DType(dtype) => Value::DType(*dtype),
+        StructuredValue::Tensor(tensor) | StructuredValue::Numpy(tensor) => tensor.clone().into(),
+        StructuredValue::List(patterns) => Value::List(list(patterns)?),
+        StructuredValue::Tuple(patterns) => Value::Tuple(list(patterns)?),
+        StructuredValue::Dict(fields) => Value::Dict(
+            fields
+                .iter()
+                .map(|(key, pattern)| Some((key.clone(), packed(pattern, tensors)?)))
+                .collect::<Option<_>>()?,
+        ),
+        StructuredValue::NamedTuple { name, fields } => Value::NamedTuple {
+            name: name.clone(),
+            fields: fields
+                .iter()
+                .map(|(key, pattern)| Some((key.clone(), packed(pattern, tensors)?)))
+                .collect::<Option<_>>()?,
+        },
+    })
+}
+
+/// A value that a file gives: a default, or one that a function was traced with. Specs in it
+/// become `None`.
+pub(crate) fn host_value(value: &StructuredValue) -> Value {
+    packed(value, &mut std::iter::empty()).unwrap_or(Value::None)
+}
+
+/// The tensor specs of a pattern in order; components whose class is not known have none.
+pub(crate) fn tensor_specs(pattern: &StructuredValue) -> Vec<Option<TensorSpec>> {
+    let mut specs = Vec::new();
+    collect_specs(pattern, &mut specs);
+    specs
+}
+
+fn collect_specs(pattern: &StructuredValue, specs: &mut Vec<Option<TensorSpec>>) {
+    match pattern {
+        StructuredValue::TensorSpec(spec) | StructuredValue::BoundedTensorSpec { spec, .. } => {
+            specs.push(Some(spec.clone()));
+        }
+        StructuredValue::TypeSpec(spec) => {
+            specs.extend(spec.components());
+        }
+        StructuredValue::List(patterns) | StructuredValue::Tuple(patterns) => {
+            patterns.iter().for_each(|pattern| collect_specs(pattern, specs));
+        }
+        StructuredValue::Dict(fields) => {
+            fields.values().for_each(|pattern| collect_specs(pattern, specs));
+        }
+        StructuredValue::NamedTuple { fields, .. } => {
+            fields.iter().for_each(|(_, pattern)| collect_specs(pattern, specs));
+        }
+        StructuredValue::None
+        | StructuredValue::Float(_)
+        | StructuredValue::Int(_)
+        | StructuredValue::String(_)
+        | StructuredValue::Bool(_)
+        | StructuredValue::Shape(_)
+        | StructuredValue::DType(_)
+        | StructuredValue::Tensor(_)
+        | StructuredValue::Numpy(_) => {}
+    }
+}
