@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use bytemuck_cast::elements;
-use ferroflow_ir::{DType, HostTensor};
+use ferroflow::ir::{DType, HostTensor};
 use std::collections::BTreeMap;
 
 /// How a result is compared.

@@ -1,12 +1,15 @@
 //! The worker of `cargo xtask conformance`: runs cases, one JSON line per result.
 //!
-//! It reads jobs from standard input, one JSON object a line, and answers with lines of JSON on
-//! standard output. A case that brings the process down costs that case only: whoever drives the
+//! It reads jobs from standard input, one JSON object a line: `{"kind": "ops", "path": FILE,
+//! "from": NUMBER}` for the cases of an op, `{"kind": "zoo", "path": FOLDER}` for a case of the
+//! zoo. It answers with lines of JSON on standard output: results, and `{"done": PATH}` after the
+//! last of a job. A case that brings the process down costs that case only: whoever drives the
 //! worker starts another and goes on after it.
 
 mod compare;
 mod ops;
-mod value;
+mod outcome;
+mod zoo;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
@@ -18,16 +21,18 @@ fn main() -> Result<()> {
     for line in stdin.lock().lines() {
         let job: Value = serde_json::from_str(&line?).context("a job is a JSON object")?;
         let path = job["path"].as_str().context("a job has a path")?;
-        let from = job["from"].as_u64().unwrap_or(0);
+        let mut report = |result: Value| {
+            writeln!(stdout, "{result}")?;
+            Ok(stdout.flush()?)
+        };
         match job["kind"].as_str() {
-            Some("ops") => ops::run_file(path.as_ref(), from, &mut |result| {
-                writeln!(stdout, "{result}")?;
-                Ok(stdout.flush()?)
-            })?,
+            Some("ops") => {
+                ops::run_file(path.as_ref(), job["from"].as_u64().unwrap_or(0), &mut report)?;
+            }
+            Some("zoo") => report(zoo::run(path.as_ref())?)?,
             other => bail!("unknown kind of job {other:?}"),
         }
-        writeln!(stdout, "{}", json!({ "done": path }))?;
-        stdout.flush()?;
+        report(json!({ "done": path }))?;
     }
     Ok(())
 }

@@ -4,3 +4,7 @@
 pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
 pub use ferroflow_runtime as runtime;
+pub use ferroflow_saved_model as saved_model;
+
+pub mod coverage;
+pub mod npy;

@@ -57,6 +57,13 @@ impl fmt::Debug for ConcreteFunction {
     }
 }
 
+/// What shapes arguments may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shapes {
+    AsDeclared,
+    Any,
+}
+
 /// No more than this many forms of a function are kept; the oldest goes first.
 const KEPT_FORMS: usize = 64;
 
@@ -112,11 +119,25 @@ impl ConcreteFunction {
     /// [`Error::FunctionArgument`] when the arguments do not fit, otherwise whatever fails in it,
     /// with the node where it happened.
     pub fn call(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
+        self.call_with(args, Shapes::AsDeclared)
+    }
+
+    /// Calls the function with arguments of any shape, whatever it was traced for. TensorFlow does
+    /// not hold the arguments of signatures against the shapes they declare.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call), but for shapes.
+    pub fn call_with_any_shapes(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
+        self.call_with(args, Shapes::Any)
+    }
+
+    fn call_with(&self, args: &[EagerTensor], shapes: Shapes) -> Result<Vec<EagerTensor>> {
         let inner = &*self.0;
         if args.len() != self.n_args() {
             return Err(self.wrong("the arguments", self.n_args(), args.len()));
         }
-        let executable = self.compiled(args)?;
+        let executable = self.compiled(args, shapes)?;
         let mut values = Vec::with_capacity(inner.def.args.len());
         for arg in args {
             values.push(arg.host()?.clone());
@@ -142,7 +163,7 @@ impl ConcreteFunction {
     }
 
     /// The form for arguments of these types.
-    fn compiled(&self, args: &[EagerTensor]) -> Result<Arc<Executable>> {
+    fn compiled(&self, args: &[EagerTensor], shapes: Shapes) -> Result<Arc<Executable>> {
         let inner = &*self.0;
         let found = inner.compiled.read().iter().find(|(types, _)| fits(types, args)).cloned();
         if let Some((_, executable)) = found {
@@ -151,7 +172,8 @@ impl ConcreteFunction {
         let types: Vec<ValueType> = args.iter().map(value_type).collect();
         for (index, ty) in types.iter().enumerate() {
             let declared = inner.def.arg_type(index);
-            let fits = ty.dtype == declared.dtype && ty.shape.is_subtype_of(&declared.shape);
+            let shape_fits = shapes == Shapes::Any || ty.shape.is_subtype_of(&declared.shape);
+            let fits = ty.dtype == declared.dtype && shape_fits;
             if !fits {
                 return Err(self.wrong(inner.def.arg_name(index), declared, ty));
             }

@@ -126,8 +126,9 @@ impl Context {
             Lowering::Interface => false,
             Lowering::Kernel => self.0.cpu.has_kernel(op),
             Lowering::Runtime => {
-                let is_source = op.inputs.is_empty() && matches!(op.name, "_Arg" | "Const");
-                is_source || op.call != Call::None || self.body(op).is_some()
+                // Where values come from, and what leaves nothing to run.
+                let is_compiled_away = matches!(op.name, "_Arg" | "Const" | "NoOp" | "Placeholder");
+                is_compiled_away || op.call != Call::None || self.body(op).is_some()
             }
             Lowering::Elementwise(_)
             | Lowering::Fused

@@ -8,7 +8,7 @@ use crate::{
     structured_value::{StructuredValue, TypeSpecClass},
     value::{Conversion, Value, matched, packed, tensor_specs},
 };
-use ferroflow_ir::{Limits, TensorSpec, ValueType};
+use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
 use ferroflow_runtime::{ConcreteFunction, EagerTensor};
 use std::{collections::BTreeMap, fmt};
 
@@ -200,8 +200,8 @@ impl Signature {
     ///
     /// # Errors
     ///
-    /// [`Error::SignatureInput`] when an input is missing, unknown or of another dtype or shape,
-    /// otherwise whatever fails in the function.
+    /// [`Error::SignatureInput`] when an input is missing, unknown, of another dtype, or of another
+    /// shape that the function cannot work with; otherwise whatever fails in the function.
     pub fn call(
         &self,
         inputs: &BTreeMap<String, EagerTensor>,
@@ -209,7 +209,7 @@ impl Signature {
         let mut args = Vec::with_capacity(self.inputs.len());
         for (name, spec) in &self.inputs {
             let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
-            if !spec.accepts(&value.spec()) {
+            if spec.dtype != value.dtype() {
                 return Err(self.wrong(name, spec, value.spec()));
             }
             args.push(value.clone());
@@ -219,8 +219,21 @@ impl Signature {
             let expected = format!("one of {names:?}");
             return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
         }
-        let results = self.function.call(&args)?;
+        let results = self.function.call_with_any_shapes(&args);
+        let results = results.map_err(|error| self.explained(&args, error))?;
         Ok(self.outputs.iter().cloned().zip(results).collect())
+    }
+
+    /// A failure with inputs of other shapes than declared comes from that, most likely.
+    fn explained(&self, args: &[EagerTensor], error: ferroflow_runtime::Error) -> Error {
+        let other =
+            self.inputs.iter().zip(args).find(|((_, spec), arg)| !spec.accepts(&arg.spec()));
+        match other {
+            Some(((name, spec), arg)) if error.code() == Code::InvalidArgument => {
+                self.wrong(name, spec, format_args!("{} ({error})", arg.spec()))
+            }
+            _ => error.into(),
+        }
     }
 
     fn takes(&self, name: &str) -> bool {

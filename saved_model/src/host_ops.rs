@@ -5,8 +5,8 @@ use ferroflow_ir::{Code, DType, HostTensor};
 use ferroflow_runtime::{Context, EagerTensor, Error, Result, Results, ops::RuntimeCall};
 use std::{os::unix::ffi::OsStrExt, path::Path};
 
-/// Makes the ops known to a context.
-pub(crate) fn register(context: &Context) {
+/// Makes the ops that read checkpoints known to a context. Loading a model does so.
+pub fn add_ops(context: &Context) {
     context.add_host_op("RestoreV2", restore);
 }
 

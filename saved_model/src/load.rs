@@ -59,15 +59,27 @@ pub fn load(
     folder: impl AsRef<Path>,
     options: &LoadOptions,
 ) -> Result<SavedModel> {
-    let folder = std::path::absolute(folder.as_ref())
-        .map_err(|source| Error::Io { path: folder.as_ref().into(), source })?;
-    let file = read_saved_model(&folder)?;
-    let meta_graph = choose(file, &folder, options)?;
-    let parts = Parts::new(context, &folder, meta_graph)?;
+    let parts = Parts::read(context, folder.as_ref(), options)?;
     match &parts.meta_graph.object_graph_def {
         Some(objects) if !objects.nodes.is_empty() => Model::load(parts).map(SavedModel::Objects),
         _ => Session::load(parts).map(|session| SavedModel::Session(Arc::new(session))),
     }
+}
+
+/// Loads a SavedModel as a session over its graph, as loaders of TensorFlow 1 do, even if it has
+/// objects.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_session(
+    context: &Context,
+    folder: impl AsRef<Path>,
+    options: &LoadOptions,
+) -> Result<Session> {
+    let mut parts = Parts::read(context, folder.as_ref(), options)?;
+    parts.meta_graph.object_graph_def = None;
+    Session::load(parts)
 }
 
 /// The `saved_model.pb` of a folder.
@@ -125,6 +137,14 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
 }
 
 impl Parts {
+    fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<Parts> {
+        let folder = std::path::absolute(folder)
+            .map_err(|source| Error::Io { path: folder.into(), source })?;
+        let file = read_saved_model(&folder)?;
+        let meta_graph = choose(file, &folder, options)?;
+        Parts::new(context, &folder, meta_graph)
+    }
+
     pub(crate) fn new(
         context: &Context,
         folder: &Path,
@@ -138,7 +158,7 @@ impl Parts {
         add_functions(&library, &definitions)?;
         let resources = Arc::new(ResourceManager::of_folder(folder));
         let (context, folder) = (context.clone(), folder.into());
-        crate::host_ops::register(&context);
+        crate::host_ops::add_ops(&context);
         Ok(Parts { context, folder, meta_graph, definitions, library, resources })
     }
 

@@ -11,7 +11,7 @@ use crate::{
     session::{INIT_OP, Session, path_tensor},
     structured_value::StructuredValue,
 };
-use ferroflow_ir::HostTensor;
+use ferroflow_ir::{HostTensor, TensorSpec};
 use ferroflow_runtime::{Capture, ConcreteFunction, EagerTensor, ResourceHandle, Variable};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -50,6 +50,18 @@ impl SavedModel {
         match self {
             SavedModel::Objects(model) => model.signature(key)?.call(inputs),
             SavedModel::Session(session) => session.call_signature(key, inputs),
+        }
+    }
+
+    /// The inputs of a signature: names and specs, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSignature`] when there is none of this name.
+    pub fn signature_inputs(&self, key: &str) -> Result<Vec<(String, TensorSpec)>> {
+        match self {
+            SavedModel::Objects(model) => Ok(model.signature(key)?.inputs().to_vec()),
+            SavedModel::Session(session) => session.signature_inputs(key),
         }
     }
 
@@ -211,13 +223,9 @@ impl Model {
             if !matches!(handle.get(), Some(Ok(_))) {
                 continue;
             }
-            let Some(initialize) = self.resource_function(id, "_initialize")? else { continue };
-            match initialize.call(&[]) {
-                Err(error) if error.code() != ferroflow_ir::Code::Unimplemented => {
-                    return Err(error.into());
-                }
-                _ => {} // Whoever uses the resource will find it empty, or fail as this did.
-            }
+            let initialize = self.resource_function(id, "_initialize");
+            let initialized = initialize.and_then(|f| Ok(f.map(|f| f.call(&[])).transpose()?));
+            tolerate_unimplemented(initialized)?;
         }
         Ok(())
     }
@@ -284,13 +292,9 @@ impl Model {
                 });
                 let values: Vec<EagerTensor> =
                     own.map(|entry| Ok(reader.read(entry)?.into())).collect::<Result<_>>()?;
-                let restore = self.object(saveable.restore_function)?.only_function()?;
-                match restore.call(&values) {
-                    Err(error) if error.code() != ferroflow_ir::Code::Unimplemented => {
-                        return Err(error.into());
-                    }
-                    _ => {} // As with initialisers.
-                }
+                let restore = self.object(saveable.restore_function)?;
+                let restored = restore.only_function().and_then(|f| Ok(f.call(&values)?));
+                tolerate_unimplemented(restored)?;
             }
         }
         Ok(())
@@ -427,6 +431,14 @@ fn live(object: &SavedObject) -> Result<Live> {
         Some(Kind::Resource(_)) => Live::Resource(OnceLock::new()),
         _ => Live::Plain,
     })
+}
+
+/// What cannot be filled here stays empty; whoever uses it finds that out.
+fn tolerate_unimplemented<T>(result: Result<T>) -> Result<()> {
+    match result {
+        Err(error) if error.code() != ferroflow_ir::Code::Unimplemented => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn bad_capture(function: &str, input: i32, found: &str) -> Error {

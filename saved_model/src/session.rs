@@ -27,6 +27,10 @@ use std::{
 pub struct Session {
     context: Context,
     graph: Graph,
+    /// The version of GraphDef that the writer knew.
+    producer: i32,
+    /// Where the values are that references referred to.
+    reads: HashMap<Outlet, Outlet>,
     library: Arc<FunctionLibrary>,
     resources: Arc<ResourceManager>,
     signatures: BTreeMap<String, proto::SignatureDef>,
@@ -34,6 +38,10 @@ pub struct Session {
     /// What kept the state from being restored; runs fail with it.
     failure: Option<ferroflow_runtime::Error>,
 }
+
+/// Up to this version of GraphDef a placeholder of scalar shape takes values of any shape.
+/// Source: the shape function of `Placeholder` in TensorFlow's `array_ops.cc`.
+const VAGUE_PLACEHOLDERS: i32 = 21;
 
 /// What a run asks for: names of tensors fed and fetched, and of ops to run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,21 +71,26 @@ impl Session {
         let library = Arc::new(FunctionLibrary::new());
         convert::add_functions(&library, &definitions)?;
         let resources = Arc::new(ResourceManager::new());
-        Session::new(context, &graph.node, &definitions, library, resources, BTreeMap::new())
+        Session::new(context, Some(&graph), &definitions, library, resources, BTreeMap::new())
     }
 
     fn new(
         context: &Context,
-        nodes: &[proto::NodeDef],
+        graph: Option<&proto::GraphDef>,
         definitions: &Definitions,
         library: Arc<FunctionLibrary>,
         resources: Arc<ResourceManager>,
         signatures: BTreeMap<String, proto::SignatureDef>,
     ) -> Result<Session> {
-        let graph = resource_variables(convert_graph(nodes, definitions)?)?;
+        let nodes = graph.map_or(&[][..], |graph| &graph.node);
+        let versions = graph.and_then(|graph| graph.versions.as_ref());
+        let producer = versions.map_or(0, |versions| versions.producer);
+        let (graph, reads) = resource_variables(convert_graph(nodes, definitions)?)?;
         Ok(Session {
             context: context.clone(),
             graph,
+            producer,
+            reads,
             library,
             resources,
             signatures,
@@ -88,12 +101,12 @@ impl Session {
 
     /// The session of a MetaGraph, with variables restored and initialisers run.
     pub(crate) fn load(parts: Parts) -> Result<Session> {
-        let nodes = parts.meta_graph.graph_def.as_ref().map_or(&[][..], |graph| &graph.node);
+        let graph = parts.meta_graph.graph_def.as_ref();
         let (library, resources) = (parts.library.clone(), parts.resources.clone());
         let signatures = parts.meta_graph.signature_def.clone();
         let mut session = Session::new(
             &parts.context,
-            nodes,
+            graph,
             &parts.definitions,
             library,
             resources,
@@ -155,6 +168,24 @@ impl Session {
         })
     }
 
+    /// The inputs of a signature: names and specs, sorted by name. The parts of a sparse tensor
+    /// are inputs of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSignature`] when there is none of this name.
+    pub fn signature_inputs(&self, key: &str) -> Result<Vec<(String, TensorSpec)>> {
+        let mut inputs = Vec::new();
+        for (name, info) in &self.signature(key)?.inputs {
+            for part in parts_of(name, info)? {
+                let outlet = self.outlet(part.tensor)?;
+                let ty = self.fed_type(outlet).ok_or_else(|| unknown_tensor(part.tensor))?;
+                inputs.push((part.key, TensorSpec::new(ty.dtype, ty.shape)));
+            }
+        }
+        Ok(inputs)
+    }
+
     /// Runs a signature: inputs and outputs by name.
     ///
     /// # Errors
@@ -172,9 +203,9 @@ impl Session {
             for part in parts_of(name, info)? {
                 let value = inputs.get(&part.key);
                 let value = value.ok_or_else(|| wrong_inputs(key, signature, inputs))?;
-                if let Some(spec) = &part.spec
-                    && !spec.accepts(&value.spec())
-                {
+                let ty = self.fed_type(self.outlet(part.tensor)?);
+                let spec = ty.map(|ty| TensorSpec::new(ty.dtype, ty.shape));
+                if let Some(spec) = spec.filter(|spec| !spec.accepts(&value.spec())) {
                     return Err(Error::SignatureInput {
                         signature: key.into(),
                         input: part.key.clone(),
@@ -242,9 +273,29 @@ impl Session {
         let outlet = found.filter(|&outlet| {
             self.graph.ty(outlet).is_some() || self.graph[outlet.node].op.def().is_none()
         });
-        outlet.ok_or_else(|| {
-            ferroflow_ir::Error::NotFound { kind: "tensor", name: name.into() }.into()
-        })
+        outlet.ok_or_else(|| unknown_tensor(name))
+    }
+
+    /// What may be fed in place of a tensor: what a placeholder says, whatever signatures say of it.
+    fn fed_type(&self, outlet: Outlet) -> Option<ValueType> {
+        let dtype = self.graph.ty(outlet)?.dtype;
+        let node = &self.graph[outlet.node];
+        let declared = node.attrs.shape("shape").ok().filter(|shape| {
+            // Writers of old could not tell a scalar from any shape.
+            let is_vague = self.producer <= VAGUE_PLACEHOLDERS && shape.rank() == Some(0);
+            node.inputs().is_empty() && !is_vague
+        });
+        Some(ValueType::new(dtype, declared.cloned().unwrap_or(PartialShape::Unknown)))
+    }
+
+    /// The outlet with the value of a tensor, which may be a reference.
+    fn value(&self, name: &str) -> Result<Outlet> {
+        let (node, index) = parse_tensor_name(name);
+        let reference = self.graph.find(node).map(|id| Outlet { node: id, index });
+        match reference.and_then(|reference| self.reads.get(&reference)) {
+            Some(&read) => Ok(read),
+            None => self.outlet(name),
+        }
     }
 
     fn node(&self, name: &str) -> Result<NodeId> {
@@ -260,7 +311,7 @@ impl Session {
         let feeds: Vec<Outlet> =
             request.feeds.iter().map(|name| self.outlet(name)).collect::<Result<_>>()?;
         let fetches: Vec<Outlet> =
-            request.fetches.iter().map(|name| self.outlet(name)).collect::<Result<_>>()?;
+            request.fetches.iter().map(|name| self.value(name)).collect::<Result<_>>()?;
         let targets: Vec<NodeId> =
             request.targets.iter().map(|name| self.node(name)).collect::<Result<_>>()?;
         let mut part = Part {
@@ -271,7 +322,8 @@ impl Session {
         };
         let mut args = Vec::new();
         for (index, (&feed, name)) in feeds.iter().zip(&request.feeds).enumerate() {
-            args.push(part.feed(feed, name, index)?);
+            let ty = self.fed_type(feed).ok_or_else(|| unknown_tensor(name))?;
+            args.push(part.feed(feed, ty, name, index)?);
         }
         let roots: Vec<NodeId> = fetches
             .iter()
@@ -309,7 +361,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    fn feed(&mut self, feed: Outlet, name: &str, index: usize) -> Result<NodeId> {
+    fn feed(&mut self, feed: Outlet, ty: ValueType, name: &str, index: usize) -> Result<NodeId> {
         let node = &self.source[feed.node];
         let dtype =
             self.source.ty(feed).map(|ty| ty.dtype).ok_or_else(|| {
@@ -319,7 +371,7 @@ impl Part<'_> {
         let ty = ValueType::new(dtype, declared.cloned().unwrap_or(PartialShape::Unknown));
         let op = ferroflow_ir::registry::find("_Arg")
             .ok_or_else(|| ferroflow_ir::Error::NotFound { kind: "op", name: "_Arg".into() })?;
-        let attrs = Attrs::new().with("T", dtype).with("index", index as i64);
+        let attrs = Attrs::new().with("T", ty.dtype).with("index", index as i64);
         let arg = self.graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?;
         self.fed.insert(feed, arg.into());
         Ok(arg)
@@ -381,26 +433,14 @@ struct SignaturePart<'a> {
     key: String,
     /// The name in the graph.
     tensor: &'a str,
-    spec: Option<TensorSpec>,
 }
 
 /// The tensors of an input or output: one, or three of a sparse tensor.
 fn parts_of<'a>(name: &str, info: &'a proto::TensorInfo) -> Result<Vec<SignaturePart<'a>>> {
-    let part = |suffix: &str, tensor: &'a str| SignaturePart {
-        key: format!("{name}{suffix}"),
-        tensor,
-        spec: None,
-    };
+    let part =
+        |suffix: &str, tensor: &'a str| SignaturePart { key: format!("{name}{suffix}"), tensor };
     match &info.encoding {
-        Some(Encoding::Name(tensor)) => {
-            let dtype = convert::value_dtype(info.dtype).ok();
-            let shape = match &info.tensor_shape {
-                Some(shape) => convert::shape(shape)?,
-                None => PartialShape::Unknown,
-            };
-            let spec = dtype.map(|dtype| TensorSpec::new(dtype, shape));
-            Ok(vec![SignaturePart { spec, ..part("", tensor) }])
-        }
+        Some(Encoding::Name(tensor)) => Ok(vec![part("", tensor)]),
         Some(Encoding::CooSparse(sparse)) => Ok(vec![
             part("_indices", &sparse.indices_tensor_name),
             part("_values", &sparse.values_tensor_name),
@@ -419,6 +459,10 @@ fn parts_of<'a>(name: &str, info: &'a proto::TensorInfo) -> Result<Vec<Signature
             name: name.into(),
         }))),
     }
+}
+
+fn unknown_tensor(name: &str) -> Error {
+    ferroflow_ir::Error::NotFound { kind: "tensor", name: name.into() }.into()
 }
 
 fn wrong_inputs(

@@ -54,6 +54,14 @@ pub struct Composite {
 }
 
 impl Value {
+    /// The value as a tensor: one as it is, a host value as a tensor of this dtype.
+    pub fn to_tensor(&self, dtype: DType) -> Option<EagerTensor> {
+        match self {
+            Value::Tensor(tensor) => Some(tensor.clone()),
+            value => converted(value, dtype),
+        }
+    }
+
     /// The tensor, if it is one.
     pub fn tensor(&self) -> Option<&EagerTensor> {
         match self {

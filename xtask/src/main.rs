@@ -5,11 +5,15 @@
 mod ci;
 mod codegen;
 mod command;
+mod conformance;
 mod tidy;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 #[derive(Parser)]
 #[command(about = "Development chores of the workspace")]
@@ -22,16 +26,29 @@ struct Flags {
 enum Verb {
     /// Write generated code.
     Codegen(codegen::Flags),
+    /// Run recorded cases and compare.
+    Conformance(conformance::Flags),
     /// Check the house rules that the compiler does not.
     Tidy,
     /// Check everything CI checks, cheapest first.
     Ci,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Flags::parse().verb) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<()> {
     let root = workspace_root()?;
-    match Flags::parse().verb {
+    match verb {
         Verb::Codegen(flags) => codegen::run(&root, &flags),
+        Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),
         Verb::Ci => ci::run(&root),
     }

@@ -6,6 +6,7 @@ use crate::op::OpDef;
 
 mod activation;
 mod array;
+mod checkpoint;
 mod functional;
 mod interface;
 mod internal;
@@ -17,6 +18,7 @@ mod state;
 static FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
     array::OPS,
+    checkpoint::OPS,
     functional::OPS,
     internal::OPS,
     math::OPS,

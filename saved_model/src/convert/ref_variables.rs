@@ -58,6 +58,13 @@ const OPS: &[(&str, &str)] = &[
     ("StridedSliceAssign", "ResourceStridedSliceAssign"),
 ];
 
+/// The op on handles that does what an op on references does.
+pub fn reference_twin(op: &str) -> Option<&'static str> {
+    let others =
+        [("RefIdentity", "Identity"), ("Variable", "VarHandleOp"), ("VariableV2", "VarHandleOp")];
+    OPS.iter().chain(&others).find(|(name, _)| *name == op).map(|(_, twin)| *twin)
+}
+
 /// A reference: the handle of its variable, and the op after which it may be read.
 #[derive(Clone, Copy)]
 struct Reference {
@@ -66,23 +73,30 @@ struct Reference {
 }
 
 /// The graph with reference variables made into resource variables, and with names for variables
-/// that had none of their own.
+/// that had none of their own; and for each outlet that was a reference, one with the value.
 ///
 /// # Errors
 ///
 /// When a reference comes from an op that is not known to pass one on.
-pub fn resource_variables(mut graph: Graph) -> Result<Graph> {
+pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Outlet>)> {
     name_variables(&mut graph);
     let has_references = graph.iter().any(|(_, node)| gives_reference(node));
     if !has_references {
-        return Ok(graph);
+        return Ok((graph, HashMap::new()));
     }
     let order = order(&graph);
     let mut references: HashMap<Outlet, Reference> = HashMap::new();
     for &id in &order {
         convert(&mut graph, id, &mut references)?;
     }
-    Ok(graph)
+    let mut reads = HashMap::with_capacity(references.len());
+    for id in order {
+        let outlet = Outlet::from(id);
+        if let Some(&reference) = references.get(&outlet) {
+            reads.insert(outlet, read(&mut graph, outlet, reference)?);
+        }
+    }
+    Ok((graph, reads))
 }
 
 /// An order in which references come before their users; in graphs with loops, that of the file.

@@ -1,15 +1,20 @@
 //! Single ops against recorded results.
 
+mod value;
+
 use crate::{
     compare::{Compare, Tolerance},
-    value,
+    outcome::Outcome,
 };
 use anyhow::{Context as _, Result, bail};
-use ferroflow_ir::{Code, OpDef};
-use ferroflow_runtime::{Context, EagerTensor, Error, execute};
+use ferroflow::{
+    ir::OpDef,
+    runtime::{Context, EagerTensor, Error, execute},
+};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use std::{fs::File, io::Read, panic, path::Path};
+use std::{fs::File, io::Read, path::Path};
+pub use value::base64;
 
 /// Runs the cases and sequences of one op from number `from` on.
 pub fn run_file(path: &Path, from: u64, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
@@ -24,29 +29,15 @@ pub fn run_file(path: &Path, from: u64, report: &mut dyn FnMut(Value) -> Result<
     let jobs = singles.iter().map(|case| (case, false)).chain(sequences.iter().map(|s| (s, true)));
     for (number, (case, is_sequence)) in jobs.enumerate().skip(from as usize) {
         report(json!({ "begin": number }))?;
-        let outcome = panic::catch_unwind(|| {
+        let outcome = Outcome::of(|| {
             let context = Context::new();
             if is_sequence { run_sequence(&context, case) } else { run_case(&context, op, case) }
         });
-        let outcome = outcome.unwrap_or_else(|_| Ok(Outcome::Failed("panic".into())));
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
         let id = format!("{}{}", if is_sequence { "s" } else { "" }, case["id"]);
-        let (status, why) = match outcome {
-            Outcome::Passed => ("pass", String::new()),
-            Outcome::Failed(why) => ("fail", why),
-            Outcome::Unsupported(why) => ("unsupported", why),
-        };
-        report(json!({
-            "op": op, "family": family, "case": id, "number": number, "status": status, "why": why
-        }))?;
+        let result = json!({ "op": op, "family": family, "case": id, "number": number });
+        report(outcome.report(result))?;
     }
     Ok(())
-}
-
-enum Outcome {
-    Passed,
-    Failed(String),
-    Unsupported(String),
 }
 
 fn run_case(context: &Context, op: &str, case: &Value) -> Result<Outcome> {
@@ -76,10 +67,7 @@ fn call(
         }
         (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results.into_vec())),
         (Ok(_), Some(class)) => Ok((Outcome::Failed(format!("no {class}")), Vec::new())),
-        (Err(error), None) if error.code() == Code::Unimplemented => {
-            Ok((Outcome::Unsupported(error.to_string()), Vec::new()))
-        }
-        (Err(error), None) => Ok((Outcome::Failed(error.to_string()), Vec::new())),
+        (Err(error), None) => Ok((Outcome::of_error(error.code(), error.to_string()), Vec::new())),
         (Err(error), Some(class)) => Ok((same_class(record, &error, class), Vec::new())),
     }
 }
@@ -89,10 +77,8 @@ fn same_class(record: &OpDef, error: &Error, class: &str) -> Outcome {
     if found == class {
         return Outcome::Passed;
     }
-    if error.code() == Code::Unimplemented {
-        return Outcome::Unsupported(error.to_string());
-    }
-    Outcome::Failed(format!("{}: {found} instead of {class}: {error}", record.name))
+    let message = format!("{}: {found} instead of {class}: {error}", record.name);
+    Outcome::of_error(error.code(), message)
 }
 
 fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use ferroflow_ir::{
+use ferroflow::ir::{
     AttrValue, Attrs, DType, HostTensor, NameAttrList, OpDef, PartialShape, Shape, op::AttrKind,
 };
 use serde_json::Value;

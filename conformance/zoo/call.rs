@@ -1,0 +1,145 @@
+//! Calls of a case, in order, on one loaded model.
+
+use super::{Case, value};
+use crate::{compare::Tolerance, outcome::Outcome};
+use anyhow::{Context as _, Result, bail};
+use ferroflow::{
+    ir::DType,
+    runtime::EagerTensor,
+    saved_model::{self, SavedModel, Session, Value},
+};
+use std::collections::BTreeMap;
+
+/// What is called.
+pub enum Target<'a> {
+    Model(&'a SavedModel),
+    Graph(&'a Session),
+}
+
+/// Makes the calls up to the first whose result is not the recorded one.
+pub fn run_all(case: &Case, target: &Target<'_>) -> Result<Outcome> {
+    for (number, call) in case.calls().iter().enumerate() {
+        let name = call["path"].as_str().unwrap_or("");
+        let name = format!("call {number} {} `{name}`", call["kind"].as_str().unwrap_or(""));
+        match run(case, target, call)? {
+            Outcome::Passed => {}
+            Outcome::Failed(why) => return Ok(Outcome::Failed(format!("{name}: {why}"))),
+            Outcome::Unsupported(why) => return Ok(Outcome::Unsupported(format!("{name}: {why}"))),
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Outcome> {
+    let found = result(case, target, call)?;
+    let expected = &call["expect"];
+    let must_fail = expected.get("error").filter(|error| !error.is_null());
+    Ok(match (found, must_fail) {
+        (Err(error), Some(_)) if error.code() != ferroflow::ir::Code::Unimplemented => {
+            Outcome::Passed
+        }
+        (Err(error), _) => Outcome::of_error(error.code(), error.to_string()),
+        (Ok(_), Some(error)) => Outcome::Failed(format!("a result instead of {error}")),
+        (Ok(_), None) if expected.is_null() => Outcome::Passed,
+        (Ok(found), None) => {
+            let number = |key: &str| call[key].as_f64().unwrap_or(1e-5);
+            let tolerance = Tolerance { rtol: number("rtol"), atol: number("atol") };
+            match value::check(&found, expected, &case.folder, tolerance) {
+                Ok(()) => Outcome::Passed,
+                Err(error) => Outcome::Failed(format!("{error:#}")),
+            }
+        }
+    })
+}
+
+/// What a call gives.
+pub fn result(
+    case: &Case,
+    target: &Target<'_>,
+    call: &serde_json::Value,
+) -> Result<saved_model::Result<Value>> {
+    let path = call["path"].as_str().unwrap_or("");
+    let kwargs = values(case, &call["kwargs"])?;
+    let model = match target {
+        Target::Model(model) => *model,
+        Target::Graph(session) => return Ok(graph_run(session, case, call)?),
+    };
+    let root = || model.root().context("a model with objects");
+    let object =
+        |path: &str| -> Result<_> { Ok(root()?.get(if path == "__call__" { "" } else { path })) };
+    Ok(match call["kind"].as_str() {
+        Some("signature") => {
+            let specs = model.signature_inputs(path).unwrap_or_default();
+            let mut inputs = BTreeMap::new();
+            for (name, value) in kwargs {
+                let spec = specs.iter().find(|(input, _)| *input == name);
+                let dtype = spec.map_or(DType::F32, |(_, spec)| spec.dtype);
+                let tensor = value.to_tensor(dtype).context("an input of a signature")?;
+                inputs.insert(name, tensor);
+            }
+            model.call_signature(path, &inputs).map(dict)
+        }
+        Some("function") => {
+            let args: Vec<Value> = list(case, &call["args"])?;
+            object(path)?.and_then(|object| object.function()?.call(&args, &kwargs))
+        }
+        Some("variable") => object(path)?.and_then(|object| Ok(Value::from(object.tensor()?))),
+        Some("assign") => {
+            let args = list(case, &call["args"])?;
+            let value = args.first().and_then(Value::tensor).context("a value to assign")?;
+            let value = value.host()?.clone();
+            object(path)?.and_then(|object| {
+                let variable = object.variable().ok_or(saved_model::Error::NotATensor {
+                    found: "an object that is no variable",
+                })?;
+                variable.assign(value)?;
+                Ok(Value::None)
+            })
+        }
+        Some("graph_run") => match model.session() {
+            Ok(session) => graph_run(&session, case, call)?,
+            Err(error) => Err(error),
+        },
+        other => bail!("unknown kind of call {other:?}"),
+    })
+}
+
+fn graph_run(
+    session: &Session,
+    case: &Case,
+    call: &serde_json::Value,
+) -> Result<saved_model::Result<Value>> {
+    let feeds = values(case, &call["feeds"])?;
+    let mut fed = Vec::with_capacity(feeds.len());
+    for (name, value) in &feeds {
+        fed.push((name.as_str(), value.tensor().context("feeds are tensors")?.clone()));
+    }
+    let names = |key: &str| -> Vec<&str> {
+        let list = call[key].as_array().map_or(&[][..], Vec::as_slice);
+        list.iter().filter_map(serde_json::Value::as_str).collect()
+    };
+    let fetches = names("fetches");
+    let results = session.run(&fed, &fetches, &names("targets"));
+    let by_name = |results: Vec<EagerTensor>| {
+        dict(fetches.iter().map(|name| name.to_string()).zip(results).collect())
+    };
+    Ok(results.map(by_name))
+}
+
+fn dict(tensors: BTreeMap<String, EagerTensor>) -> Value {
+    Value::Dict(tensors.into_iter().map(|(name, tensor)| (name, tensor.into())).collect())
+}
+
+fn values(case: &Case, fields: &serde_json::Value) -> Result<BTreeMap<String, Value>> {
+    let Some(fields) = fields.as_object() else { return Ok(BTreeMap::new()) };
+    let each = fields.iter().map(|(name, value)| {
+        let value = value::argument(value, &case.folder).with_context(|| format!("`{name}`"))?;
+        Ok((name.clone(), value))
+    });
+    each.collect()
+}
+
+fn list(case: &Case, values: &serde_json::Value) -> Result<Vec<Value>> {
+    let values = values.as_array().map_or(&[][..], Vec::as_slice);
+    values.iter().map(|value| value::argument(value, &case.folder)).collect()
+}

@@ -1,0 +1,52 @@
+//! Which ops a model needs, and which of them can run.
+
+use ferroflow_ir::Lowering;
+use ferroflow_runtime::Context;
+use ferroflow_saved_model::{Result, add_ops, convert::reference_twin, proto, read_message};
+use std::{collections::BTreeMap, path::Path};
+
+/// The ops of all graphs and functions of a SavedModel, with the number of nodes of each.
+pub fn ops_of_model(model: &proto::SavedModel) -> BTreeMap<String, usize> {
+    let mut ops = BTreeMap::new();
+    model.meta_graphs.iter().filter_map(|meta| meta.graph_def.as_ref()).for_each(|graph| {
+        count(graph, &mut ops);
+    });
+    ops
+}
+
+/// The ops of a GraphDef in a file, with the number of nodes of each.
+///
+/// # Errors
+///
+/// When the file cannot be read or is no GraphDef.
+pub fn ops_of_graph(path: &Path) -> Result<BTreeMap<String, usize>> {
+    let mut ops = BTreeMap::new();
+    count(&read_message(path)?, &mut ops);
+    Ok(ops)
+}
+
+/// Calls of functions are no ops.
+fn count(graph: &proto::GraphDef, ops: &mut BTreeMap<String, usize>) {
+    let functions = graph.library.as_ref().map_or(&[][..], |library| &library.function);
+    let names: std::collections::HashSet<&str> = functions
+        .iter()
+        .filter_map(|function| function.signature.as_ref())
+        .map(|signature| signature.name.as_str())
+        .collect();
+    let nodes = functions.iter().flat_map(|function| &function.node_def).chain(&graph.node);
+    for node in nodes.filter(|node| !names.contains(node.op.as_str())) {
+        *ops.entry(node.op.clone()).or_default() += 1;
+    }
+}
+
+/// Whether nodes of this op can run, for some dtypes at least.
+pub fn is_supported(context: &Context, op: &str) -> bool {
+    add_ops(context);
+    context.registry().find(op).is_some_and(|record| {
+        // Reference variables become resource variables when a graph is converted.
+        let of_reference = reference_twin(op);
+        context.supports(record)
+            || matches!(record.lowering, Lowering::Interface)
+                && of_reference.is_some_and(|twin| is_supported(context, twin))
+    })
+}

@@ -1,0 +1,189 @@
+//! `conformance`: recorded cases against the worker of the root package.
+//!
+//! Cases run in worker processes, one per core. A worker that dies or hangs costs the case it was
+//! at: that case fails, another worker goes on after it.
+
+mod ops;
+mod worker;
+mod zoo;
+
+use crate::command;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::Duration,
+};
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// A folder of models, graphs and checkpoints with recorded answers.
+    #[arg(long, required_unless_present = "ops")]
+    zoo: Option<PathBuf>,
+    /// A folder of single ops with recorded results.
+    #[arg(long)]
+    ops: Option<PathBuf>,
+    /// Only these cases of the zoo or these ops: a name, or its beginning and `*`.
+    #[arg(long)]
+    case: Vec<String>,
+    /// Write all results to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Passed,
+    Failed,
+    Unsupported,
+}
+
+/// A result that a worker reported, or that the loss of a worker amounts to.
+struct Outcome {
+    json: Value,
+}
+
+impl Outcome {
+    fn failed(mut json: Value, why: &str) -> Outcome {
+        json["status"] = json!("fail");
+        json["why"] = json!(why);
+        Outcome { json }
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.json[key].as_str().unwrap_or("")
+    }
+
+    fn status(&self) -> Status {
+        match self.text("status") {
+            "pass" => Status::Passed,
+            "unsupported" => Status::Unsupported,
+            _ => Status::Failed,
+        }
+    }
+}
+
+/// How many cases ended how.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+}
+
+impl Counts {
+    fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Counts {
+        let mut counts = Counts::default();
+        for outcome in outcomes {
+            match outcome.status() {
+                Status::Passed => counts.passed += 1,
+                Status::Failed => counts.failed += 1,
+                Status::Unsupported => counts.unsupported += 1,
+            }
+        }
+        counts
+    }
+
+    fn line(self, what: &str) -> String {
+        let Counts { passed, failed, unsupported } = self;
+        let all = passed + failed + unsupported;
+        format!("{what}: {passed} passed, {failed} failed, {unsupported} unsupported, of {all}")
+    }
+}
+
+pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
+    let program = build(root)?;
+    let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));
+    let mut results = Vec::new();
+    let mut failed = 0;
+    if let Some(folder) = &flags.zoo {
+        let outcomes = zoo::run(&program, folder, &wanted)?;
+        let counts = Counts::of(&outcomes);
+        println!("{}", counts.line("zoo"));
+        failed += counts.failed;
+        results.extend(outcomes);
+    }
+    if let Some(folder) = &flags.ops {
+        let outcomes = ops::run(&program, folder, &wanted)?;
+        let counts = Counts::of(&outcomes);
+        println!("{}", counts.line("ops"));
+        failed += counts.failed;
+        results.extend(outcomes);
+    }
+    if let Some(path) = &flags.json {
+        let results: Vec<Value> = results.into_iter().map(|outcome| outcome.json).collect();
+        let text = serde_json::to_string_pretty(&results)?;
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    ensure!(failed == 0, "{failed} cases failed");
+    Ok(())
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    }
+}
+
+/// Builds the worker.
+fn build(root: &Path) -> Result<PathBuf> {
+    let args = ["build", "--release", "--features", "conformance", "--bin", "conformance"];
+    let mut build = command::cargo(root, &args);
+    build.args(["--message-format", "json-render-diagnostics"]);
+    let messages = String::from_utf8(command::output(build)?)?;
+    let program = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .next_back();
+    program.context("cargo names the program it built")
+}
+
+/// The entries of a folder whose names `wanted` takes, sorted.
+fn entries(folder: &Path, suffix: &str, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let read = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for entry in read {
+        let path = fs::canonicalize(entry?.path())?;
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if name.strip_suffix(suffix).is_some_and(wanted) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    if paths.is_empty() {
+        bail!("there are no such cases in {}", folder.display());
+    }
+    Ok(paths)
+}
+
+/// Does `each` with every job, on one worker per core.
+fn on_workers<J: Send>(
+    program: &Path,
+    jobs: Vec<J>,
+    each: impl Fn(&mut worker::Worker, J) -> Result<()> + Sync,
+) -> Result<()> {
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let queue = Mutex::new(VecDeque::from(jobs));
+    let next = || queue.lock().expect("no thread panics with the queue").pop_front();
+    std::thread::scope(|scope| {
+        let run = || -> Result<()> {
+            let mut worker = worker::Worker::new(program);
+            while let Some(job) = next() {
+                each(&mut worker, job)?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("threads do not panic"))
+    })
+}
+
+/// How long a case may take that is not malformed.
+const PATIENCE: Duration = Duration::from_secs(120);
