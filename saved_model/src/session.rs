@@ -362,13 +362,6 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn feed(&mut self, feed: Outlet, ty: ValueType, name: &str, index: usize) -> Result<NodeId> {
-        let node = &self.source[feed.node];
-        let dtype =
-            self.source.ty(feed).map(|ty| ty.dtype).ok_or_else(|| {
-                ferroflow_ir::Error::NotFound { kind: "tensor", name: name.into() }
-            })?;
-        let declared = node.attrs.shape("shape").ok().filter(|_| node.inputs().is_empty());
-        let ty = ValueType::new(dtype, declared.cloned().unwrap_or(PartialShape::Unknown));
         let op = ferroflow_ir::registry::find("_Arg")
             .ok_or_else(|| ferroflow_ir::Error::NotFound { kind: "op", name: "_Arg".into() })?;
         let attrs = Attrs::new().with("T", ty.dtype).with("index", index as i64);
