@@ -31,7 +31,8 @@ use std::{
 pub enum Prim {
     Neg,
     Abs,
-    /// -1, 0 or 1; NaN for NaN; `x / |x|` for complex values.
+    /// -1, 0 or 1; NaN for NaN, the absolute value of a subnormal number; `x / |x|` for complex
+    /// values.
     Sign,
     Exp,
     Expm1,
@@ -73,9 +74,10 @@ pub enum Prim {
     FloorDiv,
     /// Quotient rounded towards zero; integer division by zero is an error.
     TruncDiv,
-    /// Remainder with the sign of the divisor; integer division by zero is an error.
+    /// Remainder with the sign of the divisor; integer division by zero is an error. A subnormal
+    /// dividend is a number like others, a subnormal divisor is zero.
     FloorMod,
-    /// Remainder with the sign of the dividend; integer division by zero is an error.
+    /// Remainder with the sign of the dividend; otherwise like `FloorMod`.
     TruncMod,
     /// Power; a negative integer exponent is an error.
     Pow,
@@ -171,6 +173,8 @@ impl Prim {
                 | Or
                 | Xor
                 | NextAfter
+                | FloorMod
+                | TruncMod
         )
     }
 
@@ -661,7 +665,7 @@ impl<'s> Scalar<'s> {
     }
 
     /// The same value without subnormal numbers.
-    fn flush(self) -> Scalar<'s> {
+    pub(crate) fn flush(self) -> Scalar<'s> {
         if !matches!(self.dtype(), DType::F32 | DType::F64) {
             return self;
         }
@@ -703,6 +707,30 @@ impl<'s> Scalar<'s> {
         self.like(1.0) / self
     }
 
+    /// The product with a real number: of each part of a complex value, so that infinite parts
+    /// stay apart.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Scalar<'s> {
+        if self.dtype().is_complex() {
+            self.scalars.complex(self.real() * factor, self.imag() * factor)
+        } else {
+            self * factor
+        }
+    }
+
+    /// This value as an element of the output holds it. A formula that rounds its 16-bit floats
+    /// more than once says so.
+    #[must_use]
+    pub fn rounded(self) -> Scalar<'s> {
+        self.cast(self.scalars.output).cast(self.dtype())
+    }
+
+    /// The same value, whose subnormal numbers arithmetic does not take for zeros.
+    #[must_use]
+    pub fn exact(self) -> Scalar<'s> {
+        self.real()
+    }
+
     /// `x * x`.
     #[must_use]
     pub fn square(self) -> Scalar<'s> {
@@ -715,6 +743,26 @@ impl<'s> Scalar<'s> {
         let mut terms = coefficients.iter();
         let first = self.like(terms.next().copied().unwrap_or(0.0));
         terms.fold(first, |sum, &coefficient| sum * self + coefficient)
+    }
+
+    /// The sum of Chebyshev polynomials `T0, T1, …` with these coefficients, by Clenshaw's
+    /// recurrence. Coefficients that `f32` cannot see are left out for it.
+    #[must_use]
+    pub fn chebyshev(self, coefficients: &[f64]) -> Scalar<'s> {
+        let epsilon = if self.dtype() == DType::F64 { 0.0 } else { f64::from(f32::EPSILON) };
+        let largest = coefficients.iter().fold(0.0f64, |largest, c| largest.max(c.abs()));
+        let seen = coefficients.iter().rposition(|c| c.abs() > largest * epsilon / 16.0);
+        let (&constant, terms) = match (coefficients.split_first(), seen) {
+            (Some((constant, terms)), Some(last)) => (constant, &terms[..last]),
+            _ => return self.like(0.0),
+        };
+        let twice = self + self;
+        let start = (self.like(0.0), self.like(0.0));
+        let (first, second) = terms
+            .iter()
+            .rev()
+            .fold(start, |(first, second), &term| (twice * first - second + term, first));
+        self * first - second + constant
     }
 
     unary! {

@@ -126,7 +126,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Inv` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            -dy * y * y
+            -(dy * (y * y).rounded())
         }),
         ..OF_OUTPUT
     },
@@ -145,7 +145,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Reciprocal` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            -dy * y * y
+            -(dy * (y * y).rounded())
         }),
         ..OF_OUTPUT
     },
@@ -155,7 +155,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| {
             let (dy, x) = (s.x(0), s.x(1));
-            x.gt(0.0).and(x.lt(6.0)).select(dy, 0.0)
+            dy * x.gt(0.0).and(x.lt(6.0)).cast(dy.dtype())
         }),
         ..OF_FEATURES
     },
@@ -163,7 +163,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "ReluGrad",
         summary: "Gradient of `Relu` from its input or output.",
         attrs: &[ty("T", REALS)],
-        lowering: Lowering::Elementwise(|s| s.x(1).gt(0.0).select(s.x(0), 0.0)),
+        lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1).gt(0.0).cast(s.x(0).dtype())),
         ..OF_FEATURES
     },
     OpDef {
@@ -171,7 +171,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Rsqrt` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            dy * -0.5 * y * y * y
+            (y * -0.5 * dy).rounded() * (y * y).rounded()
         }),
         ..OF_OUTPUT
     },
@@ -188,8 +188,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SigmoidGrad",
         summary: "Gradient of `Sigmoid` from its output.",
         lowering: Lowering::Elementwise(|s| {
-            let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            dy * y * (1.0 - y)
+            let (y, dy) = (s.x(0), s.x(1));
+            let gradient = dy * (y * (1.0 - y)).rounded();
+            if !y.dtype().is_complex() {
+                return gradient;
+            }
+            // A gradient that is infinite in one part and NaN in the other stays infinite in this
+            // order only.
+            dy.ne(dy).select(dy * y * (1.0 - y), gradient)
         }),
         ..OF_OUTPUT
     },
@@ -208,13 +214,13 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SqrtGrad",
         summary: "Gradient of `Sqrt` from its output.",
-        lowering: Lowering::Elementwise(|s| s.x(1) * 0.5 / conjugate(s.x(0))),
+        lowering: Lowering::Elementwise(|s| s.x(1).scaled(0.5).rounded() / conjugate(s.x(0))),
         ..OF_OUTPUT
     },
     OpDef {
         name: "TanhGrad",
         summary: "Gradient of `Tanh` from its output.",
-        lowering: Lowering::Elementwise(|s| s.x(1) * (1.0 - conjugate(s.x(0)).square())),
+        lowering: Lowering::Elementwise(|s| s.x(1) * (1.0 - s.x(0).square().rounded())),
         ..OF_OUTPUT
     },
 ];

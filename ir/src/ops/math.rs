@@ -7,13 +7,15 @@ use crate::{
     dtype::DType,
     error::{Code, Result},
     expr::{Scalar, Scalars},
+    host_tensor::HostTensor,
     infer::{self, OpContext},
     op::*,
-    shape::PartialShape,
+    shape::{PartialShape, Shape},
 };
+use std::f64::consts::LN_2;
 
 /// A function of one argument.
-const FUNCTION: OpDef = OpDef {
+pub(super) const FUNCTION: OpDef = OpDef {
     inputs: &[arg("x", "T")],
     outputs: &[arg("y", "T")],
     attrs: &[ty("T", FLOATS_AND_COMPLEX)],
@@ -127,6 +129,26 @@ pub(super) static OPS: &[OpDef] = &[
         ..FUNCTION
     },
     OpDef {
+        name: "CheckNumerics",
+        summary: "Passes a tensor on; NaN or infinity in it is an error.",
+        inputs: &[arg("tensor", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", FLOATS), string("message")],
+        infer: infer::unchanged,
+        lowering: Lowering::Kernel,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "CheckNumericsV2",
+        summary: "Passes a tensor on; NaN or infinity in it is an error, which tells their signs.",
+        inputs: &[arg("tensor", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", FLOATS), string("message")],
+        infer: infer::unchanged,
+        lowering: Lowering::Kernel,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "Complex",
         summary: "Makes complex numbers of real and imaginary parts.",
         inputs: &[arg("real", "T"), arg("imag", "T")],
@@ -168,7 +190,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Erf",
         summary: "Computes the error function.",
         attrs: &[ty("T", FLOATS)],
-        lowering: Lowering::Elementwise(|s| s.x(0).erf()),
+        lowering: Lowering::Elementwise(|s| erf(s.x(0))),
         ..FUNCTION
     },
     OpDef {
@@ -242,7 +264,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Lgamma",
         summary: "Computes the logarithm of the absolute value of the gamma function.",
         attrs: &[ty("T", FLOATS)],
-        lowering: Lowering::Elementwise(|s| s.x(0).lgamma()),
+        lowering: Lowering::Elementwise(|s| lgamma(s.x(0))),
         ..FUNCTION
     },
     OpDef {
@@ -270,6 +292,35 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Negates.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| -s.x(0)),
+        ..FUNCTION
+    },
+    OpDef {
+        name: "OnesLike",
+        summary: "Makes a tensor of ones of the shape of another.",
+        attrs: &[ty(
+            "T",
+            &[
+                DType::BF16,
+                DType::F16,
+                DType::F32,
+                DType::F64,
+                DType::I8,
+                DType::U8,
+                DType::I16,
+                DType::U16,
+                DType::I32,
+                DType::U32,
+                DType::I64,
+                DType::U64,
+                DType::C64,
+                DType::C128,
+                DType::Bool,
+            ],
+        )],
+        lowering: Lowering::Composite(|c| {
+            let one = c.scalar(1i32).cast(c.dtype(0));
+            vec![one.broadcast_to(&c.x(0).shape().to_i64())]
+        }),
         ..FUNCTION
     },
     OpDef {
@@ -367,6 +418,16 @@ pub(super) static OPS: &[OpDef] = &[
         ..FUNCTION
     },
     OpDef {
+        name: "ZerosLike",
+        summary: "Makes a tensor of zeros, or of empty strings, of the shape of another.",
+        attrs: &[any_ty("T")],
+        lowering: Lowering::Composite(|c| {
+            let zero = c.constant(HostTensor::zeros(c.dtype(0), Shape::scalar()));
+            vec![zero.broadcast_to(&c.x(0).shape().to_i64())]
+        }),
+        ..FUNCTION
+    },
+    OpDef {
         name: "Add",
         summary: "Adds; concatenates strings.",
         attrs: &[ty(
@@ -452,7 +513,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the angle of the point `(x, y)`, in radians.",
         inputs: &[arg("y", "T"), arg("x", "T")],
         attrs: &[ty("T", FLOATS)],
-        lowering: Lowering::Elementwise(|s| s.x(0).atan2(s.x(1))),
+        lowering: Lowering::Elementwise(atan2),
         ..OPERATOR
     },
     OpDef {
@@ -511,13 +572,13 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
         commutative: true,
         infer: equality,
-        lowering: Lowering::Elementwise(|s| s.raw(0).eq(s.raw(1))),
+        lowering: Lowering::Elementwise(|s| s.x(0).eq(s.x(1))),
         ..COMPARISON
     },
     OpDef {
         name: "FloorDiv",
         summary: "Divides and rounds down.",
-        lowering: Lowering::Elementwise(|s| s.x(0).floor_div(s.x(1))),
+        lowering: Lowering::Elementwise(floor_div),
         ..OPERATOR
     },
     OpDef {
@@ -652,14 +713,14 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
         commutative: true,
         infer: equality,
-        lowering: Lowering::Elementwise(|s| s.raw(0).ne(s.raw(1))),
+        lowering: Lowering::Elementwise(|s| s.x(0).ne(s.x(1))),
         ..COMPARISON
     },
     OpDef {
         name: "Pow",
         summary: "Computes powers.",
         attrs: &[ty("T", NEGATABLE)],
-        lowering: Lowering::Elementwise(|s| s.x(0).pow(s.x(1))),
+        lowering: Lowering::Elementwise(pow),
         ..OPERATOR
     },
     OpDef {
@@ -757,6 +818,53 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
+/// The angle of a point. To TensorFlow's vectors two subnormal coordinates, or one and a zero, look
+/// equal; its 16-bit floats keep them, and give NaN for two.
+fn atan2<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
+    let (y, x) = (s.x(0), s.x(1));
+    let nothing = y.eq(0.0).and(x.eq(0.0));
+    let (some_y, some_x) = (y.exact().ne(0.0), x.exact().ne(0.0));
+    if s.output_dtype().compute_type() == s.output_dtype() {
+        let angle = y.atan2(x);
+        let diagonal = y.atan2(-1.0) * 0.25 + angle * 0.5;
+        nothing.and(some_y.or(some_x)).select(diagonal, angle)
+    } else {
+        let angle = y.exact().atan2(x.exact());
+        nothing.and(some_y.and(some_x)).select(y.like(f64::NAN), angle)
+    }
+}
+
+/// The error function. TensorFlow's for `f64` gives NaN at infinity, by subtracting it from itself.
+fn erf(x: Scalar<'_>) -> Scalar<'_> {
+    if x.dtype() == DType::F64 { x.erf() + (x - x) } else { x.erf() }
+}
+
+/// The logarithm of the gamma function. That of a subnormal `f32` is finite, as the C library takes
+/// it for its least exponent.
+fn lgamma(x: Scalar<'_>) -> Scalar<'_> {
+    if x.dtype() == DType::F64 {
+        return x.lgamma();
+    }
+    let subnormal = x.eq(0.0).and(x.exact().ne(0.0));
+    subnormal.select(x.like(150.0 * LN_2), x.lgamma())
+}
+
+/// The quotient, an element of its dtype, rounded down.
+fn floor_div<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
+    let (x, y) = (s.x(0), s.x(1));
+    if !x.dtype().is_float() {
+        return x.floor_div(y);
+    }
+    (x / y).rounded().flush().floor()
+}
+
+/// The power; that of 16-bit floats knows subnormal numbers.
+fn pow<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
+    let (x, y) = (s.x(0), s.x(1));
+    let is_short = s.output_dtype().compute_type() != s.output_dtype();
+    if is_short { x.exact().pow(y.exact()) } else { x.pow(y) }
+}
+
 /// `1 / x`, which is 0 for integers other than 1 and -1.
 fn reciprocal(x: Scalar<'_>) -> Scalar<'_> {
     divide(x.like(1.0), x)
@@ -767,8 +875,13 @@ fn divide<'s>(x: Scalar<'s>, y: Scalar<'s>) -> Scalar<'s> {
     if x.dtype().is_integer() { x.trunc_div(y) } else { x / y }
 }
 
+/// The nearest integer. TensorFlow's x86 build gives 0 for every 32- and 64-bit integer.
 fn round(x: Scalar<'_>) -> Scalar<'_> {
-    if x.dtype().is_integer() { x } else { x.rint() }
+    match x.dtype() {
+        DType::I32 | DType::I64 => x.like(0.0),
+        dtype if dtype.is_integer() => x,
+        _ => x.rint(),
+    }
 }
 
 fn conjugate(x: Scalar<'_>) -> Scalar<'_> {

@@ -13,6 +13,8 @@ mod internal;
 mod math;
 mod reduce;
 mod sets;
+mod special;
+mod special_series;
 mod state;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -23,6 +25,7 @@ static FAMILIES: &[&[OpDef]] = &[
     internal::OPS,
     math::OPS,
     reduce::OPS,
+    special::OPS,
     state::OPS,
 ];
 

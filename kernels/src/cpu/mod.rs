@@ -1,6 +1,7 @@
 //! The CPU device and its kernels.
 
 mod cell;
+mod check;
 mod concat;
 mod copy;
 pub(crate) mod dispatch;
@@ -24,7 +25,7 @@ use std::{
 pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The hand-written kernels, by op.
-const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, shape::KERNELS];
+const KERNELS: &[&[(&str, Build)]] = &[check::KERNELS, concat::KERNELS, shape::KERNELS];
 
 /// The processor and its memory.
 #[derive(Debug)]

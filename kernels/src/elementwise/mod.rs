@@ -4,8 +4,10 @@
 //! expressions of any types on the CPU, block by block.
 
 mod cast;
+mod complex;
 mod number;
 mod portable;
+mod special;
 mod spelling;
 mod strings;
 #[cfg(target_arch = "x86_64")]

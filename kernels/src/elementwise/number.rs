@@ -1,7 +1,5 @@
 //! The scalar arithmetic of each family of element types, with TensorFlow's edge cases.
 
-use num_complex::Complex;
-
 /// Real floating types.
 pub(super) trait Real: num_traits::Float {
     fn lgamma(self) -> Self;
@@ -9,16 +7,30 @@ pub(super) trait Real: num_traits::Float {
     fn erfc(self) -> Self;
     fn rint(self) -> Self;
     fn next_after(self, other: Self) -> Self;
+    /// The value as an `f64`.
+    fn widen(self) -> f64;
+    /// The nearest value of this type.
+    fn narrow(value: f64) -> Self;
 
-    /// -1, 0 or 1; NaN for NaN; the sign of zero stays.
+    /// The inverse hyperbolic sine.
+    fn arsinh(self) -> Self;
+    /// The inverse hyperbolic cosine.
+    fn arcosh(self) -> Self;
+
+    /// -1, 0 or 1; NaN for NaN; of a subnormal number or zero, the absolute value.
     fn sign(self) -> Self {
-        if self > Self::zero() {
+        if self >= Self::min_positive_value() {
             Self::one()
-        } else if self < Self::zero() {
+        } else if self <= -Self::min_positive_value() {
             -Self::one()
         } else {
-            self
+            self.abs()
         }
+    }
+
+    /// A zero of the same sign for subnormal numbers.
+    fn flush(self) -> Self {
+        if self.is_subnormal() { Self::zero().copysign(self) } else { self }
     }
 
     /// The larger; NaN if either is.
@@ -31,17 +43,24 @@ pub(super) trait Real: num_traits::Float {
         if self.is_nan() || self < other { self } else { other }
     }
 
+    /// The remainder with the sign of the dividend. A subnormal dividend is a number, a subnormal
+    /// divisor is zero.
+    fn trunc_mod(self, other: Self) -> Self {
+        self % other.flush()
+    }
+
     /// The remainder with the sign of the divisor.
     fn floor_mod(self, other: Self) -> Self {
-        let remainder = self % other;
-        let fits =
-            remainder == Self::zero() || (remainder < Self::zero()) == (other < Self::zero());
+        let remainder = Real::trunc_mod(self, other);
+        let fits = remainder.flush() == Self::zero()
+            || (remainder < Self::zero()) == (other < Self::zero());
         if fits { remainder } else { remainder + other }
     }
 }
 
 macro_rules! real {
-    ($type:ty, $lgamma:path, $erf:path, $erfc:path, $rint:path, $next_after:path) => {
+    ($type:ty, $lgamma:path, $erf:path, $erfc:path, $rint:path, $next_after:path, $arsinh:path,
+     $arcosh:path) => {
         impl Real for $type {
             fn lgamma(self) -> Self {
                 if self.is_infinite() { Self::INFINITY } else { $lgamma(self) }
@@ -56,14 +75,45 @@ macro_rules! real {
                 $rint(self)
             }
             fn next_after(self, other: Self) -> Self {
-                $next_after(self, other)
+                let equal = self.flush() == other.flush();
+                if equal { other } else { $next_after(self, other) }
+            }
+            fn arsinh(self) -> Self {
+                $arsinh(self)
+            }
+            fn arcosh(self) -> Self {
+                if self < 1.0 { Self::NAN } else { $arcosh(self) }
+            }
+            fn widen(self) -> f64 {
+                f64::from(self)
+            }
+            fn narrow(value: f64) -> Self {
+                value as $type
             }
         }
     };
 }
 
-real!(f32, libm::lgammaf, libm::erff, libm::erfcf, f32::round_ties_even, libm::nextafterf);
-real!(f64, libm::lgamma, libm::erf, libm::erfc, f64::round_ties_even, libm::nextafter);
+real!(
+    f32,
+    libm::lgammaf,
+    libm::erff,
+    libm::erfcf,
+    f32::round_ties_even,
+    libm::nextafterf,
+    libm::asinhf,
+    libm::acoshf
+);
+real!(
+    f64,
+    libm::lgamma,
+    libm::erf,
+    libm::erfc,
+    f64::round_ties_even,
+    libm::nextafter,
+    libm::asinh,
+    libm::acosh
+);
 
 /// Integer types. Arithmetic wraps; `None` means that the operation is an error.
 pub(super) trait Integer: Copy + Ord {
@@ -170,39 +220,6 @@ integer! { i8 i16 i32 i64 u8 u16 u32 u64 }
 /// Shifting by a negative amount shifts by none, by the width or more by the width less one.
 fn shift_amount(amount: i128, bits: u32) -> u32 {
     amount.clamp(0, i128::from(bits) - 1) as u32
-}
-
-/// The sign of a complex number: the point of the unit circle in its direction.
-pub(super) fn complex_sign<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
-    let magnitude = x.re.hypot(x.im);
-    if magnitude == T::zero() { Complex::new(T::zero(), T::zero()) } else { x / magnitude }
-}
-
-/// The power of complex numbers; 1 for a zero exponent.
-pub(super) fn complex_pow<T: num_traits::Float>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
-    let zero = Complex::new(T::zero(), T::zero());
-    if y == zero {
-        Complex::new(T::one(), T::zero())
-    } else if x == zero {
-        zero
-    } else {
-        x.powc(y)
-    }
-}
-
-/// `exp(x) - 1` without cancellation near 0.
-pub(super) fn complex_expm1<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
-    let two = T::one() + T::one();
-    let half_sine = (x.im / two).sin();
-    let scale = x.re.exp();
-    Complex::new(x.re.exp_m1() - scale * two * half_sine * half_sine, scale * x.im.sin())
-}
-
-/// `log(1 + x)` without cancellation near 0.
-pub(super) fn complex_log1p<T: num_traits::Float>(x: Complex<T>) -> Complex<T> {
-    let two = T::one() + T::one();
-    let squared = x.re * (two + x.re) + x.im * x.im;
-    Complex::new(squared.ln_1p() / two, x.im.atan2(T::one() + x.re))
 }
 
 #[cfg(test)]

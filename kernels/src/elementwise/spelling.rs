@@ -2,7 +2,9 @@
 
 use super::{
     cast,
-    number::{Integer, Real, complex_expm1, complex_log1p, complex_pow, complex_sign},
+    complex::{self, widely},
+    number::{Integer, Real},
+    special,
 };
 use crate::simd::{Vectorized, vectorize};
 use bytemuck::Pod;
@@ -37,7 +39,6 @@ pub(super) fn spell(prim: Prim, args: DType, result: DType) -> Option<Loop> {
         DType::Bool => truth(prim),
         DType::C64 => complex::<f32>(prim),
         DType::C128 => complex::<f64>(prim),
-        DType::F16 | DType::BF16 => sixteen_bit(prim, args),
         _ => None,
     }
 }
@@ -63,8 +64,8 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
         Sinh => |o, a, _, _| map(o, a, |x: T| x.sinh()),
         Cosh => |o, a, _, _| map(o, a, |x: T| x.cosh()),
         Tanh => |o, a, _, _| map(o, a, |x: T| x.tanh()),
-        Asinh => |o, a, _, _| map(o, a, |x: T| x.asinh()),
-        Acosh => |o, a, _, _| map(o, a, |x: T| x.acosh()),
+        Asinh => |o, a, _, _| map(o, a, |x: T| x.arsinh()),
+        Acosh => |o, a, _, _| map(o, a, |x: T| x.arcosh()),
         Atanh => |o, a, _, _| map(o, a, |x: T| x.atanh()),
         Erf => |o, a, _, _| map(o, a, |x: T| x.erf()),
         Erfc => |o, a, _, _| map(o, a, |x: T| x.erfc()),
@@ -77,10 +78,10 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
         Sub => |o, a, b, _| zip(o, a, b, |x: T, y: T| x - y),
         Mul => |o, a, b, _| zip(o, a, b, |x: T, y: T| x * y),
         Div => |o, a, b, _| zip(o, a, b, |x: T, y: T| x / y),
-        FloorDiv => |o, a, b, _| zip(o, a, b, |x: T, y: T| (x / y).floor()),
-        TruncDiv => |o, a, b, _| zip(o, a, b, |x: T, y: T| (x / y).trunc()),
+        FloorDiv => |o, a, b, _| zip(o, a, b, |x: T, y: T| (x / y).flush().floor()),
+        TruncDiv => |o, a, b, _| zip(o, a, b, |x: T, y: T| (x / y).flush().trunc()),
         FloorMod => |o, a, b, _| zip(o, a, b, |x: T, y: T| x.floor_mod(y)),
-        TruncMod => |o, a, b, _| zip(o, a, b, |x: T, y: T| x % y),
+        TruncMod => |o, a, b, _| zip(o, a, b, |x: T, y: T| x.trunc_mod(y)),
         Pow => |o, a, b, _| zip(o, a, b, |x: T, y: T| x.powf(y)),
         Atan2 => |o, a, b, _| zip(o, a, b, |x: T, y: T| x.atan2(y)),
         NextAfter => |o, a, b, _| zip(o, a, b, |x: T, y: T| x.next_after(y)),
@@ -95,16 +96,21 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
         IsNan => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_nan())),
         IsInf => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_infinite())),
         IsFinite => |o, a, _, _| map(o, a, |x: T| u8::from(x.is_finite())),
-        Flush => {
-            |o, a, _, _| map(o, a, |x: T| if x.is_subnormal() { T::zero().copysign(x) } else { x })
-        }
+        Flush => |o, a, _, _| map(o, a, |x: T| x.flush()),
         Prim::Real | Conj => |o, a, _, _| map(o, a, |x: T| x),
         Imag => |o, a, _, _| map(o, a, |_: T| T::zero()),
         Not | PopCount | And | Or | Xor | Shl | Shr => return None,
-        Igamma | Igammac | IgammaGradA | Zeta => return None,
-        Select | Cast | Complex | Flush => return None,
+        Igamma => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::igamma, x, y)),
+        Igammac => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::igammac, x, y)),
+        IgammaGradA => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::igamma_grad_a, x, y)),
+        Zeta => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::zeta, x, y)),
+        Select | Cast | Complex => return None,
     };
     Some(found)
+}
+
+fn in_f64<T: Real>(function: fn(f64, f64) -> f64, x: T, y: T) -> T {
+    T::narrow(function(x.widen(), y.widen()))
 }
 
 fn integer<T: Integer + Pod>(prim: Prim) -> Option<Loop> {
@@ -165,33 +171,37 @@ where
     let found: Loop = match prim {
         Prim::Neg => |o, a, _, _| map(o, a, |x: C<T>| -x),
         Prim::Abs => |o, a, _, _| map(o, a, |x: C<T>| x.re.hypot(x.im)),
-        Prim::Sign => |o, a, _, _| map(o, a, complex_sign::<T>),
-        Prim::Exp => |o, a, _, _| map(o, a, |x: C<T>| x.exp()),
-        Prim::Expm1 => |o, a, _, _| map(o, a, complex_expm1::<T>),
-        Prim::Log => |o, a, _, _| map(o, a, |x: C<T>| x.ln()),
-        Prim::Log1p => |o, a, _, _| map(o, a, complex_log1p::<T>),
-        Prim::Sqrt => |o, a, _, _| map(o, a, |x: C<T>| x.sqrt()),
-        Prim::Rsqrt => |o, a, _, _| map(o, a, |x: C<T>| x.sqrt().inv()),
-        Prim::Sin => |o, a, _, _| map(o, a, |x: C<T>| x.sin()),
-        Prim::Cos => |o, a, _, _| map(o, a, |x: C<T>| x.cos()),
-        Prim::Tan => |o, a, _, _| map(o, a, |x: C<T>| x.tan()),
-        Prim::Asin => |o, a, _, _| map(o, a, |x: C<T>| x.asin()),
-        Prim::Acos => |o, a, _, _| map(o, a, |x: C<T>| x.acos()),
-        Prim::Atan => |o, a, _, _| map(o, a, |x: C<T>| x.atan()),
-        Prim::Sinh => |o, a, _, _| map(o, a, |x: C<T>| x.sinh()),
-        Prim::Cosh => |o, a, _, _| map(o, a, |x: C<T>| x.cosh()),
-        Prim::Tanh => |o, a, _, _| map(o, a, |x: C<T>| x.tanh()),
-        Prim::Asinh => |o, a, _, _| map(o, a, |x: C<T>| x.asinh()),
-        Prim::Acosh => |o, a, _, _| map(o, a, |x: C<T>| x.acosh()),
-        Prim::Atanh => |o, a, _, _| map(o, a, |x: C<T>| x.atanh()),
+        Prim::Sign => |o, a, _, _| map(o, a, complex::sign::<T>),
+        Prim::Exp => |o, a, _, _| map(o, a, complex::exp_of::<T>),
+        Prim::Expm1 => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::expm1)),
+        Prim::Log => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::log)),
+        Prim::Log1p => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::log1p)),
+        Prim::Sqrt => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::sqrt)),
+        Prim::Rsqrt => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::rsqrt)),
+        Prim::Sin => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::sin)),
+        Prim::Cos => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::cos)),
+        Prim::Tan => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::tan)),
+        Prim::Asin => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::asin)),
+        Prim::Acos => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::acos)),
+        Prim::Atan => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::atan)),
+        Prim::Sinh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::sinh)),
+        Prim::Cosh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::cosh)),
+        Prim::Tanh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::tanh)),
+        Prim::Asinh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::asinh)),
+        Prim::Acosh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::acosh)),
+        Prim::Atanh => |o, a, _, _| map(o, a, |x: C<T>| widely(x, complex::atanh)),
         Prim::Real => |o, a, _, _| map(o, a, |x: C<T>| x.re),
         Prim::Imag => |o, a, _, _| map(o, a, |x: C<T>| x.im),
         Prim::Conj => |o, a, _, _| map(o, a, |x: C<T>| x.conj()),
         Prim::Add => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| x + y),
         Prim::Sub => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| x - y),
-        Prim::Mul => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| x * y),
-        Prim::Div => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| x / y),
-        Prim::Pow => |o, a, b, _| zip(o, a, b, complex_pow::<T>),
+        Prim::Mul => {
+            |o, a, b, _| zip_vectors::<T>(o, a, b, complex::product, complex::whole_product)
+        }
+        Prim::Div => {
+            |o, a, b, _| zip_vectors::<T>(o, a, b, complex::quotient, complex::whole_quotient)
+        }
+        Prim::Pow => |o, a, b, _| zip(o, a, b, complex::pow_of::<T>),
         Prim::Eq => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| u8::from(x == y)),
         Prim::Ne => |o, a, b, _| zip(o, a, b, |x: C<T>, y: C<T>| u8::from(x != y)),
         _ => return None,
@@ -199,16 +209,21 @@ where
     Some(found)
 }
 
-/// Formulas that read 16-bit floats as they are compare them; everything else computes in `f32`.
-fn sixteen_bit(prim: Prim, dtype: DType) -> Option<Loop> {
-    fn compare<T: PartialEq + Copy + Pod>(prim: Prim) -> Option<Loop> {
-        match prim {
-            Prim::Eq => Some(|o, a, b, _| zip(o, a, b, |x: T, y: T| u8::from(x == y))),
-            Prim::Ne => Some(|o, a, b, _| zip(o, a, b, |x: T, y: T| u8::from(x != y))),
-            _ => None,
-        }
-    }
-    if dtype == DType::F16 { compare::<half::f16>(prim) } else { compare::<half::bf16>(prim) }
+/// Applies `vector` to as many pairs of complex numbers as fill vectors of 32 bytes, and `single`
+/// to those left over. TensorFlow's x86 build does so, and the two differ at infinities.
+fn zip_vectors<T: Real>(
+    out: &mut [u8],
+    a: &[u8],
+    b: &[u8],
+    vector: impl Fn(Complex<T>, Complex<T>) -> Complex<T>,
+    single: impl Fn(Complex<T>, Complex<T>) -> Complex<T>,
+) -> bool
+where
+    Complex<T>: Pod,
+{
+    let (out, out_rest) = out.split_at_mut(out.len() / 32 * 32);
+    let ((a, a_rest), (b, b_rest)) = (a.split_at(out.len()), b.split_at(out.len()));
+    zip(out, a, b, vector) && zip(out_rest, a_rest, b_rest, single)
 }
 
 fn select(values: DType) -> Option<Loop> {
