@@ -118,6 +118,9 @@ pub enum Prim {
     Select,
     /// Conversion to the dtype of the result.
     Cast,
+    /// Conversion to the dtype of the result, a narrower float, after dropping the bits of the
+    /// fraction that it has no room for.
+    Chop,
     /// The real part.
     Real,
     /// The imaginary part.
@@ -137,7 +140,7 @@ impl Prim {
             Neg | Abs | Sign | Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan
             | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc
             | Lgamma | Floor | Ceil | Trunc | Rint | Not | PopCount | IsNan | IsInf | IsFinite
-            | Cast | Real | Imag | Conj | Flush => 1,
+            | Cast | Chop | Real | Imag | Conj | Flush => 1,
             Add | Sub | Mul | Div | FloorDiv | TruncDiv | FloorMod | TruncMod | Pow | Atan2
             | NextAfter | Max | Min | And | Or | Xor | Shl | Shr | Igamma | Igammac
             | IgammaGradA | Zeta | Eq | Ne | Lt | Le | Gt | Ge | Complex => 2,
@@ -160,6 +163,7 @@ impl Prim {
                 | Sign
                 | Select
                 | Cast
+                | Chop
                 | Real
                 | Imag
                 | Complex
@@ -178,7 +182,8 @@ impl Prim {
         )
     }
 
-    /// The dtype of the result for first arguments of these dtypes; `Cast` has none of its own.
+    /// The dtype of the result for first arguments of these dtypes; `Cast` and `Chop` have none of
+    /// their own.
     fn result(self, args: &[DType]) -> DType {
         use Prim::*;
         match self {
@@ -662,6 +667,13 @@ impl<'s> Scalar<'s> {
         }
         let args = SmallVec::from_slice(&[self.id]);
         self.scalars.add(ExprKind::Apply(Prim::Cast, args), dtype)
+    }
+
+    /// This value converted to a narrower float by [`Prim::Chop`].
+    #[must_use]
+    pub fn chop(self, dtype: DType) -> Scalar<'s> {
+        let args = SmallVec::from_slice(&[self.id]);
+        self.scalars.add(ExprKind::Apply(Prim::Chop, args), dtype)
     }
 
     /// The same value without subnormal numbers.

@@ -118,7 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("x", "SrcT")],
         outputs: &[arg("y", "DstT")],
         attrs: &[any_ty("SrcT"), any_ty("DstT"), flag("Truncate", false)],
-        lowering: Lowering::Elementwise(|s| s.raw(0).cast(s.output_dtype())),
+        lowering: Lowering::Elementwise(cast),
         ..FUNCTION
     },
     OpDef {
@@ -831,6 +831,34 @@ fn atan2<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
     } else {
         let angle = y.exact().atan2(x.exact());
         nothing.and(some_y.and(some_x)).select(y.like(f64::NAN), angle)
+    }
+}
+
+/// Conversion. Between `f32` and `f64` subnormal numbers become zeros, also on the way from or to
+/// the 16-bit floats.
+fn cast<'s>(s: &'s Scalars<'s>) -> Scalar<'s> {
+    use DType::*;
+    let (x, from, to) = (s.raw(0), s.input_dtype(0), s.output_dtype());
+    match (from, to) {
+        _ if s.flag("Truncate") && chops(from, to) => x.chop(to),
+        (F32 | F64, Bool) => x.ne(0.0),
+        (BF16 | F32, F64) => x.cast(F32).flush().cast(F64),
+        (F64, F16 | BF16 | F32 | C64) => x.cast(F32).flush().cast(to),
+        (C64, C128) => s.complex(x.real().flush().cast(F64), x.imag().flush().cast(F64)),
+        (C128, C64) => s.complex(x.real().cast(F32).flush(), x.imag().cast(F32).flush()),
+        _ => x.cast(to),
+    }
+}
+
+/// Whether `Truncate` makes a difference between these dtypes.
+fn chops(from: DType, to: DType) -> bool {
+    use DType::*;
+    match to {
+        F8E5M2 | F8E4M3FN => from.is_float(),
+        F16 => matches!(from, F32 | F64),
+        BF16 => from == F32,
+        F32 => from == F64,
+        _ => false,
     }
 }
 

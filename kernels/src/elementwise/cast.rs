@@ -3,8 +3,11 @@
 //! Floats become integers by truncation. Values that do not fit become what the processor's
 //! conversion gives: the smallest 32- or 64-bit integer, cut to the width of the target.
 
-use super::spelling::{Loop, map};
-use bytemuck::Pod;
+use super::{
+    float8::{E4M3, E5M2},
+    spelling::{Loop, map},
+};
+use bytemuck::{Pod, Zeroable};
 use ferroflow_ir::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -27,6 +30,41 @@ pub(super) fn spell(from: DType, to: DType) -> Option<Loop> {
         DType::F64 => target::<f64>(to),
         DType::C64 => target::<Complex<f32>>(to),
         DType::C128 => target::<Complex<f64>>(to),
+        DType::F8E5M2 => target::<E5M2>(to),
+        DType::F8E4M3FN => target::<E4M3>(to),
+        DType::I4 => target::<Four>(to),
+        DType::U4 => target::<UnsignedFour>(to),
+        _ => None,
+    }
+}
+
+/// The loop that converts after dropping the bits of the fraction that the target has no room for;
+/// `None` where there is none.
+pub(super) fn spell_chop(from: DType, to: DType) -> Option<Loop> {
+    match from {
+        DType::F16 => chopped::<f16>(to),
+        DType::BF16 => chopped::<bf16>(to),
+        DType::F32 => chopped::<f32>(to),
+        DType::F64 => chopped::<f64>(to),
+        _ => None,
+    }
+}
+
+fn chopped<S: Source + Chop>(to: DType) -> Option<Loop> {
+    fn convert<S: Source + Chop, T: Target, const FRACTION: u32>(
+        out: &mut [u8],
+        a: &[u8],
+        _: &[u8],
+        _: &[u8],
+    ) -> bool {
+        map(out, a, |x: S| T::of(x.chop(FRACTION).value()))
+    }
+    match to {
+        DType::F32 => Some(convert::<S, f32, 23>),
+        DType::F16 => Some(convert::<S, f16, 10>),
+        DType::BF16 => Some(convert::<S, bf16, 7>),
+        DType::F8E4M3FN => Some(convert::<S, E4M3, 3>),
+        DType::F8E5M2 => Some(convert::<S, E5M2, 2>),
         _ => None,
     }
 }
@@ -51,6 +89,10 @@ fn target<S: Source>(to: DType) -> Option<Loop> {
         DType::F64 => convert::<S, f64>,
         DType::C64 => convert::<S, Complex<f32>>,
         DType::C128 => convert::<S, Complex<f64>>,
+        DType::F8E5M2 => convert::<S, E5M2>,
+        DType::F8E4M3FN => convert::<S, E4M3>,
+        DType::I4 => convert::<S, Four>,
+        DType::U4 => convert::<S, UnsignedFour>,
         _ => return None,
     };
     Some(found)
@@ -76,9 +118,40 @@ trait Target: Pod {
 }
 
 /// One byte of 0 or 1.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
 struct Truth(u8);
+
+/// A signed integer of four bits, in one byte.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(transparent)]
+struct Four(i8);
+
+/// An unsigned integer of four bits, in one byte.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(transparent)]
+struct UnsignedFour(u8);
+
+/// A float of which low bits can be cleared.
+trait Chop {
+    /// The value with all but so many bits of its fraction cleared.
+    fn chop(self, fraction: u32) -> Self;
+}
+
+macro_rules! chops {
+    ($($type:ty, $bits:ty, $fraction:literal;)*) => {
+        $(impl Chop for $type {
+            #[inline(always)]
+            fn chop(self, fraction: u32) -> $type {
+                let surplus = ($fraction as u32).saturating_sub(fraction);
+                let kept = <$bits>::MAX << surplus;
+                <$type>::from_bits(self.to_bits() & kept)
+            }
+        })*
+    };
+}
+
+chops! { f16, u16, 10; bf16, u16, 7; f32, u32, 23; f64, u64, 52; }
 
 macro_rules! sources {
     ($($type:ty, $x:ident => $value:expr, $imag:expr;)*) => {
@@ -106,6 +179,10 @@ sources! {
     bf16, x => Value::Single(x.to_f32()), 0.0;
     f32, x => Value::Single(x), 0.0;
     f64, x => Value::Double(x), 0.0;
+    E5M2, x => Value::Single(x.to_f32()), 0.0;
+    E4M3, x => Value::Single(x.to_f32()), 0.0;
+    Four, x => Value::Int(i64::from(x.0)), 0.0;
+    UnsignedFour, x => Value::Int(i64::from(x.0)), 0.0;
     Complex<f32>, x => Value::Single(x.re), f64::from(x.im);
     Complex<f64>, x => Value::Double(x.re), x.im;
 }
@@ -178,6 +255,34 @@ impl Target for bf16 {
     #[inline(always)]
     fn of(value: (Value, f64)) -> bf16 {
         bf16::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for E5M2 {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> E5M2 {
+        E5M2::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for E4M3 {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> E4M3 {
+        E4M3::from_f32(<f32 as Target>::of(value))
+    }
+}
+
+impl Target for Four {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> Four {
+        Four(<i8 as Target>::of(value) << 4 >> 4)
+    }
+}
+
+impl Target for UnsignedFour {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> UnsignedFour {
+        UnsignedFour(<u8 as Target>::of(value) & 15)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod cast;
 mod complex;
+mod float8;
 mod number;
 mod portable;
 mod special;

@@ -161,7 +161,10 @@ fn series<S: Scalar>(a: S, x: f64) -> S {
 
 /// `Q(a, x)` by its continued fraction (DLMF 8.9.2).
 fn fraction<S: Scalar>(a: S, x: f64) -> S {
-    let one = S::from(1.0);
+    let (one, weight) = (S::from(1.0), a.weight(x));
+    if weight.magnitude() == 0.0 {
+        return S::from(0.0);
+    }
     let mut y = one - a;
     let mut z = S::from(x) + y + one;
     let (mut p, mut q) = ([S::from(x + 1.0), one], [z * S::from(x), S::from(x)]);
@@ -184,7 +187,7 @@ fn fraction<S: Scalar>(a: S, x: f64) -> S {
             (p, q) = (p.map(|p| p * S::from(1.0 / BIG)), q.map(|q| q * S::from(1.0 / BIG)));
         }
     }
-    result * a * a.weight(x)
+    result * a * weight
 }
 
 /// The regularised lower incomplete gamma function `P(a, x)`.

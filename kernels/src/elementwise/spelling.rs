@@ -20,6 +20,7 @@ pub(super) type Loop = fn(&mut [u8], &[u8], &[u8], &[u8]) -> bool;
 pub(super) fn spell(prim: Prim, args: DType, result: DType) -> Option<Loop> {
     match prim {
         Prim::Cast => return cast::spell(args, result),
+        Prim::Chop => return cast::spell_chop(args, result),
         Prim::Select => return select(result),
         Prim::Complex if result == DType::C64 => return Some(complex_of::<f32>),
         Prim::Complex => return Some(complex_of::<f64>),
@@ -104,7 +105,7 @@ fn real<T: Real + Pod>(prim: Prim) -> Option<Loop> {
         Igammac => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::igammac, x, y)),
         IgammaGradA => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::igamma_grad_a, x, y)),
         Zeta => |o, a, b, _| zip(o, a, b, |x: T, y: T| in_f64(special::zeta, x, y)),
-        Select | Cast | Complex => return None,
+        Select | Cast | Chop | Complex => return None,
     };
     Some(found)
 }
@@ -146,7 +147,7 @@ fn integer<T: Integer + Pod>(prim: Prim) -> Option<Loop> {
         Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh
         | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc | Lgamma | Div | Atan2 | NextAfter
         | Igamma | Igammac | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select
-        | Cast | Complex | Flush => return None,
+        | Cast | Chop | Complex | Flush => return None,
     };
     Some(found)
 }
