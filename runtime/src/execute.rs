@@ -200,6 +200,10 @@ fn alias(op: &'static OpDef, attrs: &Attrs, inputs: &[EagerTensor]) -> Result<Re
     let input = inputs[0].host()?;
     let output = &outputs[0];
     let shape = output.shape.known().unwrap_or_else(|| input.shape().clone());
+    if input.dtype().size() != output.dtype.size() {
+        let copy = HostTensor::from_bytes(output.dtype, shape, input.bytes())?;
+        return Ok(SmallVec::from_iter([copy.into()]));
+    }
     let reshaped = if *input.shape() == shape { input.clone() } else { input.reshaped(shape)? };
     let result = if reshaped.dtype() == output.dtype {
         reshaped

@@ -5,7 +5,8 @@
 use super::sets::*;
 use crate::{
     dtype::DType,
-    error::{Code, Result},
+    emit::Value,
+    error::{Code, Error, Result},
     expr::{Scalar, Scalars},
     host_tensor::HostTensor,
     infer::{self, OpContext},
@@ -111,6 +112,16 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse hyperbolic tangent.",
         lowering: Lowering::Elementwise(|s| s.x(0).atanh()),
         ..FUNCTION
+    },
+    OpDef {
+        name: "Bitcast",
+        summary: "Reads the bytes of elements as elements of another dtype.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "type")],
+        attrs: &[ty("T", NUMBERS), ty("type", NUMBERS)],
+        infer: bitcast,
+        lowering: Lowering::Alias,
+        ..OpDef::PURE
     },
     OpDef {
         name: "Cast",
@@ -567,6 +578,16 @@ pub(super) static OPS: &[OpDef] = &[
         ..OPERATOR
     },
     OpDef {
+        name: "Cross",
+        summary: "Computes the vector product of vectors of three elements.",
+        inputs: &[arg("a", "T"), arg("b", "T")],
+        outputs: &[arg("product", "T")],
+        attrs: &[ty("T", REALS)],
+        infer: cross,
+        lowering: Lowering::Composite(|c| vec![cross_product(c.x(0), c.x(1))]),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "Equal",
         summary: "Tells where elements are equal.",
         attrs: &[any_ty("T"), flag("incompatible_shape_error", true)],
@@ -623,6 +644,18 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).igammac(s.x(1))),
         ..OPERATOR
+    },
+    OpDef {
+        name: "L2Loss",
+        summary: "Computes half the sum of squares.",
+        inputs: &[arg("t", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", FLOATS)],
+        infer: infer::scalar,
+        lowering: Lowering::Composite(|c| {
+            vec![c.x(0).reshape(&[-1]).square().sum(&[0], false) * 0.5]
+        }),
+        ..OpDef::PURE
     },
     OpDef {
         name: "LeftShift",
@@ -953,4 +986,57 @@ fn clip(context: &mut OpContext<'_>) -> Result<()> {
     }
     context.set(0, shape.clone());
     Ok(())
+}
+
+/// Elements of several smaller ones take a last dimension away, elements cut into several add one.
+fn bitcast(context: &mut OpContext<'_>) -> Result<()> {
+    let (from, to) = (context.dtype(0).size().unwrap_or(1), context.output_dtype(0).size());
+    let to = to.unwrap_or(1);
+    let shape = context.shape(0);
+    let Some(dims) = shape.dims() else { return Ok(()) };
+    if from == to {
+        context.set(0, shape.clone());
+    } else if from > to {
+        context.set(0, PartialShape::ranked(dims.iter().copied().chain([Some(from / to)])));
+    } else {
+        let parts = to / from;
+        match dims.split_last() {
+            Some((last, rest)) if last.is_none_or(|last| last == parts) => {
+                context.set(0, PartialShape::ranked(rest.iter().copied()));
+            }
+            _ => {
+                let expected = format!("a tensor whose last dimension is {parts}");
+                return Err(context.wrong(0, expected, shape));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cross(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, 1)?;
+    let shape = context.merged(0, 1)?;
+    if let Some(size) = shape.dims().and_then(|dims| dims.last().copied().flatten())
+        && size != 3
+    {
+        let detail = format!("a last dimension of size 3 is needed, not {size}");
+        let code = Code::FailedPrecondition;
+        return Err(Error::Status { code, op: context.op.name.into(), detail });
+    }
+    context.set(0, shape);
+    Ok(())
+}
+
+fn cross_product<'e>(a: Value<'e>, b: Value<'e>) -> Value<'e> {
+    let axis = a.shape().rank().saturating_sub(1);
+    let (mut begin, mut size) = (vec![0; axis + 1], vec![-1; axis + 1]);
+    size[axis] = 1;
+    let mut part = |x: Value<'e>, index: i64| {
+        begin[axis] = index;
+        x.slice(&begin, &size)
+    };
+    let [a0, a1, a2] = [0, 1, 2].map(|index| part(a, index));
+    let [b0, b1, b2] = [0, 1, 2].map(|index| part(b, index));
+    let parts = [a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0];
+    Value::concat(&parts, axis as i64)
 }

@@ -7,10 +7,12 @@ use crate::op::OpDef;
 mod activation;
 mod array;
 mod checkpoint;
+mod count;
 mod functional;
 mod interface;
 mod internal;
 mod math;
+mod range;
 mod reduce;
 mod sets;
 mod special;
@@ -21,9 +23,11 @@ static FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
     array::OPS,
     checkpoint::OPS,
+    count::OPS,
     functional::OPS,
     internal::OPS,
     math::OPS,
+    range::OPS,
     reduce::OPS,
     special::OPS,
     state::OPS,

@@ -4,7 +4,9 @@ mod cell;
 mod check;
 mod concat;
 mod copy;
+mod count;
 pub(crate) mod dispatch;
+mod range;
 mod reduce;
 mod shape;
 
@@ -25,7 +27,8 @@ use std::{
 pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The hand-written kernels, by op.
-const KERNELS: &[&[(&str, Build)]] = &[check::KERNELS, concat::KERNELS, shape::KERNELS];
+const KERNELS: &[&[(&str, Build)]] =
+    &[check::KERNELS, concat::KERNELS, count::KERNELS, range::KERNELS, shape::KERNELS];
 
 /// The processor and its memory.
 #[derive(Debug)]
