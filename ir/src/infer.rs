@@ -114,6 +114,12 @@ impl<'a> OpContext<'a> {
         self.value(index).ok_or_else(|| self.wrong(index, "known", "an unknown value"))
     }
 
+    /// Whether the values of all inputs that steer shapes are known.
+    pub fn host_values_known(&self) -> bool {
+        let host = self.op.host_inputs(self.attrs).unwrap_or_default();
+        self.inputs.iter().zip(host).all(|(input, host)| !host || input.value.is_some())
+    }
+
     /// The elements of integer input `index`, where its value is known.
     ///
     /// # Errors
@@ -143,6 +149,23 @@ impl<'a> OpContext<'a> {
             return Err(self.wrong(index, "a scalar", shape));
         }
         Ok(self.ints(index)?.and_then(|ints| ints.first().copied()))
+    }
+
+    /// The sizes in integer input `index` as a shape, in which `-1` is unknown.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when the input is no vector, or its value no shape.
+    pub fn shape_value(&self, index: usize) -> Result<PartialShape> {
+        self.check_rank(index, 1)?;
+        match self.ints(index)? {
+            Some(dims) => PartialShape::from_i64(&dims)
+                .map_err(|_| self.wrong(index, "a shape", format!("{dims:?}"))),
+            None => Ok(match self.shape(index).dim(0) {
+                Some(rank) => PartialShape::of_rank(rank),
+                None => PartialShape::Unknown,
+            }),
+        }
     }
 
     /// The sizes of input `index`, all unknown if the rank is; the rank is checked.

@@ -53,6 +53,7 @@
 
 pub mod attr;
 pub mod build;
+pub mod diagonal;
 pub mod dtype;
 pub mod emit;
 pub mod error;
@@ -66,10 +67,12 @@ pub mod memory;
 pub mod op;
 pub mod ops;
 pub mod pass;
+pub mod patches;
 mod print;
 pub mod registry;
 pub mod shape;
 pub mod spec;
+pub mod strided_slice;
 pub mod verify;
 pub mod view;
 

@@ -1,10 +1,11 @@
-//! Shapes, and moving elements about.
+//! Making tensors, joining them, and reordering their elements.
 
 use super::sets::*;
 use crate::{
+    attr::Attrs,
     dtype::DType,
-    error::{Error, Result},
-    infer::{self, OpContext, normalize_axis},
+    error::Result,
+    infer::{self, OpContext, normalize_axis, reduced_axes},
     op::*,
     shape::{Dim, PartialShape, Shape},
     view::{StridedView, ViewDim},
@@ -23,6 +24,21 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "Concat",
+        summary: "Joins tensors along an axis.",
+        inputs: &[arg_of("concat_dim", DType::I32).host(), args("values", "N", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[int("N").at_least(2), any_ty("T")],
+        infer: concat_axis_first,
+        lowering: Lowering::Composite(|c| {
+            let mut inputs = c.inputs()[1..].to_vec();
+            inputs.push(c.x(0));
+            let attrs = Attrs::new().with("N", c.int("N")).with("T", c.dtype_attr("T"));
+            c.call("ConcatV2", attrs, &inputs)
+        }),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "ConcatV2",
         summary: "Joins tensors along an axis.",
         inputs: &[args("values", "N", "T"), arg("axis", "Tidx").host()],
@@ -33,14 +49,36 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "ExpandDims",
-        summary: "Inserts a dimension of size 1.",
-        inputs: &[arg("input", "T"), arg("dim", "Tdim").host()],
-        outputs: &[arg("output", "T")],
-        attrs: &[any_ty("T"), ty_or("Tdim", INDEX, DType::I32)],
-        infer: expand_dims,
-        lowering: Lowering::Alias,
+        name: "ConjugateTranspose",
+        summary: "Puts the dimensions in another order, and conjugates the elements.",
+        inputs: &[arg("x", "T"), arg("perm", "Tperm").host()],
+        outputs: &[arg("y", "T")],
+        attrs: &[any_ty("T"), ty_or("Tperm", INDEX, DType::I32)],
+        infer: transpose,
+        lowering: Lowering::Composite(|c| {
+            let y = c.x(0).transpose(&c.ints(1));
+            vec![if c.dtype(0).is_complex() { y.conj() } else { y }]
+        }),
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "Const",
+        summary: "Gives a constant.",
+        outputs: &[arg("output", "dtype")],
+        attrs: &[tensor("value"), any_ty("dtype")],
+        infer: constant,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "Empty",
+        summary: "Makes a tensor of zeros; TensorFlow leaves the elements undefined unless `init`.",
+        inputs: &[arg_of("shape", DType::I32).host()],
+        outputs: &[arg("output", "dtype")],
+        attrs: &[any_ty("dtype"), flag("init", false)],
+        infer: filled,
+        lowering: Lowering::Kernel,
+        ..OpDef::STATEFUL
     },
     OpDef {
         name: "Fill",
@@ -73,6 +111,26 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "IdentityN",
+        summary: "Passes tensors on.",
+        inputs: &[args_list("input", "T")],
+        outputs: &[args_list("output", "T")],
+        attrs: &[types("T").at_least(1)],
+        infer: infer::each_unchanged,
+        lowering: Lowering::Composite(|c| c.inputs().to_vec()),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "InvertPermutation",
+        summary: "Gives the positions of 0, 1, 2, … in a vector that holds each of them once.",
+        inputs: &[arg("x", "T")],
+        outputs: &[arg("y", "T")],
+        attrs: &[ty_or("T", INDEX, DType::I32)],
+        infer: invert_permutation,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "Pack",
         summary: "Stacks tensors of one shape along a new axis.",
         inputs: &[args("values", "N", "T")],
@@ -80,6 +138,16 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("N").at_least(1), any_ty("T"), int_or("axis", 0)],
         infer: pack,
         lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PlaceholderWithDefault",
+        summary: "Passes a tensor on where nothing else is fed in its place.",
+        inputs: &[arg("input", "dtype")],
+        outputs: &[arg("output", "dtype")],
+        attrs: &[any_ty("dtype"), shape("shape")],
+        infer: infer::each_unchanged,
+        lowering: Lowering::Alias,
         ..OpDef::PURE
     },
     OpDef {
@@ -93,67 +161,79 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "Rank",
-        summary: "Gives the number of dimensions.",
-        inputs: &[arg("input", "T")],
-        outputs: &[arg_of("output", DType::I32)],
+        name: "Reverse",
+        summary: "Reverses the dimensions for which a flag is set.",
+        inputs: &[arg("tensor", "T"), arg_of("dims", DType::Bool).host()],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", REVERSIBLE)],
+        infer: reverse,
+        lowering: Lowering::View(|context| reversed(context, &flagged_axes(context)?)),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ReverseSequence",
+        summary: "Reverses the first so many elements along a dimension, a number for each batch.",
+        inputs: &[arg("input", "T"), arg("seq_lengths", "Tlen")],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            int("seq_dim"),
+            int_or("batch_dim", 0),
+            any_ty("T"),
+            ty_or("Tlen", INDEX, DType::I64),
+        ],
+        infer: reverse_sequence,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ReverseV2",
+        summary: "Reverses dimensions.",
+        inputs: &[arg("tensor", "T"), arg("axis", "Tidx").host()],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty_or("Tidx", INDEX, DType::I32), ty("T", REVERSIBLE)],
+        infer: reverse_axes,
+        lowering: Lowering::View(|context| reversed(context, &named_axes(context)?)),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "Roll",
+        summary: "Shifts elements along dimensions; what leaves at the end comes in at the start.",
+        inputs: &[arg("input", "T"), arg("shift", "Tshift"), arg("axis", "Taxis")],
+        outputs: &[arg("output", "T")],
+        attrs: &[any_ty("T"), ty("Tshift", INDEX), ty("Taxis", INDEX)],
+        infer: roll,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "Select",
+        summary: "Takes elements, or rows, of `t` where a condition holds, else of `e`.",
+        inputs: &[arg_of("condition", DType::Bool), arg("t", "T"), arg("e", "T")],
+        outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
-        infer: infer::scalar,
-        shape_only: true,
-        lowering: Lowering::Kernel,
+        infer: select,
+        lowering: Lowering::Composite(|c| {
+            let (condition, t) = (c.x(0), c.x(1));
+            let (rank, rows) = (t.shape().rank(), condition.shape());
+            let condition = if rows.rank() == 1 && rank > 1 {
+                let mut dims = vec![1; rank];
+                dims[0] = rows[0] as i64;
+                condition.reshape(&dims)
+            } else {
+                condition
+            };
+            vec![condition.select(t, c.x(2))]
+        }),
         ..OpDef::PURE
     },
     OpDef {
-        name: "Reshape",
-        summary: "Gives a tensor another shape; one size may be -1 and is computed.",
-        inputs: &[arg("tensor", "T"), arg("shape", "Tshape").host()],
+        name: "SelectV2",
+        summary: "Takes elements of `t` where a condition holds, else of `e`.",
+        inputs: &[arg_of("condition", DType::Bool), arg("t", "T"), arg("e", "T")],
         outputs: &[arg("output", "T")],
-        attrs: &[any_ty("T"), ty_or("Tshape", INDEX, DType::I32)],
-        infer: reshape,
-        lowering: Lowering::Alias,
-        ..OpDef::PURE
-    },
-    OpDef {
-        name: "Shape",
-        summary: "Gives the shape.",
-        inputs: &[arg("input", "T")],
-        outputs: &[arg("output", "out_type")],
-        attrs: &[any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
-        infer: shape_vectors,
-        shape_only: true,
-        lowering: Lowering::Kernel,
-        ..OpDef::PURE
-    },
-    OpDef {
-        name: "ShapeN",
-        summary: "Gives the shapes of several tensors.",
-        inputs: &[args("input", "N", "T")],
-        outputs: &[args("output", "N", "out_type")],
-        attrs: &[int("N").at_least(1), any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
-        infer: shape_vectors,
-        shape_only: true,
-        lowering: Lowering::Kernel,
-        ..OpDef::PURE
-    },
-    OpDef {
-        name: "Size",
-        summary: "Gives the number of elements.",
-        inputs: &[arg("input", "T")],
-        outputs: &[arg("output", "out_type")],
-        attrs: &[any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
-        infer: infer::scalar,
-        shape_only: true,
-        lowering: Lowering::Kernel,
-        ..OpDef::PURE
-    },
-    OpDef {
-        name: "Slice",
-        summary: "Takes a window that begins at `begin` and has `size` elements; -1 takes the rest.",
-        inputs: &[arg("input", "T"), arg("begin", "Index").host(), arg("size", "Index").host()],
-        outputs: &[arg("output", "T")],
-        attrs: &[any_ty("T"), ty("Index", INDEX)],
-        infer: slice,
-        lowering: Lowering::View(slice_view),
+        attrs: &[any_ty("T")],
+        infer: infer::broadcast,
+        lowering: Lowering::Elementwise(|s| s.select(s.raw(0), s.raw(1), s.raw(2))),
         ..OpDef::PURE
     },
     OpDef {
@@ -163,16 +243,6 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
-        ..OpDef::PURE
-    },
-    OpDef {
-        name: "Squeeze",
-        summary: "Removes dimensions of size 1.",
-        inputs: &[arg("input", "T")],
-        outputs: &[arg("output", "T")],
-        attrs: &[any_ty("T"), ints_or("squeeze_dims", &[]).at_least(0)],
-        infer: squeeze,
         lowering: Lowering::Alias,
         ..OpDef::PURE
     },
@@ -187,26 +257,13 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "StridedSlice",
-        summary: "Takes every so many elements of a range, by the rules of NumPy slices.",
-        inputs: &[
-            arg("input", "T"),
-            arg("begin", "Index").host(),
-            arg("end", "Index").host(),
-            arg("strides", "Index").host(),
-        ],
+        name: "Tile",
+        summary: "Repeats a tensor along its dimensions.",
+        inputs: &[arg("input", "T"), arg("multiples", "Tmultiples").host()],
         outputs: &[arg("output", "T")],
-        attrs: &[
-            any_ty("T"),
-            ty("Index", &[DType::I16, DType::I32, DType::I64]),
-            int_or("begin_mask", 0),
-            int_or("end_mask", 0),
-            int_or("ellipsis_mask", 0),
-            int_or("new_axis_mask", 0),
-            int_or("shrink_axis_mask", 0),
-        ],
-        infer: strided_slice,
-        lowering: Lowering::View(strided_slice_view),
+        attrs: &[any_ty("T"), ty_or("Tmultiples", INDEX, DType::I32)],
+        infer: tile,
+        lowering: Lowering::View(tile_view),
         ..OpDef::PURE
     },
     OpDef {
@@ -219,35 +276,30 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::View(transpose_view),
         ..OpDef::PURE
     },
-    OpDef {
-        name: "Unpack",
-        summary: "Takes a tensor apart along an axis.",
-        inputs: &[arg("value", "T")],
-        outputs: &[args("output", "num", "T")],
-        attrs: &[int("num").at_least(0), any_ty("T"), int_or("axis", 0)],
-        infer: unpack,
-        lowering: Lowering::View(unpack_view),
-        ..OpDef::PURE
-    },
 ];
 
-/// The sizes in integer input `index` as a shape in which `-1` is unknown.
-fn shape_value(context: &OpContext<'_>, index: usize) -> Result<PartialShape> {
-    if context.shape(index).rank().is_some_and(|rank| rank != 1) {
-        return Err(context.wrong(index, "a vector", context.shape(index)));
-    }
-    match context.ints(index)? {
-        Some(dims) => PartialShape::from_i64(&dims)
-            .map_err(|_| context.wrong(index, "a shape", format!("{dims:?}"))),
-        None => Ok(match context.shape(index).dim(0) {
-            Some(rank) => PartialShape::of_rank(rank),
-            None => PartialShape::Unknown,
-        }),
-    }
-}
+/// The types TensorFlow reverses.
+const REVERSIBLE: &[DType] = &[
+    DType::U8,
+    DType::I8,
+    DType::U16,
+    DType::I16,
+    DType::U32,
+    DType::I32,
+    DType::U64,
+    DType::I64,
+    DType::Bool,
+    DType::BF16,
+    DType::F16,
+    DType::F32,
+    DType::F64,
+    DType::C64,
+    DType::C128,
+    DType::String,
+];
 
 fn broadcast_to(context: &mut OpContext<'_>) -> Result<()> {
-    let target = shape_value(context, 1)?;
+    let target = context.shape_value(1)?;
     let input = context.shape(0);
     let fits = input.broadcast(&target)?;
     if fits.rank() != target.rank() || !fits.is_compatible_with(&target) {
@@ -276,7 +328,13 @@ fn concat(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The shape of tensors joined along an axis: everything but that axis must agree.
+fn concat_axis_first(context: &mut OpContext<'_>) -> Result<()> {
+    let axis = context.int(0)?;
+    let shape = concatenated(context, 1..context.n_inputs(), axis)?;
+    context.set(0, shape);
+    Ok(())
+}
+
 pub(super) fn concatenated(
     context: &OpContext<'_>,
     inputs: std::ops::Range<usize>,
@@ -310,28 +368,35 @@ pub(super) fn concatenated(
     Ok(PartialShape::Ranked(joined))
 }
 
-fn expand_dims(context: &mut OpContext<'_>) -> Result<()> {
-    let (Some(dims), Some(axis)) = (context.shape(0).dims(), context.ints(1)?) else {
-        return Ok(());
-    };
-    let [axis] = axis[..] else {
-        return Err(context.wrong(1, "one axis", format!("{axis:?}")));
-    };
-    let axis = normalize_axis(axis, dims.len() + 1)?;
-    let mut expanded: SmallVec<[Dim; 6]> = dims.into();
-    expanded.insert(axis, Some(1));
-    context.set(0, PartialShape::Ranked(expanded));
+fn constant(context: &mut OpContext<'_>) -> Result<()> {
+    let (value, dtype) = (context.attrs.tensor("value")?, context.attrs.dtype("dtype")?);
+    if value.dtype() != dtype {
+        return Err(context.wrong_attr("value", dtype.name(), value.dtype()));
+    }
+    context.set(0, value.shape());
     Ok(())
 }
 
-fn fill(context: &mut OpContext<'_>) -> Result<()> {
-    context.check_rank(1, 0)?;
-    let dims = shape_value(context, 0)?;
+/// The result has the shape in input 0, which must have no unknown sizes.
+fn filled(context: &mut OpContext<'_>) -> Result<()> {
+    let dims = context.shape_value(0)?;
     if let Some(known) = context.ints(0)? {
         Shape::from_i64(&known).map_err(|_| context.wrong(0, "a shape", format!("{known:?}")))?;
     }
     context.set(0, dims);
     Ok(())
+}
+
+fn fill(context: &mut OpContext<'_>) -> Result<()> {
+    if context.shape(1).known().is_some_and(|shape| shape.num_elements() != 1) {
+        return Err(context.wrong(1, "a scalar", context.shape(1)));
+    }
+    filled(context)
+}
+
+fn invert_permutation(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    infer::unchanged(context)
 }
 
 fn pack(context: &mut OpContext<'_>) -> Result<()> {
@@ -347,265 +412,115 @@ fn pack(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reshape(context: &mut OpContext<'_>) -> Result<()> {
-    let target = shape_value(context, 1)?;
-    let Some(sizes) = context.ints(1)? else {
-        context.set(0, target);
-        return Ok(());
-    };
-    let wrong = |context: &OpContext<'_>, expected: &'static str| {
-        Err(context.wrong(1, expected, format!("{sizes:?} for {}", context.shape(0))))
-    };
-    let computed = sizes.iter().filter(|&&size| size == -1).count();
-    if computed > 1 {
-        return wrong(context, "a shape with at most one -1");
-    }
-    let given: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1).collect();
-    let Ok(given) = Shape::from_i64(&given) else { return wrong(context, "a shape") };
-    let given = given.num_elements();
-    let Some(n) = context.shape(0).known().map(|shape| shape.num_elements()) else {
-        context.set(0, target);
-        return Ok(());
-    };
-    let fits = if computed == 0 { given == n } else { given > 0 && n % given == 0 };
-    if !fits && !(computed == 1 && n == 0 && given > 0) {
-        return wrong(context, "of as many elements as the tensor");
-    }
-    let dims = sizes.iter().map(|&size| match size {
-        -1 => Some(n / given.max(1)),
-        size => Some(size as usize),
-    });
-    context.set(0, PartialShape::ranked(dims));
-    Ok(())
+fn reverse(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(1, 1)?;
+    context.same("number of flags and rank", context.shape(1).dim(0), context.shape(0).rank())?;
+    infer::unchanged(context)
 }
 
-/// Result `n` is a vector with the shape of input `n`.
-fn shape_vectors(context: &mut OpContext<'_>) -> Result<()> {
-    for index in 0..context.n_outputs() {
-        let rank = context.shape(index).rank();
-        context.set(index, PartialShape::vector(rank));
-    }
-    Ok(())
+fn flagged_axes(context: &OpContext<'_>) -> Result<SmallVec<[bool; 6]>> {
+    Ok(context.known_value(1)?.bytes().iter().map(|&flag| flag != 0).collect())
 }
 
-fn slice(context: &mut OpContext<'_>) -> Result<()> {
-    let rank = context.shape(0).rank();
-    for index in 1..3 {
-        context.check_rank(index, 1)?;
-        context.same("ranks", context.shape(index).dim(0), rank)?;
+fn reverse_axes(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(1, 1)?;
+    if let (Some(axes), Some(rank)) = (context.ints(1)?, context.shape(0).rank()) {
+        reduced_axes(&axes, rank)?;
     }
-    let (Some(begin), Some(size)) = (context.ints(1)?, context.ints(2)?) else {
-        context.set(0, rank.map_or(PartialShape::Unknown, PartialShape::of_rank));
-        return Ok(());
-    };
-    let dims = context.shape(0).dims().unwrap_or(&[]);
-    let mut taken: SmallVec<[Dim; 6]> = SmallVec::new();
-    for (axis, (&begin, &size)) in begin.iter().zip(&size).enumerate() {
-        let full = dims.get(axis).copied().flatten();
-        let outside = |limit: usize| Error::Index {
-            what: format!("slice [{begin}, {begin} + {size}) of dimension {axis}").into(),
-            index: begin,
-            low: 0,
-            high: limit as i64 + 1,
-        };
-        let Ok(start) = usize::try_from(begin) else { return Err(outside(full.unwrap_or(0))) };
-        taken.push(match (size, full) {
-            (-1, None) => None,
-            (-1, Some(full)) if start <= full => Some(full - start),
-            (size, full) => match (usize::try_from(size), full) {
-                (Ok(size), None) => Some(size),
-                (Ok(size), Some(full)) if start <= full && size <= full - start => Some(size),
-                (_, full) => return Err(outside(full.unwrap_or(0))),
-            },
-        });
-    }
-    context.set(0, PartialShape::Ranked(taken));
-    Ok(())
+    infer::unchanged(context)
 }
 
-fn slice_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
-    let begin = context.known_ints(1)?;
-    let output = context.output(0).known().unwrap_or_default();
-    let mut view = StridedView::whole(&context.known(0)?);
-    for (axis, (&begin, &size)) in begin.iter().zip(output.iter()).enumerate() {
-        view = view.sliced(axis, begin as usize, size, 1);
-    }
-    Ok(vec![view])
+fn named_axes(context: &OpContext<'_>) -> Result<SmallVec<[bool; 6]>> {
+    reduced_axes(&context.known_ints(1)?, context.known(0)?.rank())
 }
 
-fn squeeze(context: &mut OpContext<'_>) -> Result<()> {
-    let axes = context.attrs.ints("squeeze_dims")?;
-    let Some(dims) = context.shape(0).dims() else { return Ok(()) };
-    let mut removed: SmallVec<[bool; 6]> = SmallVec::from_elem(false, dims.len());
-    for &axis in axes {
-        let axis = normalize_axis(axis, dims.len())?;
-        if dims[axis].is_some_and(|dim| dim != 1) {
-            let expected = format!("of size 1 at dimension {axis}");
-            return Err(context.wrong(0, expected, context.shape(0)));
-        }
-        removed[axis] = true;
-    }
-    if axes.is_empty() {
-        if dims.contains(&None) {
-            return Ok(());
-        }
-        dims.iter().zip(&mut removed).for_each(|(dim, removed)| *removed = *dim == Some(1));
-    }
-    let kept = dims.iter().zip(&removed).filter(|(_, removed)| !**removed).map(|(dim, _)| *dim);
-    context.set(0, PartialShape::ranked(kept));
-    Ok(())
-}
-
-/// What a strided slice does with one dimension of its input.
-struct SliceDim {
-    axis: usize,
-    start: usize,
-    size: usize,
-    step: isize,
-    /// Whether the dimension is gone from the result.
-    shrink: bool,
-}
-
-/// A strided slice, dimension by dimension of its result; `None` is a new dimension.
-type SliceDims = SmallVec<[Option<SliceDim>; 6]>;
-
-/// Reads a strided slice of an input of known shape.
-pub(super) fn strided_slice_dims(context: &OpContext<'_>, shape: &Shape) -> Result<SliceDims> {
-    let mask = |name: &str| Ok::<_, Error>(context.attrs.int(name)? as u64);
-    let (begin, end, strides) =
-        (context.known_ints(1)?, context.known_ints(2)?, context.known_ints(3)?);
-    let masks = SliceMasks {
-        begin: mask("begin_mask")?,
-        end: mask("end_mask")?,
-        ellipsis: mask("ellipsis_mask")?,
-        new_axis: mask("new_axis_mask")?,
-        shrink: mask("shrink_axis_mask")?,
-    };
-    if end.len() != begin.len() || strides.len() != begin.len() || begin.len() > 32 {
-        let found = format!("{}, {} and {}", begin.len(), end.len(), strides.len());
-        return Err(context.wrong(1, "as long as `end` and `strides`, at most 32", found));
-    }
-    if masks.ellipsis.count_ones() > 1 {
-        return Err(context.wrong_attr("ellipsis_mask", "at most one bit", masks.ellipsis));
-    }
-    let bit = |mask: u64, position: usize| mask >> position & 1 == 1;
-    let n_specs = begin.len();
-    let ellipsis = (0..n_specs).find(|&position| bit(masks.ellipsis, position));
-    let new_axes = |range: std::ops::Range<usize>| {
-        range.filter(|&at| bit(masks.new_axis, at) && !bit(masks.ellipsis, at)).count()
-    };
-    let after = ellipsis.map_or(0, |at| n_specs - at - 1 - new_axes(at + 1..n_specs));
-    let mut dims = SliceDims::new();
-    let mut axis = 0;
-    let whole =
-        |axis: usize| Some(SliceDim { axis, start: 0, size: shape[axis], step: 1, shrink: false });
-    for position in 0..n_specs {
-        if bit(masks.ellipsis, position) {
-            let until = shape.rank().saturating_sub(after);
-            dims.extend((axis..until).map(whole));
-            axis = axis.max(until);
-        } else if bit(masks.new_axis, position) {
-            dims.push(None);
-        } else {
-            if axis >= shape.rank() {
-                let found = format!("{n_specs} entries for {shape}");
-                return Err(context.wrong(1, "no longer than the rank", found));
-            }
-            let spec = SliceSpec {
-                begin: (!bit(masks.begin, position)).then_some(begin[position]),
-                end: (!bit(masks.end, position)).then_some(end[position]),
-                stride: strides[position],
-                at: begin[position],
-                shrink: bit(masks.shrink, position),
-            };
-            dims.push(Some(spec.resolve(context, axis, shape[axis])?));
-            axis += 1;
-        }
-    }
-    dims.extend((axis..shape.rank()).map(whole));
-    Ok(dims)
-}
-
-struct SliceMasks {
-    begin: u64,
-    end: u64,
-    ellipsis: u64,
-    new_axis: u64,
-    shrink: u64,
-}
-
-/// One entry of a strided slice; what is masked out is `None`.
-struct SliceSpec {
-    begin: Option<i64>,
-    end: Option<i64>,
-    stride: i64,
-    at: i64,
-    shrink: bool,
-}
-
-impl SliceSpec {
-    fn resolve(&self, context: &OpContext<'_>, axis: usize, size: usize) -> Result<SliceDim> {
-        let n = size as i64;
-        if self.stride == 0 {
-            return Err(context.wrong(3, "not 0", "a stride of 0"));
-        }
-        if self.shrink {
-            let at = if self.at < 0 { self.at + n } else { self.at };
-            if !(0..n).contains(&at) {
-                let what = format!("slice index of dimension {axis}").into();
-                return Err(Error::Index { what, index: self.at, low: -n, high: n });
-            }
-            if self.stride < 0 {
-                return Err(context.wrong(
-                    3,
-                    "positive where a dimension is taken away",
-                    self.stride,
-                ));
-            }
-            return Ok(SliceDim { axis, start: at as usize, size: 1, step: 1, shrink: true });
-        }
-        let forward = self.stride > 0;
-        let (low, high) = if forward { (0, n) } else { (-1, n - 1) };
-        let clamp = |value: i64| {
-            let value = if value < 0 { value.saturating_add(n) } else { value };
-            value.clamp(low, high)
-        };
-        let begin = self.begin.map_or(if forward { low } else { high }, clamp);
-        let end = self.end.map_or(if forward { high } else { low }, clamp);
-        let span = if forward { end - begin } else { begin - end };
-        let count = if span <= 0 { 0 } else { (span as u64).div_ceil(self.stride.unsigned_abs()) };
-        Ok(SliceDim {
-            axis,
-            start: begin.max(0) as usize,
-            size: count as usize,
-            step: self.stride as isize,
-            shrink: false,
-        })
-    }
-}
-
-fn strided_slice(context: &mut OpContext<'_>) -> Result<()> {
-    for index in 1..4 {
-        context.check_rank(index, 1)?;
-    }
-    let known = (1..4).all(|index| context.value(index).is_some());
-    let (true, Some(shape)) = (known, context.shape(0).known()) else { return Ok(()) };
-    let dims = strided_slice_dims(context, &shape)?;
-    let kept = dims.iter().filter_map(|dim| match dim {
-        None => Some(Some(1)),
-        Some(dim) => (!dim.shrink).then_some(Some(dim.size)),
-    });
-    context.set(0, PartialShape::ranked(kept));
-    Ok(())
-}
-
-fn strided_slice_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
+fn reversed(context: &OpContext<'_>, axes: &[bool]) -> Result<Vec<StridedView>> {
     let shape = context.known(0)?;
     let mut view = StridedView::whole(&shape);
-    for dim in strided_slice_dims(context, &shape)?.iter().flatten() {
-        view = view.sliced(dim.axis, dim.start, dim.size, dim.step);
+    for (axis, _) in axes.iter().enumerate().filter(|(_, reverse)| **reverse) {
+        view = view.sliced(axis, shape[axis].saturating_sub(1), shape[axis], -1);
     }
     Ok(vec![view])
+}
+
+fn reverse_sequence(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(1, 1)?;
+    let (seq, batch) = (context.attrs.int("seq_dim")?, context.attrs.int("batch_dim")?);
+    if seq == batch {
+        return Err(context.wrong_attr("seq_dim", "another than `batch_dim`", seq));
+    }
+    if let Some(dims) = context.shape(0).dims() {
+        for (name, axis) in [("seq_dim", seq), ("batch_dim", batch)] {
+            if !(0..dims.len() as i64).contains(&axis) {
+                return Err(context.wrong_attr(name, "a dimension", axis));
+            }
+        }
+        let lengths = context.shape(1).dim(0);
+        context.same("number of lengths and batches", dims[batch as usize], lengths)?;
+    }
+    infer::unchanged(context)
+}
+
+fn roll(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, 1)?;
+    for index in 1..3 {
+        if context.shape(index).rank().is_some_and(|rank| rank > 1) {
+            return Err(context.wrong(index, "a scalar or a vector", context.shape(index)));
+        }
+    }
+    context.merged(1, 2)?;
+    infer::unchanged(context)
+}
+
+/// The condition is a scalar, a vector that tells of rows, or of the shape of the values.
+fn select(context: &mut OpContext<'_>) -> Result<()> {
+    let values = context.merged(1, 2)?;
+    let condition = context.shape(0);
+    let fits = match (condition.dims(), values.dims()) {
+        (None | Some([]), _) | (_, None) => true,
+        (Some([rows]), Some([first, ..])) => rows.is_none() || first.is_none() || rows == first,
+        (Some(_), Some(_)) => condition.is_compatible_with(&values),
+    };
+    if !fits {
+        return Err(context.wrong(0, format!("of shape {values}, or for its rows"), condition));
+    }
+    context.set(0, values);
+    Ok(())
+}
+
+fn tile(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(1, 1)?;
+    let multiples = context.ints(1)?;
+    let rank = context.shape(0).rank().or(context.shape(1).dim(0));
+    let Some(rank) = rank else { return Ok(()) };
+    context.check_rank(0, rank)?;
+    context.same("length of `multiples` and rank", context.shape(1).dim(0), Some(rank))?;
+    let (Some(multiples), Some(dims)) = (multiples, context.shape(0).dims()) else {
+        context.set(0, PartialShape::of_rank(rank));
+        return Ok(());
+    };
+    let mut tiled: SmallVec<[Dim; 6]> = SmallVec::new();
+    for (&dim, &multiple) in dims.iter().zip(&multiples) {
+        let Ok(multiple) = usize::try_from(multiple) else {
+            return Err(context.wrong(1, "not negative", format!("{multiples:?}")));
+        };
+        tiled.push(match dim {
+            _ if multiple == 0 => Some(0),
+            dim => dim.map(|dim| dim.saturating_mul(multiple)),
+        });
+    }
+    context.set(0, PartialShape::Ranked(tiled));
+    Ok(())
+}
+
+fn tile_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
+    let whole = StridedView::whole(&context.known(0)?);
+    let multiples = context.known_ints(1)?;
+    let pairs = whole.dims.iter().zip(&multiples);
+    let dims = pairs.flat_map(|(&dim, &multiple)| {
+        [ViewDim { size: usize::try_from(multiple).unwrap_or(0), stride: 0 }, dim]
+    });
+    Ok(vec![StridedView { offset: 0, dims: dims.collect() }])
 }
 
 fn transpose(context: &mut OpContext<'_>) -> Result<()> {
@@ -642,22 +557,4 @@ fn permutation_axes(context: &OpContext<'_>, permutation: &[i64]) -> Result<Smal
 fn transpose_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
     let axes = permutation_axes(context, &context.known_ints(1)?)?;
     Ok(vec![StridedView::whole(&context.known(0)?).transposed(&axes)])
-}
-
-fn unpack(context: &mut OpContext<'_>) -> Result<()> {
-    let n = context.attrs.int("num")? as usize;
-    let Some(dims) = context.shape(0).dims() else { return Ok(()) };
-    let axis = normalize_axis(context.attrs.int("axis")?, dims.len())?;
-    context.same("`num` and the size of the axis", dims[axis], Some(n))?;
-    let mut rest: SmallVec<[Dim; 6]> = dims.into();
-    rest.remove(axis);
-    context.set_all(&PartialShape::Ranked(rest));
-    Ok(())
-}
-
-fn unpack_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
-    let shape = context.known(0)?;
-    let axis = normalize_axis(context.attrs.int("axis")?, shape.rank())?;
-    let one = |index| StridedView::whole(&shape).sliced(axis, index, 1, 1);
-    Ok((0..context.n_outputs()).map(one).collect())
 }

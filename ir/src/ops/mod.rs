@@ -8,15 +8,22 @@ mod activation;
 mod array;
 mod checkpoint;
 mod count;
+mod control;
+mod diagonal;
 mod functional;
+mod indexing;
 mod interface;
 mod internal;
 mod math;
 mod range;
 mod reduce;
+mod search;
 mod sets;
 mod special;
 mod special_series;
+mod shape;
+mod slice;
+mod space;
 mod state;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -24,12 +31,19 @@ static FAMILIES: &[&[OpDef]] = &[
     array::OPS,
     checkpoint::OPS,
     count::OPS,
+    control::OPS,
+    diagonal::OPS,
     functional::OPS,
+    indexing::OPS,
     internal::OPS,
     math::OPS,
     range::OPS,
     reduce::OPS,
     special::OPS,
+    search::OPS,
+    shape::OPS,
+    slice::OPS,
+    space::OPS,
     state::OPS,
 ];
 

@@ -4,6 +4,8 @@ use crate::{error::Result, kernel::Io};
 use bytemuck::Zeroable;
 use bytes::Bytes;
 use ferroflow_ir::{DType, Handle, HostTensor, Shape};
+use half::{bf16, f16};
+use num_complex::Complex;
 use std::{any::Any, sync::Arc};
 
 /// An element of any tensor.
@@ -54,7 +56,9 @@ macro_rules! plain {
     )*};
 }
 
-plain! { u8 u16 u32 u64 [u64; 2] }
+plain! {
+    u8 u16 u32 u64 [u64; 2] i8 i16 i32 i64 f16 bf16 f32 f64 Complex<f32> Complex<f64>
+}
 
 impl Cell for Bytes {
     fn read<'a>(io: &Io<'a>, index: usize) -> Result<&'a [Self]> {

@@ -1,4 +1,4 @@
-//! Joining and filling: `ConcatV2`, `Pack`, `Fill`.
+//! Joining and filling: `ConcatV2`, `Pack`, `Fill`, `Empty`.
 
 use super::{Build, cell::Cell, dispatch::with_cell};
 use crate::{
@@ -10,7 +10,7 @@ use ferroflow_ir::{DType, Shape, infer::normalize_axis};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] =
-    &[("ConcatV2", concat_v2), ("Fill", fill), ("Pack", pack)];
+    &[("ConcatV2", concat_v2), ("Empty", empty), ("Fill", fill), ("Pack", pack)];
 
 /// Elements per piece of work.
 const PIECE: usize = 1 << 15;
@@ -75,15 +75,28 @@ fn pack(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn fill(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn filled<T: Cell>(dtype: DType, shape: Shape) -> Arc<dyn Kernel> {
+    filled(call, Some(1))
+}
+
+fn empty(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    filled(call, None)
+}
+
+/// Every element is the only one of input `value`, or zero.
+fn filled(call: &OpCall<'_>, value: Option<usize>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Cell>(dtype: DType, shape: Shape, value: Option<usize>) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let value = T::read(io, 1)?[0].clone();
+            let value = match value {
+                Some(input) => T::read(io, input)?[0].clone(),
+                None => T::blank(),
+            };
+            let threads = io.threads();
             T::write(io, 0, dtype, &shape, |out| {
-                out.fill(value);
+                threads.for_each_piece(out, PIECE, |_, out| out.fill(value.clone()));
                 Ok(())
             })
         })
     }
-    let (dtype, shape) = (call.dtype(1), call.output_shape(0)?);
-    Ok(with_cell!(dtype, T => filled::<T>(dtype, shape)))
+    let (dtype, shape) = (call.outputs[0].dtype, call.output_shape(0)?);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, shape, value)))
 }

@@ -151,6 +151,18 @@ macro_rules! with_index {
                 type $T = i16;
                 Some($body)
             }
+            ferroflow_ir::DType::U16 => {
+                type $T = u16;
+                Some($body)
+            }
+            ferroflow_ir::DType::I8 => {
+                type $T = i8;
+                Some($body)
+            }
+            ferroflow_ir::DType::U8 => {
+                type $T = u8;
+                Some($body)
+            }
             _ => None,
         }
     };

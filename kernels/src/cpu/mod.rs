@@ -1,5 +1,7 @@
 //! The CPU device and its kernels.
 
+mod assertion;
+mod bounds;
 mod cell;
 mod check;
 mod concat;
@@ -7,8 +9,23 @@ mod copy;
 mod count;
 pub(crate) mod dispatch;
 mod range;
+mod diagonal;
+pub(crate) mod dispatch;
+mod gather;
+mod index;
+mod nonzero;
+mod one_hot;
+mod pad;
+mod partition;
+mod patches;
 mod reduce;
+mod scatter;
+mod sequence;
 mod shape;
+mod shape_arguments;
+mod top_k;
+mod unique;
+mod window;
 
 use crate::{
     buffer::Buffer,
@@ -29,6 +46,25 @@ pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 /// The hand-written kernels, by op.
 const KERNELS: &[&[(&str, Build)]] =
     &[check::KERNELS, concat::KERNELS, count::KERNELS, range::KERNELS, shape::KERNELS];
+const KERNELS: &[&[(&str, Build)]] = &[
+    assertion::KERNELS,
+    bounds::KERNELS,
+    concat::KERNELS,
+    diagonal::KERNELS,
+    gather::KERNELS,
+    nonzero::KERNELS,
+    one_hot::KERNELS,
+    pad::KERNELS,
+    partition::KERNELS,
+    patches::KERNELS,
+    scatter::KERNELS,
+    sequence::KERNELS,
+    shape::KERNELS,
+    shape_arguments::KERNELS,
+    top_k::KERNELS,
+    unique::KERNELS,
+    window::KERNELS,
+];
 
 /// The processor and its memory.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Reading strided windows.
+//! Reading and writing strided windows.
 
 use ferroflow_ir::StridedView;
 use smallvec::SmallVec;
@@ -9,15 +9,47 @@ use smallvec::SmallVec;
 ///
 /// When the window does not [fit](StridedView::fits) the source.
 pub fn read<T: Clone>(view: &StridedView, source: &[T], start: usize, out: &mut [T]) {
-    let Some((inner, outer)) = view.dims.split_last() else {
-        if let Some(cell) = out.first_mut() {
-            cell.clone_from(&source[view.offset as usize]);
+    let n = out.len();
+    let mut rest = out;
+    for_each_run(view, start, n, |first, stride, run| {
+        let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
+        read_run(source, first, stride, now);
+        rest = later;
+    });
+}
+
+/// Copies `elements`, counted row-major, to the places that a window of `target` shows.
+///
+/// # Panics
+///
+/// When the window does not [fit](StridedView::fits) the target, or has fewer elements.
+pub fn write<T: Clone>(view: &StridedView, target: &mut [T], elements: &[T]) {
+    let mut rest = elements;
+    for_each_run(view, 0, elements.len(), |first, stride, run| {
+        let (now, later) = rest.split_at(run);
+        for (step, element) in now.iter().enumerate() {
+            target[(first + step as isize * stride) as usize].clone_from(element);
         }
-        return;
-    };
-    if out.is_empty() {
+        rest = later;
+    });
+}
+
+/// Calls `visit` for each run of elements along the innermost loop, from element `start` of a
+/// window on until `n` elements have been seen: with the place of the first one, the stride, and
+/// their number.
+fn for_each_run(
+    view: &StridedView,
+    start: usize,
+    n: usize,
+    mut visit: impl FnMut(isize, isize, usize),
+) {
+    let mut left = n;
+    if left == 0 {
         return;
     }
+    let Some((inner, outer)) = view.dims.split_last() else {
+        return visit(view.offset, 1, 1);
+    };
     // The position in each outer loop, and in the inner one.
     let mut rest = start / inner.size;
     let mut step = start % inner.size;
@@ -28,15 +60,14 @@ pub fn read<T: Clone>(view: &StridedView, source: &[T], start: usize, out: &mut 
         rest /= dim.size;
         base += *position as isize * dim.stride;
     }
-    let mut out = out;
     loop {
-        let run = (inner.size - step).min(out.len());
-        let (now, later) = out.split_at_mut(run);
-        read_run(source, base + step as isize * inner.stride, inner.stride, now);
-        if later.is_empty() {
+        let run = (inner.size - step).min(left);
+        visit(base + step as isize * inner.stride, inner.stride, run);
+        left -= run;
+        if left == 0 {
             return;
         }
-        (out, step) = (later, 0);
+        step = 0;
         for (position, dim) in index.iter_mut().zip(outer).rev() {
             *position += 1;
             base += dim.stride;
@@ -108,6 +139,9 @@ mod tests {
                 let mut out = vec![-1; expected.len() - start];
                 read(&view, &source, start, &mut out);
                 prop_assert_eq!(&out, &expected[start..]);
+                let mut back = vec![-1; source.len()];
+                write(&view, &mut back, &expected);
+                prop_assert_eq!(&back, &source);
             }
         }
     }

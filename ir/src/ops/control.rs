@@ -1,0 +1,31 @@
+//! Ops that exist for what happens around them: assertions, and places in the order of execution.
+
+use crate::{dtype::DType, error::Result, infer::OpContext, op::*};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Assert",
+        summary: "Fails, and shows tensors, if a condition does not hold.",
+        inputs: &[arg_of("condition", DType::Bool), args_list("data", "T")],
+        attrs: &[types("T").at_least(1), int_or("summarize", 3)],
+        infer: assertion,
+        lowering: Lowering::Kernel,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ControlTrigger",
+        summary: "Does nothing; other ops may wait for it.",
+        lowering: Lowering::Composite(|_| Vec::new()),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "NoOp",
+        summary: "Does nothing; other ops may wait for it.",
+        lowering: Lowering::Composite(|_| Vec::new()),
+        ..OpDef::PURE
+    },
+];
+
+fn assertion(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 0)
+}

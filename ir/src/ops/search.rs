@@ -1,0 +1,223 @@
+//! Finding, ordering and counting elements.
+
+use super::sets::*;
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{OpContext, normalize_axis},
+    op::*,
+    shape::{Dim, PartialShape},
+};
+use smallvec::SmallVec;
+
+/// A search in sorted rows.
+const BOUND: OpDef = OpDef {
+    inputs: &[arg("sorted_inputs", "T"), arg("values", "T")],
+    outputs: &[arg("output", "out_type")],
+    attrs: &[any_ty("T"), ty_or("out_type", INDEX, DType::I32)],
+    infer: bound,
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+/// The distinct elements of a vector.
+const UNIQUE: OpDef = OpDef {
+    inputs: &[arg("x", "T")],
+    outputs: &[arg("y", "T"), arg("idx", "out_idx")],
+    attrs: &[any_ty("T"), ty_or("out_idx", INDEX, DType::I32)],
+    infer: unique,
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+/// The distinct slices of a tensor along an axis.
+const UNIQUE_ALONG: OpDef = OpDef {
+    inputs: &[arg("x", "T"), arg("axis", "Taxis").host()],
+    attrs: &[any_ty("T"), ty_or("Taxis", INDEX, DType::I64), ty_or("out_idx", INDEX, DType::I32)],
+    infer: unique_along,
+    ..UNIQUE
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "InTopK",
+        summary: "Tells whether the class of each row is among those of the `k` largest scores.",
+        inputs: &[arg_of("predictions", DType::F32), arg("targets", "T")],
+        outputs: &[arg_of("precision", DType::Bool)],
+        attrs: &[int("k"), ty_or("T", INDEX, DType::I32)],
+        infer: in_top_k,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "InTopKV2",
+        summary: "Tells whether the class of each row is among those of the `k` largest scores.",
+        inputs: &[arg_of("predictions", DType::F32), arg("targets", "T"), arg("k", "T")],
+        outputs: &[arg_of("precision", DType::Bool)],
+        attrs: &[ty_or("T", INDEX, DType::I32)],
+        infer: in_top_k,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ListDiff",
+        summary: "Gives the elements of `x` that are not in `y`, and where they were.",
+        inputs: &[arg("x", "T"), arg("y", "T")],
+        outputs: &[arg("out", "T"), arg("idx", "out_idx")],
+        attrs: &[any_ty("T"), ty_or("out_idx", INDEX, DType::I32)],
+        infer: list_diff,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "LowerBound",
+        summary: "Gives the position of the first element in a sorted row that is not smaller.",
+        ..BOUND
+    },
+    OpDef {
+        name: "NthElement",
+        summary: "Takes the element that would be at position `n` if the rows were sorted.",
+        inputs: &[arg("input", "T"), arg_of("n", DType::I32)],
+        outputs: &[arg("values", "T")],
+        attrs: &[flag("reverse", false), ty("T", REALS)],
+        infer: nth_element,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "TopK",
+        summary: "Takes the `k` largest elements of each row, and where they were.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("values", "T"), arg_of("indices", DType::I32)],
+        attrs: &[int("k").at_least(0), flag("sorted", true), ty("T", REALS)],
+        infer: top_k,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "TopKV2",
+        summary: "Takes the `k` largest elements of each row, and where they were.",
+        inputs: &[arg("input", "T"), arg("k", "Tk").host()],
+        outputs: &[arg("values", "T"), arg("indices", "index_type")],
+        attrs: &[
+            flag("sorted", true),
+            ty("T", REALS),
+            ty_or("Tk", &[DType::I16, DType::I32, DType::I64], DType::I32),
+            ty_or("index_type", &[DType::I16, DType::I32, DType::I64], DType::I32),
+        ],
+        infer: top_k,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "Unique",
+        summary: "Gives the distinct elements in order of appearance, and which one each is.",
+        ..UNIQUE
+    },
+    OpDef {
+        name: "UniqueV2",
+        summary: "Gives the distinct slices along an axis, and which one each is.",
+        ..UNIQUE_ALONG
+    },
+    OpDef {
+        name: "UniqueWithCounts",
+        summary: "Gives the distinct elements, which one each is, and how often they occur.",
+        outputs: &[arg("y", "T"), arg("idx", "out_idx"), arg("count", "out_idx")],
+        ..UNIQUE
+    },
+    OpDef {
+        name: "UniqueWithCountsV2",
+        summary: "Gives the distinct slices along an axis, which one each is, and how often.",
+        outputs: &[arg("y", "T"), arg("idx", "out_idx"), arg("count", "out_idx")],
+        ..UNIQUE_ALONG
+    },
+    OpDef {
+        name: "UpperBound",
+        summary: "Gives the position of the first element in a sorted row that is larger.",
+        ..BOUND
+    },
+];
+
+fn bound(context: &mut OpContext<'_>) -> Result<()> {
+    let [rows, _] = context.dims(0)?;
+    let [own_rows, n] = context.dims(1)?;
+    let rows = context.same("numbers of rows", rows, own_rows)?;
+    context.set(0, PartialShape::ranked([rows, n]));
+    Ok(())
+}
+
+fn in_top_k(context: &mut OpContext<'_>) -> Result<()> {
+    let [rows, _] = context.dims(0)?;
+    let [targets] = context.dims(1)?;
+    if context.n_inputs() > 2 {
+        context.check_rank(2, 0)?;
+    }
+    let rows = context.same("numbers of rows and targets", rows, targets)?;
+    context.set(0, PartialShape::vector(rows));
+    Ok(())
+}
+
+fn list_diff(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    context.check_rank(1, 1)?;
+    context.set_all(&PartialShape::vector(None));
+    Ok(())
+}
+
+fn nth_element(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, 1)?;
+    context.check_rank(1, 0)?;
+    if let Some([rows @ .., _]) = context.shape(0).dims() {
+        context.set(0, PartialShape::ranked(rows.iter().copied()));
+    }
+    Ok(())
+}
+
+/// The number of elements is input 1, if there is one, else an attribute.
+fn top_k(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, 1)?;
+    let k = match context.n_inputs() {
+        1 => Some(context.attrs.int("k")?),
+        _ => context.int(1)?,
+    };
+    if k.is_some_and(|k| k < 0) {
+        return Err(context.wrong_attr("k", "not negative", k.unwrap_or(0)));
+    }
+    let k = k.map(|k| k as usize);
+    let Some([rows @ .., n]) = context.shape(0).dims() else { return Ok(()) };
+    if let (Some(k), Some(n)) = (k, *n)
+        && n < k
+    {
+        let expected = format!("of {k} elements or more in the last dimension");
+        return Err(context.wrong(0, expected, context.shape(0)));
+    }
+    context.set_all(&PartialShape::ranked(rows.iter().copied().chain([k])));
+    Ok(())
+}
+
+fn unique(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    context.set_all(&PartialShape::vector(None));
+    context.set(1, context.shape(0).clone());
+    Ok(())
+}
+
+fn unique_along(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(1, 1)?;
+    let Some(axes) = context.ints(1)? else { return Ok(()) };
+    let axis = match axes[..] {
+        [] => return unique(context),
+        [axis] => axis,
+        _ => return Err(context.wrong(1, "at most one axis", format!("{axes:?}"))),
+    };
+    context.set_all(&PartialShape::vector(None));
+    context.set(0, PartialShape::Unknown);
+    if let Some(dims) = context.shape(0).dims() {
+        let axis = normalize_axis(axis, dims.len())?;
+        let mut distinct: SmallVec<[Dim; 6]> = dims.into();
+        distinct[axis] = None;
+        context.set(0, PartialShape::Ranked(distinct));
+        context.set(1, PartialShape::vector(dims[axis]));
+    }
+    Ok(())
+}

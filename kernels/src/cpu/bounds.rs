@@ -1,0 +1,38 @@
+//! Binary search in sorted rows: `LowerBound`, `UpperBound`.
+
+use super::{Build, dispatch::with_real, index::put_integers};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use ferroflow_ir::{DType, Shape};
+use std::sync::Arc;
+
+pub(super) const KERNELS: &[(&str, Build)] =
+    &[("LowerBound", |call| bound(call, false)), ("UpperBound", |call| bound(call, true))];
+
+fn bound(call: &OpCall<'_>, upper: bool) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: bytemuck::Pod + PartialOrd>(
+        row: usize,
+        dtype: DType,
+        shape: Shape,
+        upper: bool,
+    ) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (sorted, values): (&[T], &[T]) = (io.input(0), io.input(1));
+            let n = shape[1];
+            let place = |(index, value): (usize, &T)| {
+                let sorted = &sorted[index / n * row..][..row];
+                if upper {
+                    sorted.partition_point(|x| !(value < x))
+                } else {
+                    sorted.partition_point(|x| x < value)
+                }
+            };
+            put_integers(io, 0, dtype, &shape, values.iter().enumerate().map(place))
+        })
+    }
+    let (row, dtype, shape) = (call.shape(0)[1], call.outputs[0].dtype, call.output_shape(0)?);
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(row, dtype, shape, upper)))
+}

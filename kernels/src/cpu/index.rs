@@ -1,0 +1,133 @@
+//! Indices that come as data: reading them, and checking them before anything is touched.
+
+use super::{cell::Cell, dispatch::with_index};
+use crate::{device::OpCall, error::Result, kernel::Io};
+use ferroflow_ir::{DType, Error, Shape};
+use std::borrow::Cow;
+
+/// In a list of places, one that is left out.
+pub(super) const OUTSIDE: usize = usize::MAX;
+
+/// What is done about an index out of range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Bad {
+    /// The call fails.
+    Fail,
+    /// The place is [`OUTSIDE`].
+    Ignore,
+}
+
+impl Bad {
+    /// What the attribute `bad_indices_policy` asks for, where the op has it.
+    pub(super) fn of(call: &OpCall<'_>) -> Result<Bad> {
+        if call.op.attr("bad_indices_policy").is_none() {
+            return Ok(Bad::Fail);
+        }
+        match call.attrs.string("bad_indices_policy")? {
+            "" | "DEFAULT" | "ERROR" => Ok(Bad::Fail),
+            "IGNORE" => Ok(Bad::Ignore),
+            other => Err(call.wrong("bad_indices_policy", "DEFAULT, ERROR or IGNORE", other)),
+        }
+    }
+}
+
+/// The elements of an integer input.
+pub(super) fn integers<'a>(io: &Io<'a>, input: usize, dtype: DType) -> Cow<'a, [i64]> {
+    if dtype == DType::I64 {
+        return Cow::Borrowed(io.input(input));
+    }
+    let widened = with_index!(dtype, I => {
+        io.input::<I>(input).iter().map(|&index| i64::from(index)).collect()
+    });
+    Cow::Owned(widened.unwrap_or_default())
+}
+
+/// The only element of an integer input.
+pub(super) fn integer(io: &Io<'_>, input: usize, dtype: DType) -> i64 {
+    integers(io, input, dtype)[0]
+}
+
+/// Sets an integer output.
+///
+/// # Errors
+///
+/// When there is no room for it.
+pub(super) fn put_integers(
+    io: &mut Io<'_>,
+    output: usize,
+    dtype: DType,
+    shape: &Shape,
+    values: impl Iterator<Item = usize>,
+) -> Result<()> {
+    let written = with_index!(dtype, I => {
+        I::write(io, output, dtype, shape, |out| {
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = value as I);
+            Ok(())
+        })
+    });
+    written.unwrap_or(Ok(()))
+}
+
+/// Where the slices are that the indices in an input name: each of the `count` vectors of indices
+/// is a position in an array of the sizes `dims`, counted row-major.
+///
+/// # Errors
+///
+/// [`Error::Index`] for an index out of range, unless it is to be ignored.
+pub(super) fn places(
+    io: &Io<'_>,
+    input: usize,
+    dtype: DType,
+    count: usize,
+    dims: &[usize],
+    bad: Bad,
+) -> Result<Vec<usize>> {
+    if dims.is_empty() {
+        return Ok(vec![0; count]);
+    }
+    let found = with_index!(dtype, I => resolve(io.input::<I>(input), dims, bad));
+    found.unwrap_or_else(|| Ok(Vec::new()))
+}
+
+fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Result<Vec<usize>> {
+    let outside = |position: usize, index: I, size: usize| match bad {
+        Bad::Ignore => Ok(OUTSIDE),
+        Bad::Fail => {
+            let what = format!("number {position} of the indices,").into();
+            Err(Error::Index { what, index: index.into(), low: 0, high: size as i64 }.into())
+        }
+    };
+    if let [size] = *dims {
+        let place = |(position, &index): (usize, &I)| match usize::try_from(index.into()) {
+            Ok(place) if place < size => Ok(place),
+            _ => outside(position, index, size),
+        };
+        return indices.iter().enumerate().map(place).collect();
+    }
+    let place = |(position, vector): (usize, &[I])| {
+        let mut place = 0;
+        for (&index, &size) in vector.iter().zip(dims) {
+            match usize::try_from(index.into()) {
+                Ok(step) if step < size => place = place * size + step,
+                _ => return outside(position, index, size),
+            }
+        }
+        Ok(place)
+    };
+    indices.chunks(dims.len()).enumerate().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_of_indices_are_positions() {
+        let check = |indices: &[i32], dims: &[usize]| resolve(indices, dims, Bad::Fail).ok();
+        assert_eq!(check(&[1, 2, 0, 3], &[2, 4]), Some(vec![6, 3]));
+        assert_eq!(check(&[1, 0], &[2]), Some(vec![1, 0]));
+        assert_eq!(check(&[2], &[2]), None);
+        assert_eq!(check(&[0, -1], &[2, 4]), None);
+        assert_eq!(resolve(&[5i64, 1], &[2], Bad::Ignore).ok(), Some(vec![OUTSIDE, 1]));
+    }
+}

@@ -1,0 +1,252 @@
+//! Writing slices by index: `ScatterNd`, `TensorScatter…`.
+//!
+//! All indices are checked before anything is written. Work is cut along the result, so that the
+//! updates of one place are made in their order, by one thread.
+
+use super::{
+    Build,
+    cell::Cell,
+    dispatch::{with_cell, with_number, with_real},
+    index::{Bad, places},
+};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    number::{Number, Ordered},
+};
+use bytes::Bytes;
+use ferroflow_ir::{DType, Error, Shape};
+use std::{marker::PhantomData, sync::Arc};
+
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("ScatterNd", scatter_nd),
+    ("ScatterNdNonAliasingAdd", |call| onto(call, Rule::Add)),
+    ("TensorScatterAdd", |call| onto(call, Rule::Add)),
+    ("TensorScatterMax", |call| onto(call, Rule::Max)),
+    ("TensorScatterMin", |call| onto(call, Rule::Min)),
+    ("TensorScatterSub", |call| onto(call, Rule::Sub)),
+    ("TensorScatterUpdate", |call| onto(call, Rule::Update)),
+    ("_TensorScatterDiv", |call| onto(call, Rule::Div)),
+    ("_TensorScatterMul", |call| onto(call, Rule::Mul)),
+];
+
+/// What an update does to what is there.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Update,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Min,
+    Max,
+}
+
+/// The result is seen as `[dims…, inner]`, the updates as `[count, inner]`.
+struct Plan {
+    dtype: DType,
+    index_dtype: DType,
+    shape: Shape,
+    dims: Vec<usize>,
+    inner: usize,
+    count: usize,
+    bad: Bad,
+    /// The positions of the inputs: what is there before (zeros if none), indices, updates.
+    before: Option<usize>,
+    indices: usize,
+    updates: usize,
+}
+
+fn scatter_nd(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    compile(Plan::new(call, None, 0)?, Rule::Add)
+}
+
+fn onto(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
+    compile(Plan::new(call, Some(0), 1)?, rule)
+}
+
+impl Plan {
+    fn new(call: &OpCall<'_>, before: Option<usize>, indices: usize) -> Result<Plan> {
+        let (shape, places) = (call.output_shape(0)?, call.shape(indices));
+        let (count, depth) = match &places[..] {
+            [n] => (*n, 1),
+            [rows @ .., depth] => (rows.iter().product(), *depth),
+            [] => (0, 0),
+        };
+        Ok(Plan {
+            dtype: call.outputs[0].dtype,
+            index_dtype: call.dtype(indices),
+            dims: shape[..depth].to_vec(),
+            inner: shape[depth..].iter().product(),
+            shape,
+            count,
+            bad: Bad::of(call)?,
+            before,
+            indices,
+            updates: indices + 1,
+        })
+    }
+}
+
+fn compile(plan: Plan, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
+    let dtype = plan.dtype;
+    Ok(match (rule, dtype) {
+        (Rule::Update, _) => with_cell!(dtype, T => kernel::<T, Assign>(plan)),
+        (Rule::Add, DType::String) => Some(kernel::<Bytes, Append>(plan)),
+        (Rule::Add, DType::Bool) => Some(kernel::<u8, Or>(plan)),
+        (Rule::Add, _) => with_number!(dtype, T => kernel::<T, Plus>(plan)),
+        (Rule::Sub, _) => with_number!(dtype, T => kernel::<T, Minus>(plan)),
+        (Rule::Mul, _) => with_number!(dtype, T => kernel::<T, Times>(plan)),
+        (Rule::Div, _) => with_number!(dtype, T => kernel::<T, Over>(plan)),
+        (Rule::Min, _) => with_real!(dtype, T => kernel::<T, Smaller>(plan)),
+        (Rule::Max, _) => with_real!(dtype, T => kernel::<T, Larger>(plan)),
+    })
+}
+
+/// A [`Rule`] for one element type.
+trait Combine<T>: Send + Sync + 'static {
+    /// Fails if no such updates can be made.
+    fn check(updates: &[T], dtype: DType) -> Result<()> {
+        let _ = (updates, dtype);
+        Ok(())
+    }
+
+    /// Makes an update.
+    fn apply(place: &mut T, update: &T);
+}
+
+macro_rules! arithmetic {
+    ($($name:ident<$bound:ident> $combine:ident;)*) => {$(
+        struct $name;
+        impl<T: $bound> Combine<T> for $name {
+            #[inline(always)]
+            fn apply(place: &mut T, update: &T) {
+                *place = place.$combine(*update);
+            }
+        }
+    )*};
+}
+
+arithmetic! {
+    Plus<Number> plus;
+    Minus<Number> minus;
+    Times<Number> times;
+    Smaller<Ordered> smaller;
+    Larger<Ordered> larger;
+}
+
+struct Assign;
+
+impl<T: Clone> Combine<T> for Assign {
+    #[inline(always)]
+    fn apply(place: &mut T, update: &T) {
+        place.clone_from(update);
+    }
+}
+
+struct Append;
+
+impl Combine<Bytes> for Append {
+    fn apply(place: &mut Bytes, update: &Bytes) {
+        *place = [&place[..], &update[..]].concat().into();
+    }
+}
+
+struct Or;
+
+impl Combine<u8> for Or {
+    fn apply(place: &mut u8, update: &u8) {
+        *place |= *update;
+    }
+}
+
+struct Over;
+
+impl<T: Number> Combine<T> for Over {
+    fn check(updates: &[T], dtype: DType) -> Result<()> {
+        match dtype.is_integer() && updates.contains(&T::ZERO) {
+            true => Err(Error::DivisionByZero.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn apply(place: &mut T, update: &T) {
+        *place = place.over(*update);
+    }
+}
+
+/// Updates per piece of work, in elements.
+const PIECE: usize = 1 << 16;
+
+/// Every piece looks at all indices, so there are not more of them than this.
+const MAX_PIECES: usize = 8;
+
+struct Scatter<T, C> {
+    plan: Plan,
+    types: PhantomData<fn() -> (T, C)>,
+}
+
+fn kernel<T: Cell, C: Combine<T>>(plan: Plan) -> Arc<dyn Kernel> {
+    Arc::new(Scatter::<T, C> { plan, types: PhantomData })
+}
+
+impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
+    fn run(&self, io: &mut Io<'_>) -> Result<()> {
+        let plan = &self.plan;
+        let places = places(io, plan.indices, plan.index_dtype, plan.count, &plan.dims, plan.bad)?;
+        let updates = T::read(io, plan.updates)?;
+        C::check(updates, plan.dtype)?;
+        let before = match plan.before {
+            Some(input) if !io.is_in_place(input) => Some(T::read(io, input)?),
+            _ => None,
+        };
+        let zeroed = plan.before.is_none();
+        let threads = io.threads();
+        T::write(io, 0, plan.dtype, &plan.shape, |out| {
+            let inner = plan.inner;
+            let rows = out.len() / inner.max(1);
+            let work = updates.len() + if before.is_some() || zeroed { out.len() } else { 0 };
+            let n_pieces = (work / PIECE).clamp(1, MAX_PIECES);
+            threads.for_each_piece(out, rows.div_ceil(n_pieces) * inner, |start, out| {
+                if let Some(before) = before {
+                    out.clone_from_slice(&before[start..start + out.len()]);
+                } else if zeroed {
+                    out.fill(T::blank());
+                }
+                scatter::<T, C>(out, start / inner, &places, updates, inner);
+            });
+            Ok(())
+        })
+    }
+
+    fn in_place(&self, index: usize) -> bool {
+        self.plan.before == Some(index)
+    }
+}
+
+/// Makes the updates of the rows in `out`, the first of which is row `first`.
+fn scatter<T, C: Combine<T>>(
+    out: &mut [T],
+    first: usize,
+    places: &[usize],
+    updates: &[T],
+    inner: usize,
+) {
+    if inner == 1 {
+        for (&place, update) in places.iter().zip(updates) {
+            if let Some(place) = out.get_mut(place.wrapping_sub(first)) {
+                C::apply(place, update);
+            }
+        }
+        return;
+    }
+    let rows = out.len() / inner;
+    for (&place, update) in places.iter().zip(updates.chunks_exact(inner)) {
+        let row = place.wrapping_sub(first);
+        if row < rows {
+            let out = &mut out[row * inner..][..inner];
+            out.iter_mut().zip(update).for_each(|(place, update)| C::apply(place, update));
+        }
+    }
+}
