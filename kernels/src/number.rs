@@ -8,14 +8,22 @@ use num_complex::Complex;
 pub(crate) trait Number: Pod + Send + Sync + PartialEq + std::fmt::Debug {
     /// The type sums are kept in.
     type Acc: Number<Acc = Self::Acc>;
+    /// The type the sum of a mean is kept in: integers do not wrap.
+    type Wide: Number;
     /// 0.
     const ZERO: Self;
     /// 1.
     const ONE: Self;
+    /// The mean of nothing: NaN for real floats, else 0.
+    const MEAN_OF_NOTHING: Self;
     /// The value in the type of sums.
     fn to_acc(self) -> Self::Acc;
     /// The value a sum stands for.
     fn from_acc(acc: Self::Acc) -> Self;
+    /// The value in the type means are kept in.
+    fn to_wide(self) -> Self::Wide;
+    /// The value a mean stands for.
+    fn from_wide(wide: Self::Wide) -> Self;
     /// The sum.
     fn plus(self, other: Self) -> Self;
     /// The difference.
@@ -26,7 +34,8 @@ pub(crate) trait Number: Pod + Send + Sync + PartialEq + std::fmt::Debug {
     fn over(self, other: Self) -> Self;
     /// The number `n`.
     fn count(n: usize) -> Self;
-    /// The square root; of integers, that of the number as a float, truncated.
+    /// The square root; of integers, that of the number as a float, truncated, and of negative ones
+    /// what an x86 processor makes of NaN.
     fn root(self) -> Self;
     /// The squared magnitude.
     fn squared(self) -> Self;
@@ -45,13 +54,17 @@ pub(crate) trait Ordered: Number + PartialOrd {
 }
 
 macro_rules! integers {
-    ($($type:ty)*) => {$(
+    ($($type:ty as $wide:ty, root of negative $nan:expr;)*) => {$(
         impl Number for $type {
             type Acc = $type;
+            type Wide = $wide;
             const ZERO: $type = 0;
             const ONE: $type = 1;
+            const MEAN_OF_NOTHING: $type = 0;
             fn to_acc(self) -> $type { self }
             fn from_acc(acc: $type) -> $type { acc }
+            fn to_wide(self) -> $wide { self.into() }
+            fn from_wide(wide: $wide) -> $type { wide as $type }
             fn plus(self, other: $type) -> $type { self.wrapping_add(other) }
             fn minus(self, other: $type) -> $type { self.wrapping_sub(other) }
             fn times(self, other: $type) -> $type { self.wrapping_mul(other) }
@@ -59,7 +72,10 @@ macro_rules! integers {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
             }
             fn count(n: usize) -> $type { n as $type }
-            fn root(self) -> $type { (self as f64).sqrt() as $type }
+            #[expect(unused_comparisons, reason = "some of these types have no sign")]
+            fn root(self) -> $type {
+                if self < 0 { $nan } else { (self as f64).sqrt() as $type }
+            }
             fn squared(self) -> $type { self.wrapping_mul(self) }
         }
         impl Ordered for $type {
@@ -71,14 +87,28 @@ macro_rules! integers {
     )*};
 }
 
-integers! { i8 i16 i32 i64 u8 u16 u32 u64 }
+integers! {
+    i8 as i64, root of negative 0;
+    i16 as i64, root of negative 0;
+    i32 as i64, root of negative i32::MIN;
+    i64 as i64, root of negative i64::MIN;
+    u8 as u64, root of negative 0;
+    u16 as u64, root of negative 0;
+    u32 as u64, root of negative 0;
+    u64 as u64, root of negative 0;
+}
 
 macro_rules! floats {
     ($($type:ty)*) => {$(
         impl Number for $type {
             type Acc = $type;
+            type Wide = $type;
             const ZERO: $type = 0.0;
             const ONE: $type = 1.0;
+            const MEAN_OF_NOTHING: $type = <$type>::NAN;
+            #[inline(always)]
+            fn to_wide(self) -> $type { self }
+            fn from_wide(wide: $type) -> $type { wide }
             #[inline(always)]
             fn to_acc(self) -> $type { self }
             #[inline(always)]
@@ -117,8 +147,13 @@ macro_rules! halves {
     ($($type:ty)*) => {$(
         impl Number for $type {
             type Acc = f32;
+            type Wide = f32;
             const ZERO: $type = <$type>::ZERO;
             const ONE: $type = <$type>::ONE;
+            const MEAN_OF_NOTHING: $type = <$type>::NAN;
+            #[inline(always)]
+            fn to_wide(self) -> f32 { self.to_f32() }
+            fn from_wide(wide: f32) -> $type { <$type>::from_f32(wide) }
             #[inline(always)]
             fn to_acc(self) -> f32 { self.to_f32() }
             #[inline(always)]
@@ -151,7 +186,11 @@ macro_rules! complexes {
         impl Number for Complex<$part> {
             type Acc = Complex<$part>;
             const ZERO: Complex<$part> = Complex::new(0.0, 0.0);
+            type Wide = Complex<$part>;
             const ONE: Complex<$part> = Complex::new(1.0, 0.0);
+            const MEAN_OF_NOTHING: Complex<$part> = Complex::new(0.0, 0.0);
+            fn to_wide(self) -> Complex<$part> { self }
+            fn from_wide(wide: Complex<$part>) -> Complex<$part> { wide }
             fn to_acc(self) -> Complex<$part> { self }
             fn from_acc(acc: Complex<$part>) -> Complex<$part> { acc }
             fn plus(self, other: Complex<$part>) -> Complex<$part> { self + other }

@@ -1,7 +1,14 @@
-//! Reductions along axes.
+//! Reductions and running results along axes.
 
 use super::sets::*;
-use crate::{dtype::DType, infer, op::*};
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{self, OpContext, normalize_axis},
+    op::*,
+    shape::{Dim, PartialShape},
+};
+use smallvec::SmallVec;
 
 /// A reduction: the axes are an input, and may be negative to count from the end.
 const REDUCTION: OpDef = OpDef {
@@ -9,6 +16,78 @@ const REDUCTION: OpDef = OpDef {
     outputs: &[arg("output", "T")],
     attrs: &[flag("keep_dims", false), ty("T", NUMBERS), ty_or("Tidx", INDEX, DType::I32)],
     infer: infer::reduction,
+    ..OpDef::PURE
+};
+
+/// The types with an order.
+const ORDERED: &[DType] = &[
+    DType::F32,
+    DType::F64,
+    DType::I32,
+    DType::U8,
+    DType::I16,
+    DType::I8,
+    DType::I64,
+    DType::BF16,
+    DType::U16,
+    DType::F16,
+    DType::U32,
+    DType::U64,
+    DType::QI8,
+    DType::QU8,
+    DType::QI32,
+    DType::QI16,
+    DType::QU16,
+];
+
+/// The types with an order, and bool.
+const ORDERED_AND_BOOL: &[DType] = &[
+    DType::F32,
+    DType::F64,
+    DType::I32,
+    DType::U8,
+    DType::I16,
+    DType::I8,
+    DType::I64,
+    DType::BF16,
+    DType::U16,
+    DType::F16,
+    DType::U32,
+    DType::U64,
+    DType::QI8,
+    DType::QU8,
+    DType::QI32,
+    DType::QI16,
+    DType::QU16,
+    DType::Bool,
+];
+
+/// The running results of an operation along an axis.
+const SCAN: OpDef = OpDef {
+    inputs: &[arg("x", "T"), arg("axis", "Tidx").host()],
+    outputs: &[arg("out", "T")],
+    attrs: &[
+        flag("exclusive", false),
+        flag("reverse", false),
+        ty("T", NUMBERS),
+        ty_or("Tidx", INDEX, DType::I32),
+    ],
+    infer: scan,
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+/// The position of an extreme element along an axis.
+const ARG_EXTREME: OpDef = OpDef {
+    inputs: &[arg("input", "T"), arg("dimension", "Tidx").host()],
+    outputs: &[arg("output", "output_type")],
+    attrs: &[
+        ty("T", ORDERED_AND_BOOL),
+        ty_or("Tidx", INDEX, DType::I32),
+        ty_or("output_type", INDEX, DType::I64),
+    ],
+    infer: arg_extreme,
+    lowering: Lowering::Kernel,
     ..OpDef::PURE
 };
 
@@ -32,6 +111,34 @@ pub(super) static OPS: &[OpDef] = &[
         ..REDUCTION
     },
     OpDef {
+        name: "ArgMax",
+        summary: "Gives the position of the largest element along an axis; the first of equal ones.",
+        attrs: &[
+            ty("T", ORDERED_AND_BOOL),
+            ty_or("Tidx", &[DType::I16, DType::I32, DType::I64], DType::I32),
+            ty_or("output_type", &[DType::I16, DType::U16, DType::I32, DType::I64], DType::I64),
+        ],
+        ..ARG_EXTREME
+    },
+    OpDef {
+        name: "ArgMin",
+        summary: "Gives the position of the smallest element along an axis; the first of equal ones.",
+        ..ARG_EXTREME
+    },
+    OpDef { name: "Cumprod", summary: "Computes running products along an axis.", ..SCAN },
+    OpDef { name: "Cumsum", summary: "Computes running sums along an axis.", ..SCAN },
+    OpDef {
+        name: "CumulativeLogsumexp",
+        summary: "Computes running `log(Σ exp(x))` along an axis, without overflow.",
+        attrs: &[
+            flag("exclusive", false),
+            flag("reverse", false),
+            ty("T", FLOATS),
+            ty_or("Tidx", INDEX, DType::I32),
+        ],
+        ..SCAN
+    },
+    OpDef {
         name: "EuclideanNorm",
         summary: "Computes the square root of the sum of squared magnitudes along axes.",
         lowering: Lowering::Reduce(ReduceKind::EuclideanNorm),
@@ -40,32 +147,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "Max",
         summary: "Takes the largest element along axes; NaN if any is.",
-        attrs: &[
-            flag("keep_dims", false),
-            ty(
-                "T",
-                &[
-                    DType::F32,
-                    DType::F64,
-                    DType::I32,
-                    DType::U8,
-                    DType::I16,
-                    DType::I8,
-                    DType::I64,
-                    DType::BF16,
-                    DType::U16,
-                    DType::F16,
-                    DType::U32,
-                    DType::U64,
-                    DType::QI8,
-                    DType::QU8,
-                    DType::QI32,
-                    DType::QI16,
-                    DType::QU16,
-                ],
-            ),
-            ty_or("Tidx", INDEX, DType::I32),
-        ],
+        attrs: &[flag("keep_dims", false), ty("T", ORDERED), ty_or("Tidx", INDEX, DType::I32)],
         lowering: Lowering::Reduce(ReduceKind::Max),
         ..REDUCTION
     },
@@ -78,32 +160,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "Min",
         summary: "Takes the smallest element along axes; NaN if any is.",
-        attrs: &[
-            flag("keep_dims", false),
-            ty(
-                "T",
-                &[
-                    DType::F32,
-                    DType::F64,
-                    DType::I32,
-                    DType::U8,
-                    DType::I16,
-                    DType::I8,
-                    DType::I64,
-                    DType::BF16,
-                    DType::U16,
-                    DType::F16,
-                    DType::U32,
-                    DType::U64,
-                    DType::QI8,
-                    DType::QU8,
-                    DType::QI32,
-                    DType::QI16,
-                    DType::QU16,
-                ],
-            ),
-            ty_or("Tidx", INDEX, DType::I32),
-        ],
+        attrs: &[flag("keep_dims", false), ty("T", ORDERED), ty_or("Tidx", INDEX, DType::I32)],
         lowering: Lowering::Reduce(ReduceKind::Min),
         ..REDUCTION
     },
@@ -120,3 +177,25 @@ pub(super) static OPS: &[OpDef] = &[
         ..REDUCTION
     },
 ];
+
+fn arg_extreme(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, 1)?;
+    let (Some(axis), Some(dims)) = (context.int(1)?, context.shape(0).dims()) else {
+        return Ok(());
+    };
+    let axis = normalize_axis(axis, dims.len())?;
+    if dims[axis] == Some(0) {
+        return Err(context.wrong(0, "not empty along the axis", context.shape(0)));
+    }
+    let mut rest: SmallVec<[Dim; 6]> = dims.into();
+    rest.remove(axis);
+    context.set(0, PartialShape::Ranked(rest));
+    Ok(())
+}
+
+fn scan(context: &mut OpContext<'_>) -> Result<()> {
+    if let (Some(axis), Some(rank)) = (context.int(1)?, context.shape(0).rank()) {
+        normalize_axis(axis, rank)?;
+    }
+    infer::unchanged(context)
+}

@@ -2,6 +2,7 @@
 
 use super::{cell::Cell, dispatch::with_index};
 use crate::{device::OpCall, error::Result, kernel::Io};
+use bytemuck::Pod;
 use ferroflow_ir::{DType, Error, Shape};
 use std::borrow::Cow;
 
@@ -46,6 +47,24 @@ pub(super) fn integers<'a>(io: &Io<'a>, input: usize, dtype: DType) -> Cow<'a, [
 pub(super) fn integer(io: &Io<'_>, input: usize, dtype: DType) -> i64 {
     integers(io, input, dtype)[0]
 }
+
+/// An integer type positions are given in.
+pub(super) trait Position: Cell + Pod {
+    /// The position; nonsense if it does not fit.
+    fn from_position(position: usize) -> Self;
+}
+
+macro_rules! positions {
+    ($($type:ty)*) => {$(
+        impl Position for $type {
+            fn from_position(position: usize) -> $type {
+                position as $type
+            }
+        }
+    )*};
+}
+
+positions! { i8 i16 i32 i64 u8 u16 }
 
 /// Sets an integer output.
 ///

@@ -11,6 +11,7 @@ pub(crate) mod dispatch;
 mod range;
 mod diagonal;
 pub(crate) mod dispatch;
+mod extreme;
 mod gather;
 mod index;
 mod nonzero;
@@ -19,6 +20,7 @@ mod pad;
 mod partition;
 mod patches;
 mod reduce;
+mod scan;
 mod scatter;
 mod sequence;
 mod shape;
@@ -51,12 +53,14 @@ const KERNELS: &[&[(&str, Build)]] = &[
     bounds::KERNELS,
     concat::KERNELS,
     diagonal::KERNELS,
+    extreme::KERNELS,
     gather::KERNELS,
     nonzero::KERNELS,
     one_hot::KERNELS,
     pad::KERNELS,
     partition::KERNELS,
     patches::KERNELS,
+    scan::KERNELS,
     scatter::KERNELS,
     sequence::KERNELS,
     shape::KERNELS,

@@ -15,7 +15,10 @@ use crate::{
 };
 use ferroflow_ir::{DType, ReduceKind, Shape, infer::reduced_axes};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{
+    ops::{BitAnd, BitOr},
+    sync::Arc,
+};
 
 /// Compiles a reduction.
 pub(super) fn compile(call: &OpCall<'_>, kind: ReduceKind) -> Result<Option<Arc<dyn Kernel>>> {
@@ -91,31 +94,32 @@ impl Plan {
 
 /// What is done to the elements.
 trait Rule<T: Number>: Send + Sync + 'static {
+    /// The type of partial results.
+    type Acc: Number;
     /// What a result starts from.
-    fn start() -> T::Acc;
+    fn start() -> Self::Acc;
     /// What an element contributes.
-    fn contribution(element: T) -> T::Acc {
-        element.to_acc()
-    }
+    fn contribution(element: T) -> Self::Acc;
     /// Two partial results as one.
-    fn combine(a: T::Acc, b: T::Acc) -> T::Acc;
+    fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
     /// The result, of `count` elements.
-    fn finish(acc: T::Acc, count: usize) -> T {
-        let _ = count;
-        T::from_acc(acc)
-    }
+    fn finish(acc: Self::Acc, count: usize) -> T;
 }
 
 macro_rules! rules {
     ($($name:ident<$bound:ident> { $start:expr, $combine:expr })*) => {$(
         struct $name;
         impl<T: $bound<Acc: $bound>> Rule<T> for $name {
+            type Acc = T::Acc;
             fn start() -> T::Acc { $start }
+            #[inline(always)]
+            fn contribution(element: T) -> T::Acc { element.to_acc() }
             #[inline(always)]
             fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
                 let combine: fn(T::Acc, T::Acc) -> T::Acc = $combine;
                 combine(a, b)
             }
+            fn finish(acc: T::Acc, _: usize) -> T { T::from_acc(acc) }
         }
     )*};
 }
@@ -130,21 +134,27 @@ rules! {
 struct MeanOf;
 
 impl<T: Number> Rule<T> for MeanOf {
-    fn start() -> T::Acc {
-        T::Acc::ZERO
+    type Acc = T::Wide;
+    fn start() -> T::Wide {
+        T::Wide::ZERO
     }
     #[inline(always)]
-    fn combine(a: T::Acc, b: T::Acc) -> T::Acc {
+    fn contribution(element: T) -> T::Wide {
+        element.to_wide()
+    }
+    #[inline(always)]
+    fn combine(a: T::Wide, b: T::Wide) -> T::Wide {
         a.plus(b)
     }
-    fn finish(acc: T::Acc, count: usize) -> T {
-        T::from_acc(acc.over(T::Acc::count(count)))
+    fn finish(acc: T::Wide, count: usize) -> T {
+        if count == 0 { T::MEAN_OF_NOTHING } else { T::from_wide(acc.over(T::Wide::count(count))) }
     }
 }
 
 struct NormOf;
 
 impl<T: Number> Rule<T> for NormOf {
+    type Acc = T::Acc;
     fn start() -> T::Acc {
         T::Acc::ZERO
     }
@@ -161,28 +171,24 @@ impl<T: Number> Rule<T> for NormOf {
     }
 }
 
-struct AndOf;
-
-impl Rule<u8> for AndOf {
-    fn start() -> u8 {
-        1
-    }
-    #[inline(always)]
-    fn combine(a: u8, b: u8) -> u8 {
-        a & b
-    }
+macro_rules! truths {
+    ($($name:ident { $start:literal, $combine:path })*) => {$(
+        struct $name;
+        impl Rule<u8> for $name {
+            type Acc = u8;
+            fn start() -> u8 { $start }
+            #[inline(always)]
+            fn contribution(element: u8) -> u8 { element }
+            #[inline(always)]
+            fn combine(a: u8, b: u8) -> u8 { $combine(a, b) }
+            fn finish(acc: u8, _: usize) -> u8 { acc }
+        }
+    )*};
 }
 
-struct OrOf;
-
-impl Rule<u8> for OrOf {
-    fn start() -> u8 {
-        0
-    }
-    #[inline(always)]
-    fn combine(a: u8, b: u8) -> u8 {
-        a | b
-    }
+truths! {
+    AndOf { 1, BitAnd::bitand }
+    OrOf { 0, BitOr::bitor }
 }
 
 /// Elements per piece of work.
@@ -251,7 +257,7 @@ fn reduce_into<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], out: &mut [T
 }
 
 /// Adds `source`, seen as `loops`, onto `accs`, which hold one element for each kept position.
-fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [T::Acc]) {
+fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [R::Acc]) {
     match loops {
         [] => accs[0] = R::combine(accs[0], R::contribution(source[0])),
         [only] if only.reduced => accs[0] = R::combine(accs[0], fold::<T, R>(source)),
@@ -281,8 +287,12 @@ fn accumulate<T: Number, R: Rule<T>>(loops: &[Loop], source: &[T], accs: &mut [T
 
 const BLOCK_OF_ROWS: usize = 256;
 
-fn add_row<T: Number, R: Rule<T>>(source: &[T], accs: &mut [T::Acc]) {
-    struct AddRow<'a, T: Number, R>(&'a [T], &'a mut [T::Acc], std::marker::PhantomData<R>);
+fn add_row<T: Number, R: Rule<T>>(source: &[T], accs: &mut [R::Acc]) {
+    struct AddRow<'a, T: Number, R: Rule<T>>(
+        &'a [T],
+        &'a mut [R::Acc],
+        std::marker::PhantomData<R>,
+    );
     impl<T: Number, R: Rule<T>> Vectorized for AddRow<'_, T, R> {
         type Output = ();
         #[inline(always)]
@@ -301,12 +311,12 @@ const LANES: usize = 32;
 /// Elements that are folded before partial results are combined.
 const FOLD_BLOCK: usize = 4096;
 
-fn fold<T: Number, R: Rule<T>>(source: &[T]) -> T::Acc {
+fn fold<T: Number, R: Rule<T>>(source: &[T]) -> R::Acc {
     struct Fold<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
     impl<T: Number, R: Rule<T>> Vectorized for Fold<'_, T, R> {
-        type Output = T::Acc;
+        type Output = R::Acc;
         #[inline(always)]
-        fn run(self) -> T::Acc {
+        fn run(self) -> R::Acc {
             let mut lanes = [R::start(); LANES];
             let (chunks, rest) = self.0.as_chunks::<LANES>();
             for chunk in chunks {

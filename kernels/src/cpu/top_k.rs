@@ -6,7 +6,7 @@
 use super::{
     Build,
     dispatch::{with_index, with_real},
-    index::{integer, integers},
+    index::{Position, integer, integers},
 };
 use crate::{
     device::OpCall,
@@ -109,23 +109,6 @@ fn top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let kernel = with_real!(dtype, T => with_index!(index_dtype, I => kernel::<T, I>(row, k)));
     Ok(kernel.flatten())
 }
-
-/// An integer type positions are given in.
-trait Position: bytemuck::Pod + Send + Sync {
-    fn from_position(position: usize) -> Self;
-}
-
-macro_rules! positions {
-    ($($type:ty)*) => {$(
-        impl Position for $type {
-            fn from_position(position: usize) -> $type {
-                position as $type
-            }
-        }
-    )*};
-}
-
-positions! { i8 i16 i32 i64 u8 u16 }
 
 /// Calls `visit` with 0, 1, …, `k - 1` and the position of the largest element, the second largest
 /// and so on.
