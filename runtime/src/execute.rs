@@ -71,13 +71,71 @@ pub fn execute(
     attrs: Attrs,
     inputs: &[EagerTensor],
 ) -> Result<Results> {
-    let unknown = || ferroflow_ir::Error::NotFound { kind: "op", name: op.into() };
-    let op = context.registry().find(op).ok_or_else(unknown)?;
-    let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(EagerTensor::dtype).collect();
-    let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
+    let (op, attrs) = find(context, op, attrs, inputs.iter().map(EagerTensor::dtype))?;
     let library = Arc::new(FunctionLibrary::new());
     let scope = Scope { context, library: &library, resources: context.resources() };
     execute_op(scope, op, &attrs, inputs.iter().cloned().collect())
+}
+
+/// The op of this name, and its attributes completed for inputs of these dtypes.
+fn find(
+    context: &Context,
+    op: &str,
+    attrs: Attrs,
+    dtypes: impl Iterator<Item = DType>,
+) -> Result<(&'static OpDef, Attrs)> {
+    let unknown = || ferroflow_ir::Error::NotFound { kind: "op", name: op.into() };
+    let op = context.registry().find(op).ok_or_else(unknown)?;
+    let dtypes: SmallVec<[DType; 4]> = dtypes.collect();
+    let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
+    Ok((op, attrs))
+}
+
+/// Replaces `value` by the result of an op of which it is input 0: in its own memory, where the
+/// kernel can do that.
+///
+/// # Errors
+///
+/// When the op does not exist or has no kernel, the call does not fit it, or the data makes it
+/// impossible.
+pub(crate) fn execute_in_place(
+    context: &Context,
+    op: &str,
+    attrs: Attrs,
+    value: &mut HostTensor,
+    others: &[EagerTensor],
+) -> Result<()> {
+    let dtypes = [value.dtype()].into_iter().chain(others.iter().map(EagerTensor::dtype));
+    let (op, attrs) = find(context, op, attrs, dtypes)?;
+    let host = op.host_inputs(&attrs)?;
+    let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
+    specs.push(OperandSpec::new(value.dtype(), value.shape().clone()));
+    for (index, other) in others.iter().enumerate() {
+        specs.push(operand_spec(other, host.get(index + 1) == Some(&true))?);
+    }
+    let call = OpCall::new(op, &attrs, &specs, None)?;
+    let kernel = compile(context, &call)?;
+    let same = ValueType::new(value.dtype(), value.shape());
+    if !value.is_plain() || !kernel.in_place(0) || call.outputs.first() != Some(&same) {
+        let inputs: SmallVec<[EagerTensor; 4]> =
+            [value.clone().into()].into_iter().chain(others.iter().cloned()).collect();
+        *value = run_kernel(context, op, &attrs, &inputs)?.remove(0).into_host()?;
+        return Ok(());
+    }
+    let mut operands: SmallVec<[Operand<'_>; 4]> = SmallVec::from_slice(&[Operand::InPlace]);
+    for other in others {
+        operands.push(Operand::Tensor(other.host()?));
+    }
+    let limit = context.limits().tensor_bytes;
+    let target = Target::Plain(value.bytes_mut());
+    Ok(kernel.run(&mut Io::new(operands, [target], context.threads(), limit))?)
+}
+
+fn operand_spec(input: &EagerTensor, host: bool) -> Result<OperandSpec> {
+    Ok(match host {
+        true => OperandSpec::known(input.host()?.clone()),
+        false => OperandSpec::new(input.dtype(), input.shape().clone()),
+    })
 }
 
 /// Runs an op with complete attributes.
@@ -117,10 +175,7 @@ fn run_kernel(
     let host = op.host_inputs(attrs)?;
     let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
     for (index, input) in inputs.iter().enumerate() {
-        specs.push(match host.get(index) {
-            Some(true) => OperandSpec::known(input.host()?.clone()),
-            _ => OperandSpec::new(input.dtype(), input.shape().clone()),
-        });
+        specs.push(operand_spec(input, host.get(index) == Some(&true))?);
     }
     let call = OpCall::new(op, attrs, &specs, None)?;
     let kernel = compile(context, &call)?;

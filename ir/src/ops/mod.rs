@@ -18,6 +18,7 @@ mod math;
 mod range;
 mod reduce;
 mod search;
+mod segment;
 mod sets;
 mod special;
 mod special_series;
@@ -25,6 +26,7 @@ mod shape;
 mod slice;
 mod space;
 mod state;
+mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
@@ -41,10 +43,12 @@ static FAMILIES: &[&[OpDef]] = &[
     reduce::OPS,
     special::OPS,
     search::OPS,
+    segment::OPS,
     shape::OPS,
     slice::OPS,
     space::OPS,
     state::OPS,
+    variable_part::OPS,
 ];
 
 /// Every built-in record.

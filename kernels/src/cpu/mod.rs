@@ -22,11 +22,14 @@ mod patches;
 mod reduce;
 mod scan;
 mod scatter;
+mod segment;
+mod segment_grad;
 mod sequence;
 mod shape;
 mod shape_arguments;
 mod top_k;
 mod unique;
+mod unsorted_segment;
 mod window;
 
 use crate::{
@@ -62,11 +65,14 @@ const KERNELS: &[&[(&str, Build)]] = &[
     patches::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
+    segment::KERNELS,
+    segment_grad::KERNELS,
     sequence::KERNELS,
     shape::KERNELS,
     shape_arguments::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
+    unsorted_segment::KERNELS,
     window::KERNELS,
 ];
 

@@ -14,6 +14,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::{Number, Ordered},
+    threads::Threads,
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error, Shape};
@@ -105,7 +106,7 @@ fn compile(plan: Plan, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// A [`Rule`] for one element type.
-trait Combine<T>: Send + Sync + 'static {
+pub(super) trait Combine<T>: Send + Sync + 'static {
     /// Fails if no such updates can be made.
     fn check(updates: &[T], dtype: DType) -> Result<()> {
         let _ = (updates, dtype);
@@ -118,7 +119,7 @@ trait Combine<T>: Send + Sync + 'static {
 
 macro_rules! arithmetic {
     ($($name:ident<$bound:ident> $combine:ident;)*) => {$(
-        struct $name;
+        pub(super) struct $name;
         impl<T: $bound> Combine<T> for $name {
             #[inline(always)]
             fn apply(place: &mut T, update: &T) {
@@ -204,17 +205,14 @@ impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
         let zeroed = plan.before.is_none();
         let threads = io.threads();
         T::write(io, 0, plan.dtype, &plan.shape, |out| {
-            let inner = plan.inner;
-            let rows = out.len() / inner.max(1);
-            let work = updates.len() + if before.is_some() || zeroed { out.len() } else { 0 };
-            let n_pieces = (work / PIECE).clamp(1, MAX_PIECES);
-            threads.for_each_piece(out, rows.div_ceil(n_pieces) * inner, |start, out| {
+            let prepared = if before.is_some() || zeroed { out.len() } else { 0 };
+            let changes = Changes { places: &places, updates, inner: plan.inner };
+            changes.make::<C>(threads, out, prepared, |start, out| {
                 if let Some(before) = before {
                     out.clone_from_slice(&before[start..start + out.len()]);
                 } else if zeroed {
                     out.fill(T::blank());
                 }
-                scatter::<T, C>(out, start / inner, &places, updates, inner);
             });
             Ok(())
         })
@@ -225,28 +223,50 @@ impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
     }
 }
 
-/// Makes the updates of the rows in `out`, the first of which is row `first`.
-fn scatter<T, C: Combine<T>>(
-    out: &mut [T],
-    first: usize,
-    places: &[usize],
-    updates: &[T],
-    inner: usize,
-) {
-    if inner == 1 {
-        for (&place, update) in places.iter().zip(updates) {
-            if let Some(place) = out.get_mut(place.wrapping_sub(first)) {
-                C::apply(place, update);
-            }
-        }
-        return;
+/// Updates of the rows of a tensor: the place and the elements of each.
+pub(super) struct Changes<'a, T> {
+    pub(super) places: &'a [usize],
+    pub(super) updates: &'a [T],
+    /// Elements of a row.
+    pub(super) inner: usize,
+}
+
+impl<T: Sync + Send> Changes<'_, T> {
+    /// Makes the updates, after `prepare` has brought `prepared` elements of the rows into the
+    /// state they are to have before.
+    pub(super) fn make<C: Combine<T>>(
+        &self,
+        threads: &Threads,
+        out: &mut [T],
+        prepared: usize,
+        prepare: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        let rows = out.len() / self.inner.max(1);
+        let n_pieces = ((self.updates.len() + prepared) / PIECE).clamp(1, MAX_PIECES);
+        threads.for_each_piece(out, rows.div_ceil(n_pieces) * self.inner, |start, out| {
+            prepare(start, out);
+            self.make_here::<C>(out, start / self.inner);
+        });
     }
-    let rows = out.len() / inner;
-    for (&place, update) in places.iter().zip(updates.chunks_exact(inner)) {
-        let row = place.wrapping_sub(first);
-        if row < rows {
-            let out = &mut out[row * inner..][..inner];
-            out.iter_mut().zip(update).for_each(|(place, update)| C::apply(place, update));
+
+    /// Makes the updates of the rows in `out`, the first of which is row `first`.
+    fn make_here<C: Combine<T>>(&self, out: &mut [T], first: usize) {
+        let inner = self.inner;
+        if inner == 1 {
+            for (&place, update) in self.places.iter().zip(self.updates) {
+                if let Some(place) = out.get_mut(place.wrapping_sub(first)) {
+                    C::apply(place, update);
+                }
+            }
+            return;
+        }
+        let rows = out.len() / inner;
+        for (&place, update) in self.places.iter().zip(self.updates.chunks_exact(inner)) {
+            let row = place.wrapping_sub(first);
+            if row < rows {
+                let out = &mut out[row * inner..][..inner];
+                out.iter_mut().zip(update).for_each(|(place, update)| C::apply(place, update));
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use std::{
 };
 
 mod state;
+mod variable_part;
 
 /// A call of an op that runs here.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct RuntimeCall<'a> {
 /// What such an op does.
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
-const BODIES: &[&[(&str, Body)]] = &[state::BODIES];
+const BODIES: &[&[(&str, Body)]] = &[state::BODIES, variable_part::BODIES];
 
 /// The body of an op, by name.
 pub(crate) fn find(op: &str) -> Option<Body> {

@@ -33,12 +33,23 @@ fn var_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
 const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
 fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    one(variable(call)?.read()?)
+    let value = variable(call)?.read()?;
+    value.check(call.attrs.dtype("dtype")?)?;
+    one(value)
 }
 
 fn assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let variable = variable(call)?;
     let value = call.inputs.pop().expect("the record has two inputs").into_host()?;
+    if call.attrs.bool("validate_shape")? && variable.is_initialized() {
+        let old = variable.read()?;
+        if old.shape() != value.shape() {
+            let expected = format!("of shape {}, as the old one", old.shape());
+            let error =
+                ferroflow_ir::Error::argument(call.op.name, "value", expected, value.shape());
+            return Err(error.into());
+        }
+    }
     variable.assign(value)?;
     none()
 }
@@ -65,6 +76,9 @@ fn destroy(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let removed = resource.as_ref().is_ok_and(|resource| call.scope.resources.remove(resource));
     if !removed && !call.attrs.bool("ignore_lookup_error")? {
         resource?;
+    }
+    if let Ok(variable) = variable(call) {
+        variable.clear();
     }
     none()
 }
