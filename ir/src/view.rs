@@ -74,6 +74,16 @@ impl StridedView {
         StridedView { offset: self.offset, dims }
     }
 
+    /// Where element number `n` (row-major over `dims`) lies in the source.
+    pub fn position(&self, n: usize) -> isize {
+        let (mut rest, mut position) = (n, self.offset);
+        for dim in self.dims.iter().rev() {
+            position += (rest % dim.size.max(1)) as isize * dim.stride;
+            rest /= dim.size.max(1);
+        }
+        position
+    }
+
     /// Whether the elements lie next to each other in order.
     pub fn is_contiguous(&self) -> bool {
         match self.simplified().dims.as_slice() {
@@ -119,6 +129,13 @@ mod tests {
         let view = whole(&[2, 3, 4]).transposed(&[2, 0, 1]).simplified();
         let expected = [ViewDim { size: 4, stride: 1 }, ViewDim { size: 6, stride: 4 }];
         assert_eq!(view.dims.as_slice(), expected);
+    }
+
+    #[test]
+    fn elements_are_found() {
+        let view = whole(&[2, 3]).transposed(&[1, 0]);
+        let positions: Vec<isize> = (0..6).map(|n| view.position(n)).collect();
+        assert_eq!(positions, [0, 3, 1, 4, 2, 5]);
     }
 
     #[test]

@@ -10,12 +10,14 @@ mod checkpoint;
 mod count;
 mod control;
 mod diagonal;
+mod einsum;
 mod functional;
 mod indexing;
 mod interface;
 mod internal;
 mod math;
 mod range;
+mod matmul;
 mod reduce;
 mod search;
 mod segment;
@@ -40,6 +42,7 @@ static FAMILIES: &[&[OpDef]] = &[
     internal::OPS,
     math::OPS,
     range::OPS,
+    matmul::OPS,
     reduce::OPS,
     special::OPS,
     search::OPS,

@@ -19,6 +19,8 @@ mod one_hot;
 mod pad;
 mod partition;
 mod patches;
+mod gemm;
+mod matmul;
 mod reduce;
 mod scan;
 mod scatter;
@@ -75,6 +77,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     unsorted_segment::KERNELS,
     window::KERNELS,
 ];
+const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, matmul::KERNELS, shape::KERNELS];
 
 /// The processor and its memory.
 #[derive(Debug)]

@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// The files that may hold `unsafe` code.
 const UNSAFE_FILES: &[&str] = &[
+    "kernels/src/cpu/gemm.rs",
     "kernels/src/elementwise/tile/avx2.rs",
     "kernels/src/elementwise/tile/math.rs",
     "kernels/src/elementwise/tile/mod.rs",

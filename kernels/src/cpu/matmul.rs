@@ -1,0 +1,164 @@
+//! `MatMul` and `BatchMatMul`.
+
+use super::{
+    Build,
+    dispatch::with_number,
+    gemm::{Factor, Matrix, Product, Sizes, gemm},
+};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    threads::Threads,
+};
+use ferroflow_ir::{Shape, StridedView, view::ViewDim};
+use std::sync::Arc;
+
+pub(super) const KERNELS: &[(&str, Build)] =
+    &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
+
+/// One operand of a product: how its matrices lie, and which of them meets which of the other's.
+struct Side {
+    shape: Shape,
+    transposed: bool,
+    conjugate: bool,
+    /// The number of the matrix that is needed for each matrix of the result.
+    order: StridedView,
+}
+
+impl Side {
+    /// An operand whose matrices broadcast to `batch`, the leading dimensions of the result.
+    fn new(shape: &Shape, transposed: bool, conjugate: bool, batch: &[usize]) -> Result<Side> {
+        let own = &shape[..shape.rank() - 2];
+        let strides = Shape::new(own.iter().copied())?.strides();
+        let missing = batch.len() - own.len();
+        let dims = batch.iter().enumerate().map(|(axis, &size)| {
+            let own = axis.checked_sub(missing).filter(|&axis| own[axis] != 1);
+            ViewDim { size, stride: own.map_or(0, |axis| strides[axis] as isize) }
+        });
+        let order = StridedView { offset: 0, dims: dims.collect() }.simplified();
+        Ok(Side { shape: shape.clone(), transposed, conjugate, order })
+    }
+
+    fn rows_and_cols(&self) -> (usize, usize) {
+        let rank = self.shape.rank();
+        let (rows, cols) = (self.shape[rank - 2], self.shape[rank - 1]);
+        if self.transposed { (cols, rows) } else { (rows, cols) }
+    }
+
+    /// Whether all matrices of the result need the same one.
+    fn is_single(&self) -> bool {
+        self.order.dims.iter().all(|dim| dim.stride == 0)
+    }
+
+    /// Whether matrix `n` of the result needs matrix `n`.
+    fn is_in_order(&self) -> bool {
+        self.order.is_contiguous()
+    }
+
+    /// The matrix that matrix `index` of the result needs.
+    fn matrix<'a, T>(&self, data: &'a [T], index: usize) -> Matrix<'a, T> {
+        let rank = self.shape.rank();
+        let (rows, cols) = (self.shape[rank - 2], self.shape[rank - 1]);
+        let first = self.order.position(index) as usize * rows * cols;
+        let matrix = Matrix::row_major(&data[first..], cols);
+        let matrix = if self.transposed { matrix.transposed() } else { matrix };
+        Matrix { conjugate: self.conjugate, ..matrix }
+    }
+}
+
+/// Products of matrices in pairs.
+struct Plan {
+    sizes: Sizes,
+    count: usize,
+    a: Side,
+    b: Side,
+}
+
+impl Plan {
+    fn new(a: Side, b: Side, batch: &[usize]) -> Plan {
+        let ((m, k), (_, n)) = (a.rows_and_cols(), b.rows_and_cols());
+        let plan = Plan { sizes: Sizes { m, k, n }, count: batch.iter().product(), a, b };
+        plan.merged()
+    }
+
+    /// Many matrices times one are one tall matrix times it.
+    fn merged(mut self) -> Plan {
+        if self.count > 1 && self.b.is_single() && self.a.is_in_order() && !self.a.transposed {
+            self.sizes.m *= self.count;
+            self.count = 1;
+        }
+        self
+    }
+
+    fn run<T: Factor>(&self, threads: &Threads, a: &[T], b: &[T], out: &mut [T]) {
+        let Sizes { m, n, .. } = self.sizes;
+        let one = |threads: &Threads, index: usize, out: &mut [T]| {
+            let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
+            gemm(threads, self.sizes, a, b, Product::row_major(out, n));
+        };
+        if out.is_empty() {
+            return;
+        }
+        if self.sizes.work() >= PIECE {
+            out.chunks_mut(m * n).enumerate().for_each(|(index, out)| one(threads, index, out));
+            return;
+        }
+        let single = Threads::single();
+        let products = PIECE / self.sizes.work().max(1);
+        threads.for_each_piece(out, products.max(1).saturating_mul(m * n), |start, out| {
+            let first = start / (m * n);
+            for (index, out) in out.chunks_mut(m * n).enumerate() {
+                one(&single, first + index, out);
+            }
+        });
+    }
+}
+
+/// Multiplications per piece of work.
+const PIECE: usize = 1 << 21;
+
+fn kernel<T: Factor>(plan: Plan) -> Arc<dyn Kernel> {
+    Arc::new(move |io: &mut Io<'_>| {
+        let (a, b): (&[T], &[T]) = (io.input(0), io.input(1));
+        plan.run(io.threads(), a, b, io.output(0));
+        Ok(())
+    })
+}
+
+fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, false, &[])?;
+    let b = Side::new(call.shape(1), call.attrs.bool("transpose_b")?, false, &[])?;
+    Ok(with_number!(call.dtype(0), T => kernel::<T>(Plan::new(a, b, &[]))))
+}
+
+/// A matrix that is taken "adjoint" is conjugated as well as transposed.
+fn batch_matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let shape = call.output_shape(0)?;
+    let batch = &shape[..shape.rank() - 2];
+    let (adj_x, adj_y) = (call.attrs.bool("adj_x")?, call.attrs.bool("adj_y")?);
+    let x = Side::new(call.shape(0), adj_x, adj_x, batch)?;
+    let y = Side::new(call.shape(1), adj_y, adj_y, batch)?;
+    Ok(with_number!(call.dtype(0), T => kernel::<T>(Plan::new(x, y, batch))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(a: &[usize], b: &[usize], batch: &[usize], count: usize, m: usize) {
+        let side = |dims: &[usize]| {
+            Side::new(&Shape::new(dims.iter().copied()).unwrap(), false, false, batch).unwrap()
+        };
+        let plan = Plan::new(side(a), side(b), batch);
+        assert_eq!((plan.count, plan.sizes.m), (count, m));
+    }
+
+    #[test]
+    fn a_single_right_matrix_makes_one_tall_product() {
+        check(&[2, 3, 4, 5], &[5, 6], &[2, 3], 1, 24);
+        check(&[2, 3, 4, 5], &[3, 5, 6], &[2, 3], 6, 4);
+        check(&[1, 3, 4, 5], &[1, 1, 5, 6], &[1, 3], 1, 12);
+        check(&[4, 5], &[7, 5, 6], &[7], 7, 4);
+    }
+}
