@@ -75,6 +75,7 @@ pub mod spec;
 pub mod strided_slice;
 pub mod verify;
 pub mod view;
+pub mod window;
 
 pub use attr::{AttrValue, Attrs, NameAttrList};
 pub use dtype::DType;

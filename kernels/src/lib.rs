@@ -40,6 +40,7 @@ pub mod frame;
 pub mod kernel;
 mod number;
 pub mod plan;
+mod scratch;
 mod simd;
 mod threads;
 

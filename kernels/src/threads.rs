@@ -96,6 +96,29 @@ impl Threads {
         self.for_each(pieces, |(index, part)| work(index * piece, part));
     }
 
+    /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: gives the error of
+    /// the first piece that did.
+    pub fn try_for_each_piece<T: Send, E: Send>(
+        &self,
+        data: &mut [T],
+        piece: usize,
+        work: impl Fn(usize, &mut [T]) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let first: Mutex<Option<(usize, E)>> = Mutex::new(None);
+        self.for_each_piece(data, piece, |start, part| {
+            if let Err(error) = work(start, part) {
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|(place, _)| start < *place) {
+                    *first = Some((start, error));
+                }
+            }
+        });
+        match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
     /// Cuts `0..len` into ranges of `piece` and calls `work` with each.
     pub fn for_each_range(&self, len: usize, piece: usize, work: impl Fn(Range<usize>) + Sync) {
         let piece = piece.max(1);

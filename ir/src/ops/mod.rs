@@ -10,6 +10,7 @@ mod checkpoint;
 mod count;
 mod control;
 mod diagonal;
+mod conv;
 mod einsum;
 mod functional;
 mod indexing;
@@ -37,6 +38,7 @@ static FAMILIES: &[&[OpDef]] = &[
     count::OPS,
     control::OPS,
     diagonal::OPS,
+    conv::OPS,
     functional::OPS,
     indexing::OPS,
     internal::OPS,

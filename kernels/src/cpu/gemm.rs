@@ -103,7 +103,7 @@ pub(crate) trait Factor: Number {
 
     /// Has `fill` write elements in the type products are summed in, and rounds them into `out`.
     /// What `fill` finds is what was in `out`.
-    fn through_acc(out: &mut [Self], fill: impl FnOnce(&mut [Self::Acc]));
+    fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self::Acc]) -> R) -> R;
 
     /// Computes a product on the calling thread.
     fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
@@ -218,8 +218,8 @@ macro_rules! by_the_crate {
                 Cow::Borrowed(elements)
             }
 
-            fn through_acc(out: &mut [Self], fill: impl FnOnce(&mut [Self])) {
-                fill(out);
+            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self]) -> R) -> R {
+                fill(out)
             }
 
             fn multiply(
@@ -280,11 +280,12 @@ macro_rules! by_widening {
                 Cow::Owned(wide)
             }
 
-            fn through_acc(out: &mut [Self], fill: impl FnOnce(&mut [f32])) {
+            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [f32]) -> R) -> R {
                 let narrow: fn(&[f32], &mut [Self]) = $narrow;
                 let mut wide = Self::widen(out).into_owned();
-                fill(&mut wide);
+                let result = fill(&mut wide);
                 narrow(&wide, out);
+                result
             }
 
             fn multiply(
@@ -329,8 +330,8 @@ macro_rules! by_rows_of_b {
                 Cow::Borrowed(elements)
             }
 
-            fn through_acc(out: &mut [Self], fill: impl FnOnce(&mut [Self])) {
-                fill(out);
+            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self]) -> R) -> R {
+                fill(out)
             }
 
             fn multiply(

@@ -5,6 +5,7 @@ mod bounds;
 mod cell;
 mod check;
 mod concat;
+mod conv;
 mod copy;
 mod count;
 pub(crate) mod dispatch;
@@ -78,6 +79,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     window::KERNELS,
 ];
 const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, matmul::KERNELS, shape::KERNELS];
+    &[concat::KERNELS, conv::KERNELS, matmul::KERNELS, shape::KERNELS];
 
 /// The processor and its memory.
 #[derive(Debug)]

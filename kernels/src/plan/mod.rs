@@ -2,3 +2,4 @@
 
 pub mod broadcast;
 pub mod strided;
+pub(crate) mod window;

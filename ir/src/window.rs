@@ -1,0 +1,336 @@
+//! Windows that slide over dimensions: the arithmetic of convolutions and pools.
+//!
+//! The rules are TensorFlow's (`tensorflow/core/framework/kernel_shape_util.cc`).
+
+use crate::{
+    attr::Attrs,
+    error::{Error, Result},
+    shape::{Dim, PartialShape},
+};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// What surrounds a dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Padding {
+    /// As much on both sides as it takes to have one window per stride; where that is odd, one
+    /// more at the end.
+    Same,
+    /// Nothing: windows lie inside.
+    Valid,
+    /// So many positions at the beginning and at the end.
+    Explicit {
+        /// Positions before the first.
+        before: usize,
+        /// Positions after the last.
+        after: usize,
+    },
+}
+
+/// How windows move along one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Positions from one window to the next.
+    pub stride: usize,
+    /// Positions from one tap of a window to the next.
+    pub dilation: usize,
+    /// What surrounds the dimension.
+    pub padding: Padding,
+}
+
+/// Windows of `size` taps over a dimension of known size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slide {
+    /// Positions of the dimension.
+    pub input: usize,
+    /// Number of windows.
+    pub output: usize,
+    /// Taps of a window.
+    pub size: usize,
+    /// Positions from one window to the next.
+    pub stride: usize,
+    /// Positions from one tap to the next.
+    pub dilation: usize,
+    /// Positions of padding before the first; negative where windows begin inside.
+    pub before: isize,
+}
+
+/// Numbers beyond this are refused, so that sums and products of a few of them fit an `i64`.
+const LARGEST: i64 = i32::MAX as i64;
+
+impl Step {
+    /// The number of windows of `size` taps over `input` positions, where both are known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when the window has no taps or is longer than what it slides over.
+    pub fn output(&self, input: Dim, size: Dim) -> Result<Dim> {
+        match (input, size) {
+            (Some(input), Some(size)) => Ok(Some(self.slide(input, size)?.output)),
+            (Some(input), None) if self.padding == Padding::Same => {
+                Ok(Some(input.div_ceil(self.stride)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The windows of `size` taps over `input` positions.
+    ///
+    /// # Errors
+    ///
+    /// As [`output`](Step::output).
+    pub fn slide(&self, input: usize, size: usize) -> Result<Slide> {
+        let Step { stride, dilation, padding } = *self;
+        let wrong = |expected: &'static str, found: String| {
+            Err(Error::argument("window", "size", expected, found))
+        };
+        if size == 0 || size as i64 > LARGEST || input as i64 > i64::MAX >> 2 {
+            return wrong("positive and countable", format!("{size} over {input}"));
+        }
+        let reach = (size as i64 - 1) * dilation as i64 + 1;
+        let (n, step) = (input as i64, stride as i64);
+        let (output, before) = match padding {
+            Padding::Same => {
+                let output = (n + step - 1) / step;
+                (output, ((output - 1) * step + reach - n).max(0) / 2)
+            }
+            Padding::Valid => ((n - reach + step) / step, 0),
+            Padding::Explicit { before, after } => {
+                let n = n + before as i64 + after as i64;
+                ((n - reach + step) / step, before as i64)
+            }
+        };
+        if output < 0 {
+            return wrong("no longer than what it slides over", format!("{reach} over {n}"));
+        }
+        let (output, before) = (output as usize, before as isize);
+        Ok(Slide { input, output, size, stride, dilation, before })
+    }
+}
+
+impl Slide {
+    /// A dimension of size 1 that nothing slides over.
+    pub const NONE: Slide =
+        Slide { input: 1, output: 1, size: 1, stride: 1, dilation: 1, before: 0 };
+
+    /// The position of the first tap of a window; negative inside the padding.
+    pub fn first(&self, window: usize) -> isize {
+        (window * self.stride) as isize - self.before
+    }
+
+    /// The taps of a window that are not in the padding.
+    pub fn taps(&self, window: usize) -> Range<usize> {
+        let (first, dilation) = (self.first(window), self.dilation as isize);
+        let steps = |distance: isize| ((distance + dilation - 1) / dilation).max(0) as usize;
+        let end = steps(self.input as isize - first).min(self.size);
+        steps(-first).min(end)..end
+    }
+
+    /// The positions of a window of neighbouring taps that are not in the padding.
+    pub fn positions(&self, window: usize) -> Range<usize> {
+        let taps = self.taps(window);
+        let first = self.first(window);
+        (first + taps.start as isize).max(0) as usize..(first + taps.end as isize).max(0) as usize
+    }
+
+    /// Whether window `n` is position `n` and nothing else.
+    pub fn is_identity(&self) -> bool {
+        self.size == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
+    }
+
+    /// The windows of the gradient by the input, over the gradient of the output, for a stride of
+    /// 1: the same window, reversed.
+    #[must_use]
+    pub fn reversed(&self) -> Slide {
+        let reach = (self.size - 1) * self.dilation;
+        let before = reach as isize - self.before;
+        Slide { input: self.output, output: self.input, before, ..*self }
+    }
+}
+
+/// Where batch, channels and spatial dimensions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// The number of spatial dimensions.
+    pub spatial: usize,
+    /// Whether the channels come last; otherwise they follow the batch.
+    pub channels_last: bool,
+}
+
+impl Layout {
+    /// The layout that attribute `data_format` names; channels come last where there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the attribute is no string.
+    pub fn read(attrs: &Attrs, spatial: usize) -> Result<Layout> {
+        let channels_last = match attrs.get("data_format") {
+            Some(_) => attrs.string("data_format")?.ends_with('C'),
+            None => true,
+        };
+        Ok(Layout { spatial, channels_last })
+    }
+
+    /// The number of dimensions.
+    pub fn rank(self) -> usize {
+        self.spatial + 2
+    }
+
+    /// The dimension of the channels.
+    pub fn channels(self) -> usize {
+        if self.channels_last { self.spatial + 1 } else { 1 }
+    }
+
+    /// The dimension of spatial dimension `index`.
+    pub fn at(self, index: usize) -> usize {
+        if self.channels_last { index + 1 } else { index + 2 }
+    }
+
+    /// A shape in this layout.
+    pub fn shape(self, batch: Dim, spatial: &[Dim], channels: Dim) -> PartialShape {
+        let mut dims: SmallVec<[Dim; 6]> = SmallVec::from_slice(spatial);
+        dims.insert(0, batch);
+        dims.insert(self.channels(), channels);
+        PartialShape::Ranked(dims)
+    }
+}
+
+/// How the windows of an op move: one step per spatial dimension.
+pub type Steps = SmallVec<[Step; 3]>;
+
+/// How the windows of a convolution move: attributes `strides`, `dilations`, `padding` and
+/// `explicit_paddings`.
+///
+/// # Errors
+///
+/// [`Error::Argument`] for lists of the wrong length and for numbers out of range,
+/// [`Error::Unsupported`] for steps along batch or channels.
+pub fn convolution_steps(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<Steps> {
+    let strides = attrs.ints("strides")?;
+    let dilations = attrs.ints("dilations")?;
+    let paddings = paddings(op, attrs, layout)?;
+    let strides = along(op, "strides", strides, layout)?;
+    let dilations = along(op, "dilations", dilations, layout)?;
+    let steps = strides.iter().zip(&dilations).zip(paddings);
+    Ok(steps.map(|((&stride, &dilation), padding)| Step { stride, dilation, padding }).collect())
+}
+
+/// How the windows of a pool move, and their sizes: lists of strides and sizes, attributes
+/// `padding` and `explicit_paddings`.
+///
+/// # Errors
+///
+/// As [`convolution_steps`].
+pub fn pool_steps(
+    op: &'static str,
+    attrs: &Attrs,
+    layout: Layout,
+    sizes: &[i64],
+    strides: &[i64],
+) -> Result<(Steps, SmallVec<[usize; 3]>)> {
+    let paddings = paddings(op, attrs, layout)?;
+    let strides = along(op, "strides", strides, layout)?;
+    let sizes = along(op, "ksize", sizes, layout)?;
+    let steps = strides.iter().zip(paddings);
+    let steps = steps.map(|(&stride, padding)| Step { stride, dilation: 1, padding });
+    Ok((steps.collect(), sizes))
+}
+
+/// The spatial entries of a list with one positive number per dimension.
+fn along(
+    op: &'static str,
+    name: &'static str,
+    list: &[i64],
+    layout: Layout,
+) -> Result<SmallVec<[usize; 3]>> {
+    let wrong = |expected: String| Error::argument(op, name, expected, format!("{list:?}"));
+    if list.len() != layout.rank() {
+        return Err(wrong(format!("{} numbers", layout.rank())));
+    }
+    if list.iter().any(|entry| !(1..=LARGEST).contains(entry)) {
+        return Err(wrong("positive".into()));
+    }
+    if list[0] != 1 || list[layout.channels()] != 1 {
+        let what = format!("{name} {list:?} along batch or channels").into();
+        return Err(Error::Unsupported { op: op.into(), what });
+    }
+    Ok((0..layout.spatial).map(|index| list[layout.at(index)] as usize).collect())
+}
+
+fn paddings(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<SmallVec<[Padding; 3]>> {
+    let explicit = match attrs.get("explicit_paddings") {
+        Some(_) => attrs.ints("explicit_paddings")?,
+        None => &[],
+    };
+    let wrong = |expected: String| {
+        Err(Error::argument(op, "explicit_paddings", expected, format!("{explicit:?}")))
+    };
+    let padding = match attrs.string("padding")? {
+        "SAME" => Padding::Same,
+        "VALID" => Padding::Valid,
+        _ => {
+            if explicit.len() != 2 * layout.rank() {
+                return wrong(format!("{} numbers", 2 * layout.rank()));
+            }
+            if explicit.iter().any(|entry| !(0..=LARGEST).contains(entry)) {
+                return wrong("not negative".into());
+            }
+            let pair = |axis: usize| (explicit[2 * axis] as usize, explicit[2 * axis + 1] as usize);
+            if pair(0) != (0, 0) || pair(layout.channels()) != (0, 0) {
+                return wrong("0 along batch and channels".into());
+            }
+            let pairs = (0..layout.spatial).map(|index| pair(layout.at(index)));
+            return Ok(pairs.map(|(before, after)| Padding::Explicit { before, after }).collect());
+        }
+    };
+    if !explicit.is_empty() {
+        return wrong("empty unless the padding is EXPLICIT".into());
+    }
+    Ok(SmallVec::from_elem(padding, layout.spatial))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(padding: Padding, input: usize, size: usize, stride: usize, dilation: usize) -> Slide {
+        Step { stride, dilation, padding }.slide(input, size).unwrap()
+    }
+
+    #[test]
+    fn outputs_are_counted_as_tensorflow_does() {
+        let same = check(Padding::Same, 5, 3, 2, 1);
+        assert_eq!((same.output, same.before), (3, 1));
+        let same = check(Padding::Same, 4, 3, 2, 1);
+        assert_eq!((same.output, same.before), (2, 0));
+        assert_eq!(check(Padding::Valid, 5, 3, 1, 2).output, 1);
+        assert_eq!(check(Padding::Valid, 2, 3, 1, 1).output, 0);
+        assert_eq!(check(Padding::Explicit { before: 2, after: 1 }, 2, 3, 1, 1).output, 3);
+        assert!(Step { stride: 1, dilation: 1, padding: Padding::Valid }.slide(1, 3).is_err());
+    }
+
+    #[test]
+    fn taps_in_the_padding_are_left_out() {
+        let slide = check(Padding::Same, 5, 3, 2, 1);
+        assert_eq!((0..3).map(|window| slide.taps(window)).collect::<Vec<_>>(), [1..3, 0..3, 0..2]);
+        let slide = check(Padding::Explicit { before: 4, after: 4 }, 3, 2, 1, 3);
+        let taps: Vec<_> = (0..slide.output).map(|window| slide.taps(window)).collect();
+        assert_eq!(taps, [2..2, 1..2, 1..2, 1..2, 0..1, 0..1, 0..1, 0..0]);
+    }
+
+    #[test]
+    fn the_reversed_window_finds_each_output() {
+        for before in [0, 1, 6] {
+            let slide = check(Padding::Explicit { before, after: 2 }, 6, 3, 1, 2);
+            let back = slide.reversed();
+            for window in 0..slide.output {
+                for tap in slide.taps(window) {
+                    let position = (slide.first(window) + (tap * 2) as isize) as usize;
+                    let tap = slide.size - 1 - tap;
+                    assert!(back.taps(position).contains(&tap));
+                    assert_eq!(back.first(position) + (tap * 2) as isize, window as isize);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Convolutions over two and three spatial dimensions, and their gradients, as matrix products.
+//!
+//! The taps of a tile of windows are laid out as the rows of a matrix, which is multiplied by the
+//! filter. Gradients by the input of stride 1 are convolutions with the reversed filter; other
+//! strides multiply first and add the rows to where the taps came from. Sums are kept in `f32` for
+//! 16-bit floats. Tiles are cut by sizes alone.
+
+use super::{
+    Build,
+    dispatch::with_real,
+    gemm::{Factor, Matrix, Product, Sizes, gemm},
+};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    plan::window::Sweep,
+    scratch::Scratch,
+    threads::Threads,
+};
+use ferroflow_ir::{
+    Error, Shape,
+    window::{Layout, Slide, convolution_steps},
+};
+use std::{ops::Range, sync::Arc};
+
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("Conv2D", convolution),
+    ("Conv2DBackpropFilter", backprop_filter),
+    ("Conv2DBackpropFilterV2", backprop_filter),
+    ("Conv2DBackpropInput", backprop_input),
+    ("Conv2DBackpropInputV2", backprop_input),
+    ("Conv3D", convolution),
+    ("Conv3DBackpropFilterV2", backprop_filter),
+    ("Conv3DBackpropInputV2", backprop_input),
+];
+
+/// A convolution `[windows, taps × channels] × [taps × channels, filters]`, group by group.
+#[derive(Debug, Clone)]
+pub(super) struct Geometry {
+    pub(super) sweep: Sweep,
+    pub(super) groups: usize,
+    pub(super) filters: usize,
+}
+
+impl Geometry {
+    /// The geometry of a call that convolves tensors of these shapes.
+    pub(super) fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
+        let layout = Layout::read(call.attrs, input.rank() - 2)?;
+        if !layout.channels_last {
+            return Err(channels_first(call));
+        }
+        let steps = convolution_steps(call.op.name, call.attrs, layout)?;
+        let slides: ferroflow_ir::Result<Vec<Slide>> = steps
+            .iter()
+            .enumerate()
+            .map(|(index, step)| step.slide(input[layout.at(index)], filter[index]))
+            .collect();
+        let channels = input[layout.channels()];
+        let own = filter[layout.spatial];
+        let groups = if own == 0 { 1 } else { (channels / own).max(1) };
+        let sweep = Sweep::new(input[0], channels, &slides?);
+        Ok(Geometry { sweep, groups, filters: filter[layout.spatial + 1] })
+    }
+
+    /// The channels of group `index`.
+    fn channels(&self, index: usize) -> Range<usize> {
+        let width = self.sweep.channels / self.groups;
+        index * width..(index + 1) * width
+    }
+
+    /// The number of filters of a group.
+    fn own_filters(&self) -> usize {
+        self.filters / self.groups
+    }
+
+    /// The elements of one group's window.
+    fn depth(&self) -> usize {
+        self.sweep.n_taps() * (self.sweep.channels / self.groups)
+    }
+
+    /// The convolution that gives the gradient by the input, where the stride is 1.
+    fn reversed(&self) -> Geometry {
+        let slides = self.sweep.slides.map(|slide| slide.reversed());
+        let sweep = Sweep { batch: self.sweep.batch, channels: self.filters, slides };
+        Geometry { sweep, groups: self.groups, filters: self.sweep.channels }
+    }
+}
+
+fn channels_first(call: &OpCall<'_>) -> crate::Error {
+    let what = "channels before the spatial dimensions".into();
+    Error::Unsupported { op: call.op.name.into(), what }.into()
+}
+
+/// Elements of the matrix of taps that are worked on at a time, if that makes enough windows.
+const TILE: usize = 1 << 17;
+
+/// Windows that are worth a tile, if their taps take no more than [`LARGEST_TILE`] elements.
+const ENOUGH_WINDOWS: usize = 64;
+
+const LARGEST_TILE: usize = 1 << 22;
+
+/// Windows per tile, when the taps of one take `depth` elements.
+fn windows_per_tile(depth: usize) -> usize {
+    let depth = depth.max(1);
+    (TILE / depth).max(ENOUGH_WINDOWS).min(LARGEST_TILE / depth).clamp(1, 1024)
+}
+
+fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
+            let threads = io.threads();
+            T::through_acc(io.output(0), |out| forward(threads, &g, &input, &filter, out))
+        })
+    }
+    let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
+}
+
+/// Computes the windows of `input` times `filter`, `[taps, channels of a group, filters]`.
+fn forward<A: Factor<Acc = A> + Default>(
+    threads: &Threads,
+    g: &Geometry,
+    input: &[A],
+    filter: &[A],
+    out: &mut [A],
+) -> Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (n_windows, depth) = (g.sweep.n_windows(), g.depth());
+    if g.groups == 1 && g.sweep.is_pointwise() {
+        let sizes = Sizes { m: n_windows, k: depth, n: g.filters };
+        let (a, b) = (Matrix::row_major(input, depth), Matrix::row_major(filter, g.filters));
+        gemm(threads, sizes, a, b, Product::row_major(out, g.filters));
+        return Ok(());
+    }
+    let per_tile = windows_per_tile(depth);
+    let single = Threads::single();
+    // With few windows the columns of the product are what threads can share.
+    let (outer, inner) =
+        if n_windows <= 2 * per_tile { (&single, threads) } else { (threads, &single) };
+    outer.try_for_each_piece(out, per_tile * g.filters, |start, out| {
+        let first = start / g.filters;
+        let windows = first..first + out.len() / g.filters;
+        let mut taps = Scratch::<A>::new(windows.len() * depth)?;
+        for group in 0..g.groups {
+            let channels = g.channels(group);
+            g.sweep.gather(input, windows.clone(), 0..g.sweep.n_taps(), channels, &mut taps);
+            let own = g.own_filters();
+            let sizes = Sizes { m: windows.len(), k: depth, n: own };
+            let filter = Matrix::row_major(&filter[(group * own).min(filter.len())..], g.filters);
+            let data = &mut out[group * own..];
+            let place = Product { data, row_stride: g.filters, accumulate: false };
+            gemm(inner, sizes, Matrix::row_major(&taps, depth), filter, place);
+        }
+        Ok(())
+    })
+}
+
+fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (filter, dy) = (T::widen(io.input(1)), T::widen(io.input(2)));
+            let threads = io.threads();
+            T::through_acc(io.output(0), |dx| {
+                if g.groups == 1 && g.sweep.is_pointwise() {
+                    let sizes = Sizes { m: g.sweep.n_windows(), k: g.filters, n: g.depth() };
+                    let transposed = Matrix::row_major(&filter, g.filters).transposed();
+                    let dy = Matrix::row_major(&dy, g.filters);
+                    gemm(threads, sizes, dy, transposed, Product::row_major(dx, sizes.n));
+                    Ok(())
+                } else if g.sweep.has_unit_stride() {
+                    let filter = reversed_filter(&g, &filter)?;
+                    forward(threads, &g.reversed(), &dy, &filter, dx)
+                } else {
+                    scatter_products(threads, &g, &filter, &dy, dx)
+                }
+            })
+        })
+    }
+    let geometry = Geometry::new(call, &call.output_shape(0)?, call.shape(1))?;
+    Ok(with_real!(call.dtype(1), T => kernel::<T>(geometry)))
+}
+
+/// The filter of the gradient by the input: taps in reverse order, and for each
+/// `[filters of a group, channels]`.
+fn reversed_filter<A: Factor>(g: &Geometry, filter: &[A]) -> Result<Scratch<A>> {
+    let (channels, own) = (g.sweep.channels, g.own_filters());
+    let mut reversed = Scratch::new(g.sweep.n_taps() * own * channels)?;
+    let tap_len = g.channels(0).len() * g.filters;
+    if tap_len == 0 {
+        return Ok(reversed);
+    }
+    let taps = filter.chunks(tap_len).rev();
+    for (tap, out) in taps.zip(reversed.chunks_mut(own * channels)) {
+        for (row, out) in out.chunks_mut(channels).enumerate() {
+            for (channel, out) in out.iter_mut().enumerate() {
+                let (group, channel) =
+                    (channel / g.channels(0).len(), channel % g.channels(0).len());
+                *out = tap[channel * g.filters + group * own + row];
+            }
+        }
+    }
+    Ok(reversed)
+}
+
+/// Adds what each window contributes to the gradient by the input, image by image.
+fn scatter_products<A: Factor<Acc = A> + Default>(
+    threads: &Threads,
+    g: &Geometry,
+    filter: &[A],
+    dy: &[A],
+    dx: &mut [A],
+) -> Result<()> {
+    if dx.is_empty() {
+        return Ok(());
+    }
+    let (depth, own) = (g.depth(), g.own_filters());
+    let per_image = g.sweep.windows_per_image();
+    let per_tile = windows_per_tile(depth);
+    let image_len = dx.len() / g.sweep.batch;
+    let image = Sweep { batch: 1, ..g.sweep.clone() };
+    let single = Threads::single();
+    let inner = if g.sweep.batch == 1 { threads } else { &single };
+    threads.try_for_each_piece(dx, image_len, |start, dx| {
+        dx.fill(A::ZERO);
+        let dy = &dy[start / image_len * per_image * g.filters..][..per_image * g.filters];
+        let mut rows = Scratch::<A>::new(per_tile.min(per_image) * depth)?;
+        for first in (0..per_image).step_by(per_tile) {
+            let windows = first..per_image.min(first + per_tile);
+            for group in 0..g.groups {
+                let sizes = Sizes { m: windows.len(), k: own, n: depth };
+                let at = first * g.filters + group * own;
+                let dy = Matrix::row_major(&dy[at.min(dy.len())..], g.filters);
+                let filter = &filter[(group * own).min(filter.len())..];
+                let filter = Matrix::row_major(filter, g.filters).transposed();
+                let rows = &mut rows[..windows.len() * depth];
+                gemm(inner, sizes, dy, filter, Product::row_major(rows, depth));
+                image.scatter(rows, windows.clone(), g.channels(group), dx, A::plus);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
+            let threads = io.threads();
+            T::through_acc(io.output(0), |dw| sum_products(threads, &g, &input, &dy, dw))
+        })
+    }
+    let geometry = Geometry::new(call, call.shape(0), &call.output_shape(0)?)?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
+}
+
+/// Rows of the filter that are worth a piece of work.
+const ROWS_PER_PIECE: usize = 32;
+
+/// Computes the gradient by the filter: the taps of all windows, transposed, times the gradient of
+/// the output. Threads share the taps.
+fn sum_products<A: Factor<Acc = A> + Default>(
+    threads: &Threads,
+    g: &Geometry,
+    input: &[A],
+    dy: &[A],
+    dw: &mut [A],
+) -> Result<()> {
+    if dw.is_empty() || input.is_empty() || dy.is_empty() {
+        dw.fill(A::ZERO);
+        return Ok(());
+    }
+    let (n_windows, own) = (g.sweep.n_windows(), g.own_filters());
+    if g.groups == 1 && g.sweep.is_pointwise() {
+        let sizes = Sizes { m: g.depth(), k: n_windows, n: g.filters };
+        let taps = Matrix::row_major(input, g.depth()).transposed();
+        let dy = Matrix::row_major(dy, g.filters);
+        gemm(threads, sizes, taps, dy, Product::row_major(dw, g.filters));
+        return Ok(());
+    }
+    let width = g.channels(0).len();
+    let taps_per_piece = ROWS_PER_PIECE.div_ceil(width);
+    let tap_len = width * g.filters;
+    let single = Threads::single();
+    threads.try_for_each_piece(dw, taps_per_piece * tap_len, |start, dw| {
+        let taps = start / tap_len..start / tap_len + dw.len() / tap_len;
+        let depth = taps.len() * width;
+        let per_tile = windows_per_tile(depth);
+        let mut rows = Scratch::<A>::new(per_tile.min(n_windows) * depth)?;
+        dw.fill(A::ZERO);
+        for first in (0..n_windows).step_by(per_tile) {
+            let windows = first..n_windows.min(first + per_tile);
+            let rows = &mut rows[..windows.len() * depth];
+            for group in 0..g.groups {
+                let channels = g.channels(group);
+                g.sweep.gather(input, windows.clone(), taps.clone(), channels, rows);
+                let sizes = Sizes { m: depth, k: windows.len(), n: own };
+                let at = first * g.filters + group * own;
+                let place = Product {
+                    data: &mut dw[group * own..],
+                    row_stride: g.filters,
+                    accumulate: true,
+                };
+                let taps = Matrix::row_major(&*rows, depth).transposed();
+                gemm(&single, sizes, taps, Matrix::row_major(&dy[at..], g.filters), place);
+            }
+        }
+        Ok(())
+    })
+}
