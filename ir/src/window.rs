@@ -133,6 +133,16 @@ impl Slide {
         (first + taps.start as isize).max(0) as usize..(first + taps.end as isize).max(0) as usize
     }
 
+    /// The taps that lie at a position, each with its window.
+    pub fn covering(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
+        let Slide { output, size, stride, dilation, before, .. } = *self;
+        (0..size).filter_map(move |tap| {
+            let first = position as isize + before - (tap * dilation) as isize;
+            let window = usize::try_from(first).ok().filter(|first| first % stride == 0)? / stride;
+            (window < output).then_some((tap, window))
+        })
+    }
+
     /// Whether window `n` is position `n` and nothing else.
     pub fn is_identity(&self) -> bool {
         self.size == 1 && self.stride == 1 && self.before == 0 && self.output == self.input
@@ -165,7 +175,7 @@ impl Layout {
     /// When the attribute is no string.
     pub fn read(attrs: &Attrs, spatial: usize) -> Result<Layout> {
         let channels_last = match attrs.get("data_format") {
-            Some(_) => attrs.string("data_format")?.ends_with('C'),
+            Some(_) => !attrs.string("data_format")?.starts_with("NC"),
             None => true,
         };
         Ok(Layout { spatial, channels_last })
@@ -195,7 +205,7 @@ impl Layout {
     }
 }
 
-/// How the windows of an op move: one step per spatial dimension.
+/// How windows move: one step per spatial dimension.
 pub type Steps = SmallVec<[Step; 3]>;
 
 /// How the windows of a convolution move: attributes `strides`, `dilations`, `padding` and
@@ -215,25 +225,61 @@ pub fn convolution_steps(op: &'static str, attrs: &Attrs, layout: Layout) -> Res
     Ok(steps.map(|((&stride, &dilation), padding)| Step { stride, dilation, padding }).collect())
 }
 
-/// How the windows of a pool move, and their sizes: lists of strides and sizes, attributes
-/// `padding` and `explicit_paddings`.
+/// The windows of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Where the dimensions are.
+    pub layout: Layout,
+    /// How windows move along the spatial dimensions.
+    pub steps: Steps,
+    /// The sizes of windows along the spatial dimensions.
+    pub sizes: SmallVec<[usize; 3]>,
+    /// The size of windows, and how far they move, along the channels.
+    pub depth: usize,
+}
+
+/// The windows of a pool, of lists of sizes and strides with an entry per dimension, and attributes
+/// `padding`, `explicit_paddings` and `data_format`.
 ///
 /// # Errors
 ///
-/// As [`convolution_steps`].
-pub fn pool_steps(
-    op: &'static str,
-    attrs: &Attrs,
-    layout: Layout,
-    sizes: &[i64],
-    strides: &[i64],
-) -> Result<(Steps, SmallVec<[usize; 3]>)> {
+/// [`Error::Argument`] for lists of the wrong length and for numbers out of range,
+/// [`Error::Unsupported`] for windows over the batch, and over channels and space at once.
+pub fn pool(op: &'static str, attrs: &Attrs, sizes: &[i64], strides: &[i64]) -> Result<Pool> {
+    let layout = Layout::read(attrs, sizes.len().max(3) - 2)?;
     let paddings = paddings(op, attrs, layout)?;
-    let strides = along(op, "strides", strides, layout)?;
-    let sizes = along(op, "ksize", sizes, layout)?;
+    let over_channels =
+        |list: &[i64]| list.get(layout.channels()).copied().filter(|&entry| entry != 1);
+    let depth = match (over_channels(sizes), over_channels(strides)) {
+        (Some(size), Some(stride))
+            if size == stride
+                && (1..=LARGEST).contains(&size)
+                && sizes.iter().filter(|&&size| size != 1).count() == 1 =>
+        {
+            size as usize
+        }
+        _ => 1,
+    };
+    let spatial = |list: &[i64]| {
+        let mut list = list.to_vec();
+        if depth > 1 {
+            list[layout.channels()] = 1;
+        }
+        list
+    };
+    let strides = along(op, "strides", &spatial(strides), layout)?;
+    let sizes = along(op, "ksize", &spatial(sizes), layout)?;
+    let too_large = |(padding, &size): (&Padding, &usize)| match padding {
+        Padding::Explicit { before, after } => *before.max(after) >= size,
+        Padding::Same | Padding::Valid => false,
+    };
+    if paddings.iter().zip(&sizes).any(too_large) {
+        let found = format!("{paddings:?} of windows {sizes:?}");
+        return Err(Error::argument(op, "explicit_paddings", "smaller than the window", found));
+    }
     let steps = strides.iter().zip(paddings);
-    let steps = steps.map(|(&stride, padding)| Step { stride, dilation: 1, padding });
-    Ok((steps.collect(), sizes))
+    let steps = steps.map(|(&stride, padding)| Step { stride, dilation: 1, padding }).collect();
+    Ok(Pool { layout, steps, sizes, depth })
 }
 
 /// The spatial entries of a list with one positive number per dimension.
@@ -316,6 +362,23 @@ mod tests {
         let slide = check(Padding::Explicit { before: 4, after: 4 }, 3, 2, 1, 3);
         let taps: Vec<_> = (0..slide.output).map(|window| slide.taps(window)).collect();
         assert_eq!(taps, [2..2, 1..2, 1..2, 1..2, 0..1, 0..1, 0..1, 0..0]);
+    }
+
+    #[test]
+    fn every_tap_is_found_from_its_position() {
+        let slide = check(Padding::Explicit { before: 2, after: 3 }, 7, 3, 2, 2);
+        let taps = (0..slide.output).flat_map(|window| {
+            let position = move |tap| (slide.first(window) + 2 * tap as isize) as usize;
+            slide.taps(window).map(move |tap| (position(tap), tap, window))
+        });
+        let covering = (0..slide.input).flat_map(|position| {
+            slide.covering(position).map(move |(tap, window)| (position, tap, window))
+        });
+        let sorted = |mut list: Vec<(usize, usize, usize)>| {
+            list.sort();
+            list
+        };
+        assert_eq!(sorted(taps.collect()), sorted(covering.collect()));
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub mod plan;
 mod scratch;
 mod simd;
 mod threads;
+mod wide;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 pub use cpu::CpuDevice;

@@ -305,7 +305,7 @@ fn check_groups(op: &'static str, channels: Dim, filter_in: Dim, filter_out: Dim
     }
 }
 
-fn convolution<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn convolution<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<()> {
     let (input, filter) = (context.shape(0), context.shape(1));
     let shape = output_shape(context, Kind::Dense(SPATIAL), input, filter)?;
     context.set(0, shape);

@@ -172,7 +172,7 @@ fn matrix(context: &OpContext<'_>, index: usize, transposed: &str) -> Result<(Di
     Ok(if context.attrs.bool(transposed)? { (cols, rows) } else { (rows, cols) })
 }
 
-fn matmul(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn matmul(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank(0, 2)?;
     context.check_rank(1, 2)?;
     let (m, inner_a) = matrix(context, 0, "transpose_a")?;

@@ -19,6 +19,9 @@ mod internal;
 mod math;
 mod range;
 mod matmul;
+mod nn;
+mod norm;
+mod pool;
 mod reduce;
 mod search;
 mod segment;
@@ -28,6 +31,7 @@ mod special_series;
 mod shape;
 mod slice;
 mod space;
+mod softmax;
 mod state;
 mod variable_part;
 
@@ -45,6 +49,9 @@ static FAMILIES: &[&[OpDef]] = &[
     math::OPS,
     range::OPS,
     matmul::OPS,
+    nn::OPS,
+    norm::OPS,
+    pool::OPS,
     reduce::OPS,
     special::OPS,
     search::OPS,
@@ -52,6 +59,7 @@ static FAMILIES: &[&[OpDef]] = &[
     shape::OPS,
     slice::OPS,
     space::OPS,
+    softmax::OPS,
     state::OPS,
     variable_part::OPS,
 ];

@@ -17,6 +17,7 @@ use crate::{
     plan::window::Sweep,
     scratch::Scratch,
     threads::Threads,
+    wide::Wide,
 };
 use ferroflow_ir::{
     Error, Shape,
@@ -37,15 +38,15 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 
 /// A convolution `[windows, taps × channels] × [taps × channels, filters]`, group by group.
 #[derive(Debug, Clone)]
-pub(super) struct Geometry {
-    pub(super) sweep: Sweep,
-    pub(super) groups: usize,
-    pub(super) filters: usize,
+struct Geometry {
+    sweep: Sweep,
+    groups: usize,
+    filters: usize,
 }
 
 impl Geometry {
     /// The geometry of a call that convolves tensors of these shapes.
-    pub(super) fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
+    fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
         let layout = Layout::read(call.attrs, input.rank() - 2)?;
         if !layout.channels_last {
             return Err(channels_first(call));
@@ -87,7 +88,8 @@ impl Geometry {
     }
 }
 
-fn channels_first(call: &OpCall<'_>) -> crate::Error {
+/// The error that channels must come last.
+pub(super) fn channels_first(call: &OpCall<'_>) -> crate::Error {
     let what = "channels before the spatial dimensions".into();
     Error::Unsupported { op: call.op.name.into(), what }.into()
 }
@@ -107,7 +109,7 @@ fn windows_per_tile(depth: usize) -> usize {
 }
 
 fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
             let threads = io.threads();
@@ -160,7 +162,7 @@ fn forward<A: Factor<Acc = A> + Default>(
 }
 
 fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (filter, dy) = (T::widen(io.input(1)), T::widen(io.input(2)));
             let threads = io.threads();
@@ -246,7 +248,7 @@ fn scatter_products<A: Factor<Acc = A> + Default>(
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Factor<Acc: Factor<Acc = T::Acc> + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
             let threads = io.threads();

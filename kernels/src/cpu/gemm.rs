@@ -11,11 +11,11 @@ use crate::{
     number::Number,
     simd::{Vectorized, vectorize},
     threads::Threads,
+    wide::Wide,
 };
 use gemm::Parallelism;
-use half::{bf16, f16, slice::HalfFloatSliceExt};
+use half::{bf16, f16};
 use num_complex::Complex;
-use std::borrow::Cow;
 
 /// The sizes of a product `[m, k] × [k, n] → [m, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,14 +97,7 @@ impl<'a, T> Product<'a, T> {
 }
 
 /// An element type with matrix products.
-pub(crate) trait Factor: Number {
-    /// The elements in the type products are summed in.
-    fn widen(elements: &[Self]) -> Cow<'_, [Self::Acc]>;
-
-    /// Has `fill` write elements in the type products are summed in, and rounds them into `out`.
-    /// What `fill` finds is what was in `out`.
-    fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self::Acc]) -> R) -> R;
-
+pub(crate) trait Factor: Wide {
     /// Computes a product on the calling thread.
     fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
 }
@@ -214,14 +207,6 @@ fn by_columns<T: Factor>(
 macro_rules! by_the_crate {
     ($($type:ty)*) => {$(
         impl Factor for $type {
-            fn widen(elements: &[Self]) -> Cow<'_, [Self]> {
-                Cow::Borrowed(elements)
-            }
-
-            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self]) -> R) -> R {
-                fill(out)
-            }
-
             fn multiply(
                 sizes: Sizes,
                 a: Matrix<'_, Self>,
@@ -271,23 +256,8 @@ macro_rules! by_the_crate {
 by_the_crate! { f32 f64 Complex<f32> Complex<f64> }
 
 macro_rules! by_widening {
-    ($($type:ty, $widen:expr, $narrow:expr;)*) => {$(
+    ($($type:ty)*) => {$(
         impl Factor for $type {
-            fn widen(elements: &[Self]) -> Cow<'_, [f32]> {
-                let widen: fn(&[Self], &mut [f32]) = $widen;
-                let mut wide = vec![0.0; elements.len()];
-                widen(elements, &mut wide);
-                Cow::Owned(wide)
-            }
-
-            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [f32]) -> R) -> R {
-                let narrow: fn(&[f32], &mut [Self]) = $narrow;
-                let mut wide = Self::widen(out).into_owned();
-                let result = fill(&mut wide);
-                narrow(&wide, out);
-                result
-            }
-
             fn multiply(
                 sizes: Sizes,
                 a: Matrix<'_, Self>,
@@ -305,35 +275,11 @@ macro_rules! by_widening {
     )*};
 }
 
-by_widening! {
-    f16, |from, to| from.convert_to_f32_slice(to), |from, to| to.convert_from_f32_slice(from);
-    bf16, |from, to| vectorize(Convert(from, to, bf16::to_f32)),
-        |from, to| vectorize(Convert(from, to, bf16::from_f32));
-}
-
-/// Elements converted one by one.
-struct Convert<'a, T, U, F>(&'a [T], &'a mut [U], F);
-
-impl<T: Copy, U, F: Fn(T) -> U> Vectorized for Convert<'_, T, U, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.1.iter_mut().zip(self.0).for_each(|(to, &from)| *to = (self.2)(from));
-    }
-}
+by_widening! { f16 bf16 }
 
 macro_rules! by_rows_of_b {
     ($($type:ty)*) => {$(
         impl Factor for $type {
-            fn widen(elements: &[Self]) -> Cow<'_, [Self]> {
-                Cow::Borrowed(elements)
-            }
-
-            fn through_acc<R>(out: &mut [Self], fill: impl FnOnce(&mut [Self]) -> R) -> R {
-                fill(out)
-            }
-
             fn multiply(
                 sizes: Sizes,
                 a: Matrix<'_, Self>,

@@ -20,8 +20,13 @@ mod one_hot;
 mod pad;
 mod partition;
 mod patches;
+mod depthwise;
+pub(crate) mod dispatch;
+mod exp;
 mod gemm;
+mod lrn;
 mod matmul;
+mod pool;
 mod reduce;
 mod scan;
 mod scatter;
@@ -34,6 +39,7 @@ mod top_k;
 mod unique;
 mod unsorted_segment;
 mod window;
+mod softmax;
 
 use crate::{
     buffer::Buffer,
@@ -80,6 +86,16 @@ const KERNELS: &[&[(&str, Build)]] = &[
 ];
 const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, matmul::KERNELS, shape::KERNELS];
     &[concat::KERNELS, conv::KERNELS, matmul::KERNELS, shape::KERNELS];
+const KERNELS: &[&[(&str, Build)]] = &[
+    concat::KERNELS,
+    conv::KERNELS,
+    depthwise::KERNELS,
+    lrn::KERNELS,
+    matmul::KERNELS,
+    pool::KERNELS,
+    shape::KERNELS,
+    softmax::KERNELS,
+];
 
 /// The processor and its memory.
 #[derive(Debug)]

@@ -69,6 +69,19 @@ impl Sweep {
         (rest / a, [rest % a, y, z])
     }
 
+    /// Lists the positions of the input that a window covers, in order.
+    pub(crate) fn positions(&self, window: usize, list: &mut Vec<usize>) {
+        let (image, at) = self.place(window);
+        let [a, b, c] = &self.slides;
+        list.clear();
+        for x in a.positions(at[0]) {
+            for y in b.positions(at[1]) {
+                let line = ((image * a.input + x) * b.input + y) * c.input;
+                list.extend(c.positions(at[2]).map(|z| line + z));
+            }
+        }
+    }
+
     /// Writes a matrix with a row per window and, in each row, the `channels` of each tap; zeros
     /// where taps lie in the padding.
     pub(crate) fn gather<T: Copy + Default>(

@@ -1,0 +1,329 @@
+//! Pools and their gradients.
+
+use super::sets::*;
+use crate::{
+    dtype::DType,
+    error::{Error, Result},
+    infer::{self, OpContext},
+    op::*,
+    shape::{Dim, PartialShape, Shape},
+    window::{Pool, pool},
+};
+use smallvec::SmallVec;
+
+const PADDINGS: AttrDef = one_of("padding", &["SAME", "VALID"]);
+const EXPLICIT: AttrDef = one_of("padding", &["SAME", "VALID", "EXPLICIT"]);
+const FORMATS: AttrDef = one_of("data_format", &["NHWC", "NCHW"]).or(AttrDefault::String("NHWC"));
+const FORMATS_3D: AttrDef =
+    one_of("data_format", &["NDHWC", "NCDHW"]).or(AttrDefault::String("NDHWC"));
+const FORMATS_MAX: AttrDef =
+    one_of("data_format", &["NHWC", "NCHW", "NCHW_VECT_C"]).or(AttrDefault::String("NHWC"));
+
+const MAX_TYPES: &[DType] = &[
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::I16,
+    DType::I8,
+    DType::U16,
+    DType::QI8,
+];
+
+const POOL_2D: &[AttrDef] =
+    &[ints("ksize").at_least(4), ints("strides").at_least(4), PADDINGS, FORMATS, ty("T", FLOATS)];
+
+const POOL_3D: &[AttrDef] = &[
+    ints("ksize").at_least(5),
+    ints("strides").at_least(5),
+    PADDINGS,
+    FORMATS_3D,
+    ty("T", FLOATS),
+];
+
+const MAX_GRAD_GRAD: OpDef = OpDef {
+    inputs: &[arg("orig_input", "T"), arg("orig_output", "T"), arg("grad", "T")],
+    outputs: &[arg("output", "T")],
+    infer: |context| {
+        let output = check_gradient(context, 0, 1)?;
+        context.merged(0, 2)?;
+        context.set(0, output);
+        Ok(())
+    },
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+const MAX_GRAD: OpDef = OpDef {
+    infer: |context| {
+        check_gradient(context, 0, 1)?;
+        check_gradient(context, 0, 2)?;
+        infer::unchanged(context)
+    },
+    ..MAX_GRAD_GRAD
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AvgPool",
+        summary: "Takes the mean of each window of an image; padding does not count.",
+        inputs: &[arg("value", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: POOL_2D,
+        infer: pooled,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "AvgPool3D",
+        summary: "Takes the mean of each window of a volume; padding does not count.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: POOL_3D,
+        infer: pooled,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "AvgPool3DGrad",
+        summary: "Gradient of `AvgPool3D`.",
+        inputs: &[arg_of("orig_input_shape", DType::I32).host(), arg("grad", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: POOL_3D,
+        infer: average_grad,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "AvgPoolGrad",
+        summary: "Gradient of `AvgPool`.",
+        inputs: &[arg_of("orig_input_shape", DType::I32).host(), arg("grad", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: POOL_2D,
+        infer: average_grad,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "MaxPool",
+        summary: "Takes the largest element of each window of an image.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            ty_or("T", MAX_TYPES, DType::F32),
+            ints("ksize").at_least(4),
+            ints("strides").at_least(4),
+            EXPLICIT,
+            ints_or("explicit_paddings", &[]),
+            FORMATS_MAX,
+        ],
+        infer: pooled,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "MaxPool3D",
+        summary: "Takes the largest element of each window of a volume.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            ints("ksize").at_least(5),
+            ints("strides").at_least(5),
+            PADDINGS,
+            FORMATS_3D,
+            ty("T", UP_TO_F32),
+        ],
+        infer: pooled,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "MaxPool3DGrad",
+        summary: "Gradient of `MaxPool3D`: every largest element of a window gets it.",
+        inputs: &[arg("orig_input", "TInput"), arg("orig_output", "TInput"), arg("grad", "T")],
+        attrs: &[
+            ints("ksize").at_least(5),
+            ints("strides").at_least(5),
+            PADDINGS,
+            FORMATS_3D,
+            ty_or("T", UP_TO_F32, DType::F32),
+            ty_or("TInput", UP_TO_F32, DType::F32),
+        ],
+        ..MAX_GRAD
+    },
+    OpDef {
+        name: "MaxPool3DGradGrad",
+        summary: "Gradient of `MaxPool3DGrad`: takes the element where the window is largest.",
+        attrs: &[
+            ints("ksize").at_least(5),
+            ints("strides").at_least(5),
+            PADDINGS,
+            FORMATS_3D,
+            ty("T", REALS),
+        ],
+        ..MAX_GRAD_GRAD
+    },
+    OpDef {
+        name: "MaxPoolGrad",
+        summary: "Gradient of `MaxPool`: the first largest element of a window gets it.",
+        attrs: &[
+            ints("ksize").at_least(4),
+            ints("strides").at_least(4),
+            EXPLICIT,
+            ints_or("explicit_paddings", &[]),
+            FORMATS,
+            ty_or("T", REALS, DType::F32),
+        ],
+        ..MAX_GRAD
+    },
+    OpDef {
+        name: "MaxPoolGradGrad",
+        summary: "Gradient of `MaxPoolGrad`: takes the element where the window is largest.",
+        attrs: &[
+            ints("ksize").at_least(4),
+            ints("strides").at_least(4),
+            PADDINGS,
+            FORMATS,
+            ty("T", REALS),
+        ],
+        ..MAX_GRAD_GRAD
+    },
+    OpDef {
+        name: "MaxPoolGradGradV2",
+        summary: "As `MaxPoolGradGrad`, with window sizes and strides as inputs.",
+        inputs: &[
+            arg("orig_input", "T"),
+            arg("orig_output", "T"),
+            arg("grad", "T"),
+            arg_of("ksize", DType::I32).host(),
+            arg_of("strides", DType::I32).host(),
+        ],
+        attrs: &[PADDINGS, FORMATS, ty("T", REALS)],
+        ..MAX_GRAD_GRAD
+    },
+    OpDef {
+        name: "MaxPoolGradV2",
+        summary: "As `MaxPoolGrad`, with window sizes and strides as inputs.",
+        inputs: &[
+            arg("orig_input", "T"),
+            arg("orig_output", "T"),
+            arg("grad", "T"),
+            arg_of("ksize", DType::I32).host(),
+            arg_of("strides", DType::I32).host(),
+        ],
+        attrs: &[PADDINGS, FORMATS, ty_or("T", REALS, DType::F32)],
+        ..MAX_GRAD
+    },
+    OpDef {
+        name: "MaxPoolV2",
+        summary: "As `MaxPool`, with window sizes and strides as inputs.",
+        inputs: &[
+            arg("input", "T"),
+            arg_of("ksize", DType::I32).host(),
+            arg_of("strides", DType::I32).host(),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty_or("T", MAX_TYPES, DType::F32), PADDINGS, FORMATS_MAX],
+        infer: pooled,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "MaxPoolWithArgmax",
+        summary: "Takes the largest element of each window, and where it is.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "T"), arg("argmax", "Targmax")],
+        attrs: &[
+            ints("ksize").at_least(4),
+            ints("strides").at_least(4),
+            ty_or("Targmax", INDEX, DType::I64),
+            PADDINGS,
+            flag("include_batch_in_index", false),
+            ty("T", REALS),
+        ],
+        infer: |context| {
+            pooled(context)?;
+            context.set(1, context.output(0).clone());
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+];
+
+/// How the windows of a call move; `None` while an input that says so is not known.
+fn windows(context: &OpContext<'_>) -> Result<Option<Pool>> {
+    let n = context.n_inputs();
+    let lists = match context.attrs.get("ksize") {
+        Some(_) => (context.attrs.ints("ksize")?.to_vec(), context.attrs.ints("strides")?.to_vec()),
+        None => match (context.ints(n - 2)?, context.ints(n - 1)?) {
+            (Some(sizes), Some(strides)) => (sizes, strides),
+            _ => return Ok(None),
+        },
+    };
+    pool(context.op.name, context.attrs, &lists.0, &lists.1).map(Some)
+}
+
+/// The shape of the pool of a tensor of shape `input`.
+fn pooled_shape(context: &OpContext<'_>, input: &PartialShape) -> Result<PartialShape> {
+    let rank = match context.attrs.get("ksize") {
+        Some(_) => context.attrs.ints("ksize")?.len(),
+        None => 4,
+    };
+    if input.rank().is_some_and(|found| found != rank) {
+        let expected = format!("of rank {rank}");
+        return Err(Error::argument(context.op.name, "input", expected, input));
+    }
+    let Some(pool) = windows(context)? else { return Ok(PartialShape::of_rank(rank)) };
+    let layout = pool.layout;
+    let channels = input.dim(layout.channels() as isize);
+    let channels = match channels {
+        Some(n) if !n.is_multiple_of(pool.depth) => {
+            let what = format!("windows of {} channels over {n}", pool.depth).into();
+            return Err(Error::Unsupported { op: context.op.name.into(), what });
+        }
+        channels => channels.map(|n| n / pool.depth),
+    };
+    let sizes: Result<SmallVec<[Dim; 3]>> = pool
+        .steps
+        .iter()
+        .zip(&pool.sizes)
+        .enumerate()
+        .map(|(at, (step, &size))| step.output(input.dim(layout.at(at) as isize), Some(size)))
+        .collect();
+    Ok(layout.shape(input.dim(0), &sizes?, channels))
+}
+
+fn pooled(context: &mut OpContext<'_>) -> Result<()> {
+    let shape = pooled_shape(context, context.shape(0))?;
+    context.set(0, shape);
+    Ok(())
+}
+
+/// Checks that input `output` has the shape of the pool of input `input`.
+fn check_gradient(context: &OpContext<'_>, input: usize, output: usize) -> Result<PartialShape> {
+    let expected = pooled_shape(context, context.shape(input))?;
+    let found = context.shape(output);
+    expected
+        .merge(found)
+        .ok_or_else(|| context.wrong(output, format!("of shape {expected}"), found))
+}
+
+fn average_grad(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    let Some(sizes) = context.ints(0)? else {
+        context
+            .set(0, context.shape(0).dim(0).map_or(PartialShape::Unknown, PartialShape::of_rank));
+        return Ok(());
+    };
+    let input: PartialShape = (&Shape::from_i64(&sizes)?).into();
+    let (expected, found) = (pooled_shape(context, &input)?, context.shape(1));
+    if !expected.is_compatible_with(found) {
+        return Err(context.wrong(1, format!("of shape {expected}"), found));
+    }
+    context.set(0, input);
+    Ok(())
+}

@@ -1,0 +1,404 @@
+//! Pools over two and three spatial dimensions, and their gradients.
+//!
+//! Windows are folded channel by channel, as many at a time as registers hold. Gradients add to
+//! what windows share, so threads share the batch there. Sums are kept in `f32` for 16-bit floats.
+
+use super::{
+    Build,
+    dispatch::{with_float, with_index, with_real},
+};
+use crate::{
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    number::{Number, Ordered},
+    plan::window::Sweep,
+    simd::{Vectorized, vectorize},
+    wide::Wide,
+};
+use ferroflow_ir::{
+    Error, Shape,
+    window::{Pool, Slide, pool},
+};
+use num_traits::{Bounded, NumCast};
+use std::sync::Arc;
+
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("AvgPool", average),
+    ("AvgPool3D", average),
+    ("AvgPool3DGrad", average_grad),
+    ("AvgPoolGrad", average_grad),
+    ("MaxPool", largest),
+    ("MaxPool3D", largest),
+    ("MaxPool3DGrad", all_largest_grad),
+    ("MaxPool3DGradGrad", grad_grad),
+    ("MaxPoolGrad", first_largest_grad),
+    ("MaxPoolGradGrad", grad_grad),
+    ("MaxPoolGradGradV2", grad_grad),
+    ("MaxPoolGradV2", first_largest_grad),
+    ("MaxPoolV2", largest),
+    ("MaxPoolWithArgmax", argmax),
+];
+
+/// Elements per piece of work.
+const PIECE: usize = 1 << 13;
+
+/// The windows of a call over a tensor of shape `input`.
+fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Pool> {
+    let n = call.inputs.len();
+    let windows = match call.attrs.get("ksize") {
+        Some(_) => {
+            let (sizes, strides) = (call.attrs.ints("ksize")?, call.attrs.ints("strides")?);
+            pool(call.op.name, call.attrs, sizes, strides)?
+        }
+        None => pool(call.op.name, call.attrs, &call.ints(n - 2)?, &call.ints(n - 1)?)?,
+    };
+    if !windows.layout.channels_last {
+        let format = call.attrs.string("data_format")?;
+        return Err(call.wrong("data_format", "one with the channels last", format));
+    }
+    debug_assert_eq!(input.rank(), windows.layout.rank(), "the shape function checked the rank");
+    Ok(windows)
+}
+
+fn sweep(pool: &Pool, input: &Shape) -> Result<Sweep> {
+    let slides: ferroflow_ir::Result<Vec<Slide>> = pool
+        .steps
+        .iter()
+        .zip(&pool.sizes)
+        .enumerate()
+        .map(|(at, (step, &size))| step.slide(input[pool.layout.at(at)], size))
+        .collect();
+    Ok(Sweep::new(input[0], input[pool.layout.channels()], &slides?))
+}
+
+/// Windows over space alone.
+fn spatial(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
+    let pool = windows(call, input)?;
+    if pool.depth > 1 {
+        let what = "windows over channels".into();
+        return Err(Error::Unsupported { op: call.op.name.into(), what }.into());
+    }
+    sweep(&pool, input)
+}
+
+/// Windows over space, or over channels as a spatial dimension of one channel.
+fn any_windows(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
+    let pool = windows(call, input)?;
+    if pool.depth == 1 {
+        return sweep(&pool, input);
+    }
+    let channels = input[pool.layout.channels()];
+    let (size, output) = (pool.depth, channels / pool.depth);
+    let slide = Slide { input: channels, output, size, stride: size, ..Slide::NONE };
+    Ok(Sweep::new(input.num_elements() / channels.max(1), 1, &[slide]))
+}
+
+/// Folds windows: `combine` from `start` on, then `finish` with the number of positions.
+struct Fold<C, F> {
+    combine: C,
+    finish: F,
+}
+
+fn fold<T, C, F>(sweep: Sweep, start: T::Acc, fold: Fold<C, F>) -> Arc<dyn Kernel>
+where
+    T: Wide,
+    C: Fn(T::Acc, T::Acc) -> T::Acc + Send + Sync + 'static,
+    F: Fn(T::Acc, usize) -> T::Acc + Send + Sync + 'static,
+{
+    Arc::new(move |io: &mut Io<'_>| {
+        let x = T::widen(io.input(0));
+        let channels = sweep.channels;
+        let out: &mut [T] = io.output(0);
+        if out.is_empty() {
+            return Ok(());
+        }
+        io.threads().for_each_piece(out, piece_of(channels), |first, out| {
+            T::through_acc(out, |out| {
+                let mut positions = Vec::new();
+                for (index, out) in out.chunks_mut(channels).enumerate() {
+                    sweep.positions(first / channels + index, &mut positions);
+                    vectorize(Window { x: &x, positions: &positions, start, fold: &fold, out });
+                }
+            });
+        });
+        Ok(())
+    })
+}
+
+struct Window<'a, A, C, F> {
+    x: &'a [A],
+    positions: &'a [usize],
+    start: A,
+    fold: &'a Fold<C, F>,
+    out: &'a mut [A],
+}
+
+impl<A, C, F> Vectorized for Window<'_, A, C, F>
+where
+    A: Number,
+    C: Fn(A, A) -> A,
+    F: Fn(A, usize) -> A,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let channels = self.out.len();
+        let (wide, rest) = self.out.as_chunks_mut::<32>();
+        let first = wide.len() * 32;
+        for (index, out) in wide.iter_mut().enumerate() {
+            *out = block(self.x, self.positions, channels, index * 32, self.start, self.fold);
+        }
+        let (narrow, rest) = rest.as_chunks_mut::<8>();
+        let last = first + narrow.len() * 8;
+        for (index, out) in narrow.iter_mut().enumerate() {
+            *out =
+                block(self.x, self.positions, channels, first + index * 8, self.start, self.fold);
+        }
+        for (index, out) in rest.iter_mut().enumerate() {
+            [*out] = block(self.x, self.positions, channels, last + index, self.start, self.fold);
+        }
+    }
+}
+
+/// Folds `N` channels from `channel` on.
+#[inline(always)]
+fn block<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A, const N: usize>(
+    x: &[A],
+    positions: &[usize],
+    channels: usize,
+    channel: usize,
+    start: A,
+    fold: &Fold<C, F>,
+) -> [A; N] {
+    let mut folded = [start; N];
+    for &position in positions {
+        let x = &x[position * channels + channel..][..N];
+        for (folded, &x) in folded.iter_mut().zip(x) {
+            *folded = (fold.combine)(*folded, x);
+        }
+    }
+    folded.map(|folded| (fold.finish)(folded, positions.len()))
+}
+
+fn average(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+        let finish = |sum: T::Acc, count| sum.over(T::Acc::count(count));
+        fold::<T, _, _>(sweep, T::Acc::ZERO, Fold { combine: T::Acc::plus, finish })
+    }
+    let sweep = spatial(call, call.shape(0))?;
+    Ok(with_float!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+/// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
+fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Wide<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
+        let combine = |a, b| if b > a { b } else { a };
+        fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })
+    }
+    let sweep = any_windows(call, call.shape(0))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+/// A window whose gradient is computed.
+struct Gathered<'a> {
+    /// The window's number.
+    window: usize,
+    /// The first element of its image in the input.
+    image: usize,
+    /// The positions of the image that it covers.
+    positions: &'a [usize],
+}
+
+/// Computes the gradient by the input, image by image: `add` adds to an image what a window
+/// contributes.
+fn scatter<T: Wide>(
+    io: &mut Io<'_>,
+    sweep: &Sweep,
+    add: impl Fn(Gathered<'_>, &mut [T::Acc]) + Sync,
+) {
+    let out: &mut [T] = io.output(0);
+    if out.is_empty() {
+        return;
+    }
+    let image_len = out.len() / sweep.batch;
+    let per_image = sweep.windows_per_image();
+    let single = Sweep { batch: 1, ..sweep.clone() };
+    io.threads().for_each_piece(out, image_len, |image, out| {
+        let first = image / image_len * per_image;
+        T::through_acc(out, |out| {
+            out.fill(T::Acc::ZERO);
+            let mut positions = Vec::new();
+            for window in 0..per_image {
+                single.positions(window, &mut positions);
+                let window = first + window;
+                add(Gathered { window, image, positions: &positions }, out);
+            }
+        });
+    });
+}
+
+fn average_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let dy = T::widen(io.input(1));
+            let channels = sweep.channels;
+            scatter::<T>(io, &sweep, |window, dx| {
+                let dy = &dy[window.window * channels..][..channels];
+                let count = T::Acc::count(window.positions.len());
+                for &position in window.positions {
+                    let dx = &mut dx[position * channels..][..channels];
+                    dx.iter_mut().zip(dy).for_each(|(dx, dy)| *dx = dx.plus(dy.over(count)));
+                }
+            });
+            Ok(())
+        })
+    }
+    let sweep = spatial(call, &call.output_shape(0)?)?;
+    Ok(with_float!(call.dtype(1), T => kernel::<T>(sweep)))
+}
+
+/// Where, of these positions, a channel is largest: the first place if there are several. NaN stays
+/// if it comes first and is passed over otherwise.
+fn place_of_largest<T: Number<Acc: Ordered>>(
+    x: &[T],
+    positions: &[usize],
+    channels: usize,
+    channel: usize,
+) -> Option<usize> {
+    let mut places = positions.iter().map(|position| position * channels + channel);
+    let first = places.next()?;
+    let (place, _) = places.fold((first, x[first].to_acc()), |(place, largest), next| {
+        let x = x[next].to_acc();
+        if x > largest { (next, x) } else { (place, largest) }
+    });
+    Some(place)
+}
+
+fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Wide<Acc: Ordered>>(sweep: Sweep) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (x, dy): (&[T], &[T]) = (io.input(0), io.input(2));
+            let channels = sweep.channels;
+            scatter::<T>(io, &sweep, |window, dx| {
+                let x = &x[window.image..][..dx.len()];
+                for channel in 0..channels {
+                    if let Some(place) = place_of_largest(x, window.positions, channels, channel) {
+                        let dy = dy[window.window * channels + channel].to_acc();
+                        dx[place] = dx[place].plus(dy);
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+    let sweep = spatial(call, call.shape(0))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+fn all_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (x, y, dy): (&[T], &[T], &[T]) = (io.input(0), io.input(1), io.input(2));
+            let channels = sweep.channels;
+            scatter::<T>(io, &sweep, |window, dx| {
+                let x = &x[window.image..][..dx.len()];
+                let own = window.window * channels..(window.window + 1) * channels;
+                for &position in window.positions {
+                    let first = position * channels;
+                    for (channel, (y, dy)) in
+                        y[own.clone()].iter().zip(&dy[own.clone()]).enumerate()
+                    {
+                        if x[first + channel] == *y {
+                            dx[first + channel] = dx[first + channel].plus(dy.to_acc());
+                        }
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+    if call.dtype(0) != call.dtype(2) {
+        return Ok(None);
+    }
+    let sweep = spatial(call, call.shape(0))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+/// The element of input 2 where the window is first as large as input 1 says; 0 if nowhere.
+fn grad_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Number>(sweep: Sweep) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (x, y, dy): (&[T], &[T], &[T]) = (io.input(0), io.input(1), io.input(2));
+            let channels = sweep.channels;
+            io.threads().for_each_piece(
+                io.output(0),
+                piece_of(channels),
+                |start, out: &mut [T]| {
+                    let mut positions = Vec::new();
+                    for (index, out) in out.chunks_mut(channels).enumerate() {
+                        let first = start + index * channels;
+                        sweep.positions(first / channels, &mut positions);
+                        for (channel, out) in out.iter_mut().enumerate() {
+                            let mut places = positions.iter().map(|at| at * channels + channel);
+                            let place = places.find(|&place| x[place] == y[first + channel]);
+                            *out = place.map_or(T::ZERO, |place| dy[place]);
+                        }
+                    }
+                },
+            );
+            Ok(())
+        })
+    }
+    let sweep = spatial(call, call.shape(0))?;
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+}
+
+/// Elements of a piece of work, whole positions.
+fn piece_of(channels: usize) -> usize {
+    (PIECE / channels.max(1)).max(1) * channels
+}
+
+/// The places of the largest elements are counted within an image, or from the first one.
+fn argmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T, I>(sweep: Sweep, from_first: bool) -> Arc<dyn Kernel>
+    where
+        T: Number<Acc: Ordered>,
+        I: bytemuck::Pod + NumCast + Send,
+    {
+        Arc::new(move |io: &mut Io<'_>| {
+            let x: &[T] = io.input(0);
+            let (channels, per_image) = (sweep.channels, sweep.windows_per_image());
+            let (out, places): (&mut [T], &mut [I]) = (io.output(0), io.output(1));
+            let image_len = x.len() / sweep.batch.max(1);
+            let piece = piece_of(channels);
+            let pieces = out.chunks_mut(piece.max(1)).zip(places.chunks_mut(piece.max(1)));
+            io.threads().for_each(pieces.enumerate(), |(index, (out, places))| {
+                let mut positions = Vec::new();
+                let start = index * piece;
+                for (index, (out, place)) in out.iter_mut().zip(places).enumerate() {
+                    let (window, channel) =
+                        ((start + index) / channels, (start + index) % channels);
+                    if channel == 0 {
+                        sweep.positions(window, &mut positions);
+                    }
+                    let Some(found) = place_of_largest(x, &positions, channels, channel) else {
+                        (*out, *place) = (T::ZERO, I::zeroed());
+                        continue;
+                    };
+                    *out = x[found];
+                    let counted_from = if from_first { 0 } else { window / per_image * image_len };
+                    *place = I::from(found - counted_from).unwrap_or_else(I::zeroed);
+                }
+            });
+            Ok(())
+        })
+    }
+    let sweep = spatial(call, call.shape(0))?;
+    let from_first = call.attrs.bool("include_batch_in_index")?;
+    Ok(with_real!(call.dtype(0), T => {
+        with_index!(call.outputs[1].dtype, I => kernel::<T, I>(sweep, from_first))
+    })
+    .flatten())
+}
