@@ -7,31 +7,31 @@ use crate::op::OpDef;
 mod activation;
 mod array;
 mod checkpoint;
-mod count;
 mod control;
-mod diagonal;
 mod conv;
+mod count;
+mod diagonal;
 mod einsum;
 mod functional;
 mod indexing;
 mod interface;
 mod internal;
 mod math;
-mod range;
 mod matmul;
 mod nn;
 mod norm;
 mod pool;
+mod range;
 mod reduce;
 mod search;
 mod segment;
 mod sets;
-mod special;
-mod special_series;
 mod shape;
 mod slice;
-mod space;
 mod softmax;
+mod space;
+mod special;
+mod special_series;
 mod state;
 mod variable_part;
 
@@ -39,27 +39,27 @@ static FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
     array::OPS,
     checkpoint::OPS,
-    count::OPS,
     control::OPS,
-    diagonal::OPS,
     conv::OPS,
+    count::OPS,
+    diagonal::OPS,
     functional::OPS,
     indexing::OPS,
     internal::OPS,
     math::OPS,
-    range::OPS,
     matmul::OPS,
     nn::OPS,
     norm::OPS,
     pool::OPS,
+    range::OPS,
     reduce::OPS,
-    special::OPS,
     search::OPS,
     segment::OPS,
     shape::OPS,
     slice::OPS,
-    space::OPS,
     softmax::OPS,
+    space::OPS,
+    special::OPS,
     state::OPS,
     variable_part::OPS,
 ];

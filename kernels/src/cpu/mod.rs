@@ -8,25 +8,23 @@ mod concat;
 mod conv;
 mod copy;
 mod count;
-pub(crate) mod dispatch;
-mod range;
+mod depthwise;
 mod diagonal;
 pub(crate) mod dispatch;
+mod exp;
 mod extreme;
 mod gather;
+mod gemm;
 mod index;
+mod lrn;
+mod matmul;
 mod nonzero;
 mod one_hot;
 mod pad;
 mod partition;
 mod patches;
-mod depthwise;
-pub(crate) mod dispatch;
-mod exp;
-mod gemm;
-mod lrn;
-mod matmul;
 mod pool;
+mod range;
 mod reduce;
 mod scan;
 mod scatter;
@@ -35,11 +33,11 @@ mod segment_grad;
 mod sequence;
 mod shape;
 mod shape_arguments;
+mod softmax;
 mod top_k;
 mod unique;
 mod unsorted_segment;
 mod window;
-mod softmax;
 
 use crate::{
     buffer::Buffer,
@@ -58,20 +56,26 @@ use std::{
 pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
 /// The hand-written kernels, by op.
-const KERNELS: &[&[(&str, Build)]] =
-    &[check::KERNELS, concat::KERNELS, count::KERNELS, range::KERNELS, shape::KERNELS];
 const KERNELS: &[&[(&str, Build)]] = &[
     assertion::KERNELS,
     bounds::KERNELS,
+    check::KERNELS,
     concat::KERNELS,
+    conv::KERNELS,
+    count::KERNELS,
+    depthwise::KERNELS,
     diagonal::KERNELS,
     extreme::KERNELS,
     gather::KERNELS,
+    lrn::KERNELS,
+    matmul::KERNELS,
     nonzero::KERNELS,
     one_hot::KERNELS,
     pad::KERNELS,
     partition::KERNELS,
     patches::KERNELS,
+    pool::KERNELS,
+    range::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
     segment::KERNELS,
@@ -79,22 +83,11 @@ const KERNELS: &[&[(&str, Build)]] = &[
     sequence::KERNELS,
     shape::KERNELS,
     shape_arguments::KERNELS,
+    softmax::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,
     window::KERNELS,
-];
-const KERNELS: &[&[(&str, Build)]] = &[concat::KERNELS, matmul::KERNELS, shape::KERNELS];
-    &[concat::KERNELS, conv::KERNELS, matmul::KERNELS, shape::KERNELS];
-const KERNELS: &[&[(&str, Build)]] = &[
-    concat::KERNELS,
-    conv::KERNELS,
-    depthwise::KERNELS,
-    lrn::KERNELS,
-    matmul::KERNELS,
-    pool::KERNELS,
-    shape::KERNELS,
-    softmax::KERNELS,
 ];
 
 /// The processor and its memory.

@@ -60,7 +60,7 @@ fn repeated_axes(a: &[i64], b: &[i64]) -> Result<[Vec<usize>; 2]> {
         let (a, b) = (at(a, axis), at(b, axis));
         if a != b && a != 1 && b != 1 {
             let one = |size: i64| PartialShape::vector(usize::try_from(size).ok());
-            return Err(Error::Broadcast { lhs: one(a), rhs: one(b) }.into());
+            return Err(Error::broadcast(one(a), one(b)).into());
         }
         if a == 1 {
             axes[0].push(axis);
