@@ -5,15 +5,43 @@ use crate::{compare::Tolerance, outcome::Outcome};
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::DType,
-    runtime::EagerTensor,
-    saved_model::{self, SavedModel, Session, Value},
+    runtime::{Context, EagerTensor},
+    saved_model::{self, SavedModel, Session, Value, load_session},
 };
-use std::collections::BTreeMap;
+use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 /// What is called.
 pub enum Target<'a> {
-    Model(&'a SavedModel),
+    Model(&'a LoadedModel),
     Graph(&'a Session),
+}
+
+/// A model as TensorFlow 2 loads it and, once asked for, the session its graph runs in: two loads
+/// with variables of their own, as they had when the answers were recorded.
+pub struct LoadedModel {
+    pub model: SavedModel,
+    session: OnceCell<Arc<Session>>,
+}
+
+impl LoadedModel {
+    pub fn of(model: SavedModel) -> LoadedModel {
+        LoadedModel { model, session: OnceCell::new() }
+    }
+
+    /// A model whose every call runs in one session.
+    pub fn of_session(session: Session) -> LoadedModel {
+        let session = Arc::new(session);
+        let model = SavedModel::Session(Arc::clone(&session));
+        LoadedModel { model, session: OnceCell::from(session) }
+    }
+
+    fn session(&self, case: &Case) -> saved_model::Result<Arc<Session>> {
+        if let Some(session) = self.session.get() {
+            return Ok(Arc::clone(session));
+        }
+        let session = load_session(&Context::new(), case.model(), &case.options())?;
+        Ok(Arc::clone(self.session.get_or_init(|| Arc::new(session))))
+    }
 }
 
 /// Makes the calls up to the first whose result is not the recorded one.
@@ -60,10 +88,11 @@ pub fn result(
 ) -> Result<saved_model::Result<Value>> {
     let path = call["path"].as_str().unwrap_or("");
     let kwargs = values(case, &call["kwargs"])?;
-    let model = match target {
-        Target::Model(model) => *model,
-        Target::Graph(session) => return Ok(graph_run(session, case, call)?),
+    let loaded = match target {
+        Target::Model(loaded) => loaded,
+        Target::Graph(session) => return graph_run(session, case, call),
     };
+    let model = &loaded.model;
     let root = || model.root().context("a model with objects");
     let object =
         |path: &str| -> Result<_> { Ok(root()?.get(if path == "__call__" { "" } else { path })) };
@@ -96,7 +125,7 @@ pub fn result(
                 Ok(Value::None)
             })
         }
-        Some("graph_run") => match model.session() {
+        Some("graph_run") => match loaded.session(case) {
             Ok(session) => graph_run(&session, case, call)?,
             Err(error) => Err(error),
         },

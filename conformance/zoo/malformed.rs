@@ -44,7 +44,7 @@ pub fn run(case: &Case) -> Result<Outcome> {
 fn run_model(case: &Case) -> Result<saved_model::Result<()>> {
     let context = Context::new();
     let model = match load(&context, case.model(), &case.options()) {
-        Ok(model) => model,
+        Ok(model) => call::LoadedModel::of(model),
         Err(error) => return Ok(Err(error)),
     };
     for call in case.calls() {

@@ -11,12 +11,11 @@ use anyhow::{Context as _, Result};
 use ferroflow::{
     coverage,
     runtime::Context,
-    saved_model::{LoadOptions, SavedModel, Session, load, load::read_saved_model, load_session},
+    saved_model::{LoadOptions, Session, load, load::read_saved_model, load_session},
 };
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 /// A case: its description and its folder.
@@ -82,8 +81,8 @@ fn run_model(case: &Case) -> Result<Outcome> {
     let (context, folder) = (Context::new(), case.model());
     let loaded = match case.json["loader"].as_str() {
         Some("session") => load_session(&context, folder, &case.options())
-            .map(|session| SavedModel::Session(Arc::new(session))),
-        _ => load(&context, folder, &case.options()),
+            .map(call::LoadedModel::of_session),
+        _ => load(&context, folder, &case.options()).map(call::LoadedModel::of),
     };
     match loaded {
         Ok(model) => call::run_all(case, &call::Target::Model(&model)),

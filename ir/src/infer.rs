@@ -43,7 +43,7 @@ pub type Outputs = SmallVec<[ValueType; 2]>;
 /// [`Error::Argument`] when inputs or attributes do not fit the op.
 pub fn infer(op: &'static OpDef, attrs: &Attrs, inputs: &[Input<'_>]) -> Result<Outputs> {
     let mut context = OpContext::new(op, attrs, inputs)?;
-    (op.infer)(&mut context)?;
+    context.infer()?;
     Ok(context.outputs)
 }
 
@@ -63,6 +63,23 @@ impl<'a> OpContext<'a> {
         let unknown = |&dtype: &DType| ValueType::new(dtype, PartialShape::Unknown);
         let outputs = op.output_dtypes(attrs)?.iter().map(unknown).collect();
         Ok(OpContext { op, attrs, inputs: inputs.into(), outputs })
+    }
+
+    /// Runs the shape function of the op, and checks that every known result can be counted.
+    ///
+    /// # Errors
+    ///
+    /// Those of the shape function; [`Error::Size`] for more elements than an `i64` counts.
+    pub fn infer(&mut self) -> Result<()> {
+        (self.op.infer)(self)?;
+        for output in &self.outputs {
+            if let Some(dims) = output.shape.dims()
+                && let Some(dims) = dims.iter().copied().collect::<Option<SmallVec<[usize; 6]>>>()
+            {
+                Shape::new(dims)?;
+            }
+        }
+        Ok(())
     }
 
     /// The number of inputs.

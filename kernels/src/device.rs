@@ -158,7 +158,7 @@ impl<'a> OpCall<'a> {
             .map(|(ty, input)| Input { ty, value: input.value.as_ref() })
             .collect();
         let mut context = OpContext::new(self.op, self.attrs, &inputs)?;
-        (self.op.infer)(&mut context)?;
+        context.infer()?;
         Ok(look(&context)?)
     }
 

@@ -478,10 +478,20 @@ impl Object {
         self.saved().children.iter().map(|child| child.local_name.clone()).collect()
     }
 
-    /// A child by name.
+    /// A child by name. The elements of a list or tuple go by their numbers alone: TensorFlow
+    /// forgets the field names of a named tuple when it loads one.
     pub fn child(&self, name: &str) -> Option<Object> {
+        if self.is_sequence() && name.parse::<usize>().is_err() {
+            return None;
+        }
         let child = self.saved().children.iter().find(|child| child.local_name == name)?;
         self.model.object(child.node_id).ok()
+    }
+
+    fn is_sequence(&self) -> bool {
+        matches!(self.kind(), Some(Kind::UserObject(object))
+            if ["trackable_list_wrapper", "trackable_tuple_wrapper"]
+                .contains(&object.identifier.as_str()))
     }
 
     /// The object that a path leads to: names of children with dots between them. The empty path
