@@ -14,9 +14,7 @@ use ferroflow::{
     saved_model::{LoadOptions, Session, load, load::read_saved_model, load_session},
 };
 use serde_json::{Value, json};
-use std::{
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// A case: its description and its folder.
 pub struct Case {
@@ -80,8 +78,9 @@ pub fn run(folder: &Path) -> Result<Value> {
 fn run_model(case: &Case) -> Result<Outcome> {
     let (context, folder) = (Context::new(), case.model());
     let loaded = match case.json["loader"].as_str() {
-        Some("session") => load_session(&context, folder, &case.options())
-            .map(call::LoadedModel::of_session),
+        Some("session") => {
+            load_session(&context, folder, &case.options()).map(call::LoadedModel::of_session)
+        }
         _ => load(&context, folder, &case.options()).map(call::LoadedModel::of),
     };
     match loaded {

@@ -58,6 +58,7 @@ pub mod dtype;
 pub mod emit;
 pub mod error;
 pub mod expr;
+mod format;
 pub mod function;
 pub mod graph;
 pub mod host_tensor;
