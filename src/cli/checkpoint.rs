@@ -1,0 +1,112 @@
+//! `ferroflow checkpoint`: what a checkpoint holds.
+
+use super::{Report, array_json, columns, progress};
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use ferroflow::{
+    ir::{HostTensor, Limits},
+    saved_model::{CheckpointState, bundle::Reader},
+};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+#[derive(Subcommand)]
+pub(super) enum Verb {
+    /// List the tensors of a checkpoint, or print one of them.
+    Show(Show),
+}
+
+/// What is asked for.
+#[derive(Args)]
+pub(super) struct Show {
+    /// The path of the checkpoint without suffix, its `.index` file, a folder with a `checkpoint`
+    /// file (its latest is taken), or a SavedModel.
+    prefix: PathBuf,
+    /// Print this tensor. May be given more than once.
+    #[arg(long, value_name = "NAME")]
+    tensor: Vec<String>,
+    /// Read every tensor and verify its checksum.
+    #[arg(long)]
+    verify: bool,
+}
+
+pub(super) fn checkpoint(verb: Verb) -> Result<Report> {
+    let Verb::Show(arguments) = verb;
+    let prefix = prefix(&arguments.prefix)?;
+    let reader = Reader::open(&prefix, &Limits::default())?;
+    if !arguments.tensor.is_empty() {
+        return tensors(&reader, &arguments.tensor);
+    }
+    if arguments.verify {
+        verify(&reader)?;
+    }
+    Ok(list(&reader, &prefix, arguments.verify))
+}
+
+/// The path of a checkpoint, however it was named.
+fn prefix(path: &Path) -> Result<PathBuf> {
+    if path.extension().is_some_and(|extension| extension == "index") {
+        return Ok(path.with_extension(""));
+    }
+    if !path.is_dir() {
+        return Ok(path.into());
+    }
+    let of_model = path.join("variables").join("variables");
+    if of_model.with_extension("index").exists() {
+        return Ok(of_model);
+    }
+    let state = CheckpointState::read(path)
+        .with_context(|| format!("{}: neither checkpoint nor SavedModel", path.display()))?;
+    Ok(state.model_checkpoint_path)
+}
+
+fn tensors(reader: &Reader, names: &[String]) -> Result<Report> {
+    let mut texts = Vec::new();
+    let mut fields = serde_json::Map::new();
+    for name in names {
+        if reader.entry(name).is_none() {
+            let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
+            let near: Vec<&str> = reader.entries().map(|(entry, _)| entry).filter(like).collect();
+            bail!("there is no tensor `{name}`; similar names: [{}]", near.join(", "));
+        }
+        let tensor: HostTensor = reader.read(name)?;
+        texts.push(format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape()));
+        fields.insert(name.clone(), array_json::tensor(&tensor));
+    }
+    Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
+}
+
+fn verify(reader: &Reader) -> Result<()> {
+    let steps = progress::Steps::new("verifying", reader.entries().len());
+    for (name, _) in reader.entries() {
+        reader.read(name)?;
+        steps.step();
+    }
+    Ok(())
+}
+
+fn list(reader: &Reader, prefix: &Path, verified: bool) -> Report {
+    let mut cells = Vec::new();
+    let mut rows = Vec::new();
+    let mut bytes = 0;
+    for (name, entry) in reader.entries() {
+        let slices = match entry.slices.len() {
+            0 => String::new(),
+            n => format!(" in {n} slices"),
+        };
+        cells.push((name.to_string(), format!("{}{}{slices}", entry.dtype, entry.shape)));
+        let slices: Vec<String> = entry.slices.iter().map(|slice| slice.to_string()).collect();
+        rows.push(json!({
+            "name": name, "dtype": entry.dtype.name(), "shape": entry.shape.dims(), "slices": slices,
+        }));
+        bytes += entry.dtype.size().unwrap_or(0) * entry.shape.num_elements();
+    }
+    let n = cells.len();
+    let verified_text = if verified { ", all checksums verified" } else { "" };
+    let end = format!("{n} tensors, {bytes} bytes of numbers{verified_text}");
+    let text = if n == 0 { end } else { format!("{}\n{end}", columns(&cells, "")) };
+    let json = json!({
+        "prefix": prefix.display().to_string(), "tensors": rows, "verified": verified,
+    });
+    Report { text, json }
+}

@@ -1,0 +1,118 @@
+//! Verbs and flags, and what they have in common.
+//!
+//! Each verb makes a [`Report`]: the same facts as text for people and as JSON for programs. A
+//! failure is one line on standard error and exit code 1.
+
+mod array_json;
+mod checkpoint;
+mod inputs;
+mod literal;
+mod objects;
+mod ops;
+mod progress;
+mod run;
+mod show;
+mod signature;
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
+use std::{io::Write, path::PathBuf, process::ExitCode};
+
+/// Looks into TensorFlow models and checkpoints, and runs models.
+#[derive(Parser)]
+#[command(name = "ferroflow", version)]
+struct Arguments {
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show what a SavedModel holds: MetaGraphs, signatures, objects.
+    Show(show::Arguments),
+    /// Run a signature of a SavedModel.
+    Run(run::Arguments),
+    /// Look into checkpoints.
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Verb),
+    /// List the ops that can run, or those a model needs.
+    Ops(ops::Arguments),
+}
+
+/// The folder of a SavedModel.
+#[derive(Args)]
+struct ModelFolder {
+    /// The folder of the SavedModel.
+    #[arg(value_name = "DIR", required_unless_present = "flag")]
+    dir: Option<PathBuf>,
+    /// The folder of the SavedModel.
+    #[arg(long = "dir", id = "flag", value_name = "DIR", conflicts_with = "dir")]
+    flag: Option<PathBuf>,
+}
+
+impl ModelFolder {
+    fn path(self) -> PathBuf {
+        self.dir.or(self.flag).unwrap_or_default()
+    }
+}
+
+/// What a verb found.
+struct Report {
+    /// For people; without the last line break.
+    text: String,
+    /// For programs.
+    json: Value,
+}
+
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let report = match arguments.verb {
+        Verb::Show(arguments) => show::show(arguments),
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Checkpoint(verb) => checkpoint::checkpoint(verb),
+        Verb::Ops(arguments) => ops::ops(arguments),
+    };
+    match report {
+        Ok(report) => print(&report, arguments.json),
+        Err(error) => {
+            eprintln!("error: {}", one_line(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Readers that stop early, such as `head`, are no failure.
+fn print(report: &Report, json: bool) -> ExitCode {
+    let text = if json { format!("{:#}", report.json) } else { report.text.clone() };
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("error: standard output: {error}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// An error with its causes, those left out that it names itself.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let colon = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{colon}{cause}");
+        }
+    }
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Lines of two columns, the first as wide as its longest cell.
+fn columns(rows: &[(String, String)], indent: &str) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let line = |(name, text): &(String, String)| {
+        format!("{indent}{name:width$}  {text}").trim_end().to_string()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,79 @@
+//! `ferroflow ops`: which ops there are, and which of them can run.
+
+use super::{Report, columns};
+use anyhow::Result;
+use clap::Args;
+use ferroflow::{coverage, ir, runtime::Context, saved_model::load::read_saved_model};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// What is asked for.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// Only the ops of this SavedModel (or GraphDef file) that cannot run here.
+    #[arg(long, value_name = "DIR", conflicts_with = "model")]
+    missing: Option<PathBuf>,
+    /// Only the ops of this SavedModel (or GraphDef file).
+    #[arg(value_name = "DIR")]
+    model: Option<PathBuf>,
+}
+
+pub(super) fn ops(arguments: Arguments) -> Result<Report> {
+    let only_missing = arguments.missing.is_some();
+    match arguments.missing.or(arguments.model) {
+        Some(path) => of_model(path, only_missing),
+        None => Ok(of_all()),
+    }
+}
+
+fn of_model(path: PathBuf, only_missing: bool) -> Result<Report> {
+    let needed = match path.is_dir() {
+        true => coverage::ops_of_model(&read_saved_model(&path)?),
+        false => coverage::ops_of_graph(&path)?,
+    };
+    let context = Context::new();
+    let (n_needed, n_nodes) = (needed.len(), needed.values().sum::<usize>());
+    let row = |(op, nodes): (String, usize)| {
+        let supported = coverage::is_supported(&context, &op);
+        (op, nodes, supported)
+    };
+    let rows: Vec<(String, usize, bool)> = needed.into_iter().map(row).collect();
+    let n_missing = rows.iter().filter(|(.., supported)| !supported).count();
+    let shown = rows.iter().filter(|(.., supported)| !(only_missing && *supported));
+    let cells: Vec<(String, String)> = shown
+        .clone()
+        .map(|(op, nodes, supported)| {
+            let nodes = if *nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") };
+            (op.clone(), format!("{nodes}{}", if *supported { "" } else { ", cannot run here" }))
+        })
+        .collect();
+    let mut text = columns(&cells, "");
+    if !cells.is_empty() {
+        text.push('\n');
+    }
+    let summary = match n_missing {
+        0 => format!("all {n_needed} ops ({n_nodes} nodes) can run"),
+        _ => format!("{n_missing} of {n_needed} ops cannot run here"),
+    };
+    let row = |(op, nodes, supported): &(String, usize, bool)| json!({ "op": op, "nodes": nodes, "supported": supported });
+    let json = json!({
+        "needed": n_needed, "missing": n_missing, "ops": shown.map(row).collect::<Vec<_>>(),
+    });
+    Ok(Report { text: text + &summary, json })
+}
+
+fn of_all() -> Report {
+    let context = Context::new();
+    let supported = |op: &&str| coverage::is_supported(&context, op);
+    let names: Vec<&str> = ir::ops::tensorflow_names().filter(supported).collect();
+    let n_known = ir::ops::tensorflow_names().count();
+    let cells: Vec<(String, String)> = names
+        .iter()
+        .map(|name| {
+            let record = context.registry().find(name);
+            ((*name).to_string(), record.map_or("", |record| record.summary).to_string())
+        })
+        .collect();
+    let summary = format!("\n{} of TensorFlow's {n_known} ops can run", names.len());
+    Report { text: columns(&cells, "") + &summary, json: json!({ "ops": names, "known": n_known }) }
+}

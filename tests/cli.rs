@@ -1,0 +1,120 @@
+//! The command line, as a user sees it.
+
+use serde_json::Value;
+use std::{path::PathBuf, process::Command};
+
+/// Exit code, standard output and standard error.
+fn ferroflow(args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ferroflow")).args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn case(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/zoo").join(name)
+}
+
+fn model(name: &str) -> String {
+    case(name).join("model").to_str().unwrap().to_string()
+}
+
+fn succeeds(args: &[&str]) -> String {
+    let (code, stdout, stderr) = ferroflow(args);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}: {stdout}");
+    stdout
+}
+
+#[test]
+fn run_prints_what_the_model_gives() {
+    let array = case("k3_mlp").join("io/c00_in.npy");
+    let input = format!("keras_tensor={}", array.display());
+    let text = succeeds(&["run", &model("k3_mlp"), "--inputs", &input]);
+    assert!(text.starts_with("output_0: float32[5,4]\n[[0.3338"), "{text}");
+    let literal = "keras_tensor=np.ones((2, 8))";
+    let json = succeeds(&["run", &model("k3_mlp"), "--input_exprs", literal, "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["output_0"]["shape"], serde_json::json!([2, 4]));
+}
+
+#[test]
+fn run_writes_arrays_and_replaces_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder_text = folder.path().to_str().unwrap();
+    let model = model("k3_mlp");
+    let args =
+        ["run", &model, "--input_exprs", "keras_tensor=np.ones((2, 8))", "--outdir", folder_text];
+    succeeds(&args);
+    let written = ferroflow::npy::read(folder.path().join("output_0.npy")).unwrap();
+    assert_eq!(written.shape().dims(), [2, 4]);
+    assert!(ferroflow(&args).2.contains("--overwrite"));
+    succeeds(&[&args[..], &["--overwrite"]].concat());
+}
+
+#[test]
+fn show_tells_signatures_and_objects() {
+    let model = model("k3_mlp");
+    let brief = succeeds(&["show", &model]);
+    assert!(
+        brief.contains("serving_default  (keras_tensor: float32[?,8]) -> (output_0: float32[?,4])"),
+        "{brief}"
+    );
+    let same = succeeds(&["show", "--dir", &model, "--tag_set", "serve"]);
+    assert_eq!(brief, same);
+    let one =
+        succeeds(&["show", &model, "--tag_set", "serve", "--signature_def", "serving_default"]);
+    assert!(one.contains("serving_default_keras_tensor:0"), "{one}");
+    let all = succeeds(&["show", &model, "--all"]);
+    assert!(all.contains("variables.0") && all.contains("float32[8,16]"), "{all}");
+    let json: Value =
+        serde_json::from_str(&succeeds(&["show", &model, "--all", "--json"])).unwrap();
+    assert_eq!(json["meta_graphs"][0]["tags"], serde_json::json!(["serve"]));
+}
+
+#[test]
+fn checkpoints_and_ops_are_listed() {
+    let list = succeeds(&["checkpoint", "show", &model("k3_mlp"), "--verify"]);
+    assert!(list.contains("all checksums verified"), "{list}");
+    let json = succeeds(&["checkpoint", "show", &model("k3_mlp"), "--json"]);
+    assert!(
+        serde_json::from_str::<Value>(&json).unwrap()["tensors"].as_array().unwrap().len() > 10
+    );
+    assert!(succeeds(&["ops"]).contains("of TensorFlow's 1906 ops can run"));
+    let json = succeeds(&["ops", "--missing", &model("k3_mlp"), "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["needed"].as_u64().unwrap() > 10, "{json}");
+}
+
+#[test]
+fn failures_are_one_line() {
+    let mlp = model("k3_mlp");
+    let expr = |text| ["run", &mlp, "--input_exprs", text];
+    let absent = model("bad_no_variables");
+    let noise = model("bad_pb_noise");
+    let mut wrong: Vec<(Vec<&str>, &str)> = vec![
+        (vec!["show", "no/such/folder"], "no/such/folder"),
+        (vec!["show", &noise], "saved_model.pb"),
+        (vec!["show", &mlp, "--tag_set", "gpu"], "there are `serve`"),
+        (vec!["show", &mlp, "--signature_def", "predict"], "there are [serve, serving_default]"),
+        (vec!["run", &mlp, "--tag_set", "gpu"], "serve"),
+        (vec!["run", &mlp, "--signature_def", "predict"], "serving_default"),
+        (vec!["run", &mlp], "found nothing"),
+        (vec!["run", &mlp, "--inputs", "keras_tensor=no.npy"], "no.npy"),
+        (vec!["run", &absent], "variables"),
+        (vec!["checkpoint", "show", "no/such/prefix"], "no/such/prefix"),
+        (vec!["checkpoint", "show", &mlp, "--tensor", "KERNEL"], "there is no tensor `KERNEL`"),
+    ];
+    for (text, expected) in [
+        ("x=[1.0]", "there are [keras_tensor]"),
+        ("keras_tensor=['a']", "float32 is expected"),
+        ("keras_tensor=np.ones((2, 7))", "float32[2,7]"),
+        ("keras_tensor=[1, 2", "is not a literal"),
+    ] {
+        wrong.push((expr(text).to_vec(), expected));
+    }
+    for (args, expected) in wrong {
+        let (code, stdout, stderr) = ferroflow(&args);
+        assert_eq!((code, stdout.as_str()), (1, ""), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
