@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod ci;
 mod codegen;
 mod command;
@@ -24,6 +25,8 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Measure, alone or beside other programs.
+    Bench(bench::Flags),
     /// Write generated code.
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<()> {
     let root = workspace_root()?;
     match verb {
+        Verb::Bench(flags) => bench::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),

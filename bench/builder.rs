@@ -1,0 +1,125 @@
+//! Functions of a few ops.
+
+use crate::Bench;
+use anyhow::Result;
+use ferroflow::{
+    ir::{
+        Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, Outlet, Shape, ValueType,
+        build::GraphBuilder,
+    },
+    runtime::{Capture, ConcreteFunction, EagerTensor, execute},
+};
+use std::sync::Arc;
+
+/// A graph under construction. Nodes are numbered.
+#[derive(Default)]
+pub struct Builder {
+    graph: GraphBuilder,
+    n_nodes: usize,
+}
+
+impl Builder {
+    fn name(&mut self) -> String {
+        self.n_nodes += 1;
+        format!("n{}", self.n_nodes)
+    }
+
+    pub fn arg(&mut self, ty: ValueType) -> Result<Outlet> {
+        let name = self.name();
+        Ok(self.graph.arg(&name, ty)?)
+    }
+
+    pub fn constant(&mut self, tensor: HostTensor) -> Result<Outlet> {
+        let name = self.name();
+        Ok(self.graph.constant(&name, tensor)?)
+    }
+
+    pub fn number(&mut self, value: f32) -> Result<Outlet> {
+        self.constant(HostTensor::scalar(value))
+    }
+
+    pub fn op(&mut self, op: &str, inputs: &[Outlet]) -> Result<Outlet> {
+        self.op_with(op, Attrs::new(), inputs)
+    }
+
+    pub fn op_with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Outlet> {
+        Ok(self.ops_with(op, attrs, inputs)?[0])
+    }
+
+    pub fn ops_with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Vec<Outlet>> {
+        let name = self.name();
+        Ok(self.graph.call_with(op, &name, attrs, inputs)?)
+    }
+}
+
+/// A function over arguments of these types.
+pub fn define(
+    name: &str,
+    types: &[ValueType],
+    body: impl FnOnce(&mut Builder, &[Outlet]) -> Result<Vec<Outlet>>,
+) -> Result<FunctionDef> {
+    let mut builder = Builder::default();
+    let args: Vec<Outlet> =
+        types.iter().map(|ty| builder.arg(ty.clone())).collect::<Result<_>>()?;
+    let results = body(&mut builder, &args)?;
+    let names: Vec<String> = (0..results.len()).map(|index| format!("r{index}")).collect();
+    let results: Vec<(&str, Outlet)> =
+        names.iter().map(String::as_str).zip(results.iter().copied()).collect();
+    Ok(builder.graph.finish_function(name, &results))
+}
+
+pub fn ty(dtype: DType, dims: &[usize]) -> Result<ValueType> {
+    Ok(ValueType::new(dtype, Shape::new(dims.iter().copied())?))
+}
+
+pub fn type_of(tensor: &EagerTensor) -> ValueType {
+    ValueType::new(tensor.dtype(), tensor.shape())
+}
+
+impl Bench {
+    /// A function over arguments like these.
+    pub fn function(
+        &self,
+        args: &[EagerTensor],
+        body: impl FnOnce(&mut Builder, &[Outlet]) -> Result<Vec<Outlet>>,
+    ) -> Result<ConcreteFunction> {
+        let types: Vec<ValueType> = args.iter().map(type_of).collect();
+        self.of_library(define("f", &types, body)?, Vec::new(), Vec::new())
+    }
+
+    /// A function that calls others and captures values.
+    pub fn of_library(
+        &self,
+        def: FunctionDef,
+        others: Vec<FunctionDef>,
+        captures: Vec<Capture>,
+    ) -> Result<ConcreteFunction> {
+        let library = Arc::new(FunctionLibrary::new());
+        for other in others {
+            library.insert(other)?;
+        }
+        let resources = self.context.resources().clone();
+        let def = Arc::new(def);
+        Ok(ConcreteFunction::with_captures(&self.context, def, library, resources, captures))
+    }
+
+    /// Runs an op at once.
+    pub fn eager(
+        &self,
+        op: &str,
+        attrs: Attrs,
+        inputs: &[EagerTensor],
+    ) -> Result<Vec<EagerTensor>> {
+        Ok(execute(&self.context, op, attrs, inputs)?.into_iter().collect())
+    }
+
+    /// The first result of an op run at once.
+    pub fn one(&self, op: &str, inputs: &[EagerTensor]) -> Result<EagerTensor> {
+        self.one_with(op, Attrs::new(), inputs)
+    }
+
+    /// As [`one`](Bench::one), with attributes.
+    pub fn one_with(&self, op: &str, attrs: Attrs, inputs: &[EagerTensor]) -> Result<EagerTensor> {
+        Ok(execute(&self.context, op, attrs, inputs)?.swap_remove(0))
+    }
+}

@@ -1,0 +1,248 @@
+//! `bench`: our speed, beside that of others in the same minutes.
+//!
+//! A *side* is a program that reads names of workloads from standard input and answers each with a
+//! line of JSON (`bench/main.rs` says which). The sides take turns, so that whatever else the
+//! machine does hits all of them. Ratios are of the shortest times.
+
+use crate::command;
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+#[derive(Args)]
+pub(crate) struct Flags {
+    /// Be a side: names in, lines of JSON out.
+    #[arg(long)]
+    serve: bool,
+    /// Threads of our side.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// The folder of the SavedModels `mlp`, `mobilenetv2`, `resnet50`, `bert_base`, `lstm`, `big500`.
+    #[arg(long)]
+    models: Option<PathBuf>,
+    /// Another side: `tf=python peer_tf.py --serve --threads 1`. May be given more than once.
+    #[arg(long = "peer", value_name = "NAME=COMMAND")]
+    peers: Vec<String>,
+    /// Only workloads whose names begin with one of these, with commas between them.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// How often each side has its turn.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Write all figures to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// A program that measures.
+struct Side {
+    name: String,
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
+    let program = build(root)?;
+    if flags.serve {
+        return command::run(worker(&program, flags));
+    }
+    let names = names(&program, &flags.only)?;
+    let mut sides = vec![Side::start("ours", worker(&program, flags))?];
+    for peer in &flags.peers {
+        let (name, text) = peer.split_once('=').context("a peer is NAME=COMMAND")?;
+        let mut words = text.split_whitespace();
+        let mut command = Command::new(words.next().context("a peer is NAME=COMMAND")?);
+        command.args(words);
+        sides.push(Side::start(name, command)?);
+    }
+    let mut rows = Vec::new();
+    for name in names {
+        let row = measure(&mut sides, &name, flags.rounds)?;
+        println!("{}", text(&row));
+        rows.push(row);
+    }
+    if let Some(path) = &flags.json {
+        std::fs::write(path, format!("{:#}\n", Value::Array(rows)))
+            .with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Builds the worker and the command line, which some workloads start.
+fn build(root: &Path) -> Result<PathBuf> {
+    let bins = ["--bin", "bench", "--bin", "ferroflow"];
+    let mut args = vec!["build", "--release", "--features", "bench", "--message-format", "json"];
+    args.extend(bins);
+    let mut command = command::cargo(root, &args);
+    command.stderr(Stdio::inherit());
+    let output = String::from_utf8(command::output(command)?)?;
+    let program = output.lines().find_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_bench = message["target"]["name"] == "bench";
+        message["executable"].as_str().filter(|_| is_bench).map(PathBuf::from)
+    });
+    program.context("cargo builds the worker")
+}
+
+fn worker(program: &Path, flags: &Flags) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--threads", &flags.threads.to_string()]);
+    if let Some(models) = &flags.models {
+        command.arg("--models").arg(models);
+    }
+    command
+}
+
+/// The names of our workloads that begin with one of `only`.
+fn names(program: &Path, only: &str) -> Result<Vec<String>> {
+    let mut command = Command::new(program);
+    command.arg("--list");
+    let list = String::from_utf8(command::output(command)?)?;
+    let wanted =
+        |name: &&str| only.is_empty() || only.split(',').any(|begin| name.starts_with(begin));
+    let names: Vec<String> = list.lines().filter(wanted).map(str::to_string).collect();
+    ensure!(!names.is_empty(), "no workload begins with {only}");
+    Ok(names)
+}
+
+impl Side {
+    fn start(name: &str, mut command: Command) -> Result<Side> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let input = child.stdin.take().context("a side has an input")?;
+        let output = BufReader::new(child.stdout.take().context("a side has an output")?);
+        let mut side = Side { name: name.into(), child, input, output };
+        // The first line says that it is ready.
+        side.line()?;
+        Ok(side)
+    }
+
+    fn ask(&mut self, workload: &str) -> Result<Value> {
+        writeln!(self.input, "{workload}")?;
+        self.input.flush()?;
+        self.line()
+    }
+
+    fn line(&mut self) -> Result<Value> {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line)? == 0 {
+                bail!("side {} ended", self.name);
+            }
+            if line.starts_with('{') {
+                return Ok(serde_json::from_str(&line)?);
+            }
+        }
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One workload on all sides. Ratios above 1 say that ours is the faster.
+fn measure(sides: &mut [Side], name: &str, rounds: usize) -> Result<Value> {
+    let mut answers: Vec<Vec<Value>> = sides.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds.max(1) {
+        for (side, answers) in sides.iter_mut().zip(&mut answers) {
+            if answers.last().is_none_or(|last| last["error"].is_null()) {
+                answers.push(side.ask(name)?);
+            }
+        }
+    }
+    let ours = seconds(&answers[0]);
+    let mut row = json!({ "name": name, "sides": {} });
+    for (side, answers) in sides.iter().zip(&answers) {
+        let last = answers.last().cloned().unwrap_or(Value::Null);
+        let mut entry = json!({
+            "error": last["error"], "check": last["check"], "peak_rss_mb": last["peak_rss_mb"],
+        });
+        if let Some(min) = seconds(answers) {
+            entry["seconds"] = json!(min);
+            entry["ratio"] = json!(ours.map(|ours| min / ours));
+        }
+        row["sides"][&side.name] = entry;
+    }
+    Ok(row)
+}
+
+/// The shortest time of a side, if it had no error.
+fn seconds(answers: &[Value]) -> Option<f64> {
+    answers
+        .iter()
+        .map(|answer| {
+            let unit = match answer["unit"].as_str()? {
+                "ns" => 1e-9,
+                "us" => 1e-6,
+                "ms" => 1e-3,
+                "s" => 1.0,
+                _ => return None,
+            };
+            Some(answer["min"].as_f64()? * unit)
+        })
+        .try_fold(f64::INFINITY, |least, time| Some(least.min(time?)))
+}
+
+fn text(row: &Value) -> String {
+    let mut text = format!("{:34}", row["name"].as_str().unwrap_or(""));
+    let Some(sides) = row["sides"].as_object() else { return text };
+    let ours = sides.iter().filter(|(name, _)| *name == "ours");
+    for (name, side) in ours.chain(sides.iter().filter(|(name, _)| *name != "ours")) {
+        let time = match side["seconds"].as_f64() {
+            Some(seconds) => duration(seconds),
+            None => side["error"].as_str().unwrap_or("no figure").to_string(),
+        };
+        text.push_str(&format!("  {name} {time}"));
+        if let Some(ratio) = side["ratio"].as_f64().filter(|_| name != "ours") {
+            text.push_str(&format!(" (×{ratio:.2})"));
+        }
+        if let Some(peak) = side["peak_rss_mb"].as_f64() {
+            text.push_str(&format!(" {peak:.1} MB"));
+        }
+    }
+    text + &disagreement(sides)
+}
+
+/// Results that are not the same on all sides.
+fn disagreement(sides: &serde_json::Map<String, Value>) -> String {
+    let checks: Vec<f64> = sides.values().filter_map(|side| side["check"].as_f64()).collect();
+    let (low, high) =
+        checks.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), check| {
+            (low.min(*check), high.max(*check))
+        });
+    match checks.len() > 1 && high - low > 1e-4 * high.abs().max(1e-6) {
+        true => format!("  RESULTS DIFFER: {checks:?}"),
+        false => String::new(),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-6 => format!("{:.1} ns", s * 1e9),
+        s if s < 1e-3 => format!("{:.2} us", s * 1e6),
+        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
+        s => format!("{s:.2} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_time_counts_unless_there_was_an_error() {
+        let answers = [json!({ "unit": "us", "min": 3.0 }), json!({ "unit": "ms", "min": 0.002 })];
+        assert!((seconds(&answers).unwrap() - 2e-6).abs() < 1e-12);
+        assert_eq!(seconds(&[json!({ "error": "no" })]), None);
+    }
+}
