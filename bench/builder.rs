@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A graph under construction. Nodes are numbered.
 #[derive(Default)]
-pub struct Builder {
+pub(crate) struct Builder {
     graph: GraphBuilder,
     n_nodes: usize,
 }
@@ -24,36 +24,41 @@ impl Builder {
         format!("n{}", self.n_nodes)
     }
 
-    pub fn arg(&mut self, ty: ValueType) -> Result<Outlet> {
+    pub(crate) fn arg(&mut self, ty: ValueType) -> Result<Outlet> {
         let name = self.name();
         Ok(self.graph.arg(&name, ty)?)
     }
 
-    pub fn constant(&mut self, tensor: HostTensor) -> Result<Outlet> {
+    pub(crate) fn constant(&mut self, tensor: HostTensor) -> Result<Outlet> {
         let name = self.name();
         Ok(self.graph.constant(&name, tensor)?)
     }
 
-    pub fn number(&mut self, value: f32) -> Result<Outlet> {
+    pub(crate) fn number(&mut self, value: f32) -> Result<Outlet> {
         self.constant(HostTensor::scalar(value))
     }
 
-    pub fn op(&mut self, op: &str, inputs: &[Outlet]) -> Result<Outlet> {
+    pub(crate) fn op(&mut self, op: &str, inputs: &[Outlet]) -> Result<Outlet> {
         self.op_with(op, Attrs::new(), inputs)
     }
 
-    pub fn op_with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Outlet> {
+    pub(crate) fn op_with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Outlet> {
         Ok(self.ops_with(op, attrs, inputs)?[0])
     }
 
-    pub fn ops_with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Vec<Outlet>> {
+    pub(crate) fn ops_with(
+        &mut self,
+        op: &str,
+        attrs: Attrs,
+        inputs: &[Outlet],
+    ) -> Result<Vec<Outlet>> {
         let name = self.name();
         Ok(self.graph.call_with(op, &name, attrs, inputs)?)
     }
 }
 
 /// A function over arguments of these types.
-pub fn define(
+pub(crate) fn define(
     name: &str,
     types: &[ValueType],
     body: impl FnOnce(&mut Builder, &[Outlet]) -> Result<Vec<Outlet>>,
@@ -68,17 +73,17 @@ pub fn define(
     Ok(builder.graph.finish_function(name, &results))
 }
 
-pub fn ty(dtype: DType, dims: &[usize]) -> Result<ValueType> {
+pub(crate) fn ty(dtype: DType, dims: &[usize]) -> Result<ValueType> {
     Ok(ValueType::new(dtype, Shape::new(dims.iter().copied())?))
 }
 
-pub fn type_of(tensor: &EagerTensor) -> ValueType {
+pub(crate) fn type_of(tensor: &EagerTensor) -> ValueType {
     ValueType::new(tensor.dtype(), tensor.shape())
 }
 
 impl Bench {
     /// A function over arguments like these.
-    pub fn function(
+    pub(crate) fn function(
         &self,
         args: &[EagerTensor],
         body: impl FnOnce(&mut Builder, &[Outlet]) -> Result<Vec<Outlet>>,
@@ -88,7 +93,7 @@ impl Bench {
     }
 
     /// A function that calls others and captures values.
-    pub fn of_library(
+    pub(crate) fn of_library(
         &self,
         def: FunctionDef,
         others: Vec<FunctionDef>,
@@ -104,7 +109,7 @@ impl Bench {
     }
 
     /// Runs an op at once.
-    pub fn eager(
+    pub(crate) fn eager(
         &self,
         op: &str,
         attrs: Attrs,
@@ -114,12 +119,17 @@ impl Bench {
     }
 
     /// The first result of an op run at once.
-    pub fn one(&self, op: &str, inputs: &[EagerTensor]) -> Result<EagerTensor> {
+    pub(crate) fn one(&self, op: &str, inputs: &[EagerTensor]) -> Result<EagerTensor> {
         self.one_with(op, Attrs::new(), inputs)
     }
 
     /// As [`one`](Bench::one), with attributes.
-    pub fn one_with(&self, op: &str, attrs: Attrs, inputs: &[EagerTensor]) -> Result<EagerTensor> {
+    pub(crate) fn one_with(
+        &self,
+        op: &str,
+        attrs: Attrs,
+        inputs: &[EagerTensor],
+    ) -> Result<EagerTensor> {
         Ok(execute(&self.context, op, attrs, inputs)?.swap_remove(0))
     }
 }

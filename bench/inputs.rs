@@ -18,7 +18,7 @@ fn numbers(seed: u64, n: usize) -> impl Iterator<Item = u64> {
 }
 
 /// Numbers between `low` and `high`: 24 random bits each.
-pub fn floats(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<HostTensor> {
+pub(crate) fn floats(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<HostTensor> {
     let shape = Shape::new(dims.iter().copied())?;
     let unit = |bits: u64| (bits >> 40) as f32 * (1.0 / (1 << 24) as f32);
     let elements: Vec<f32> =
@@ -27,12 +27,12 @@ pub fn floats(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<HostTens
 }
 
 /// The same as a tensor to compute with.
-pub fn array(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<EagerTensor> {
+pub(crate) fn array(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<EagerTensor> {
     Ok(floats(seed, dims, low, high)?.into())
 }
 
 /// Indices below `modulus`.
-pub fn ids(seed: u64, dims: &[usize], modulus: u64) -> Result<EagerTensor> {
+pub(crate) fn ids(seed: u64, dims: &[usize], modulus: u64) -> Result<EagerTensor> {
     let shape = Shape::new(dims.iter().copied())?;
     let elements: Vec<i32> =
         numbers(seed, shape.num_elements()).map(|bits| (bits % modulus) as i32).collect();

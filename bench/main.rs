@@ -21,11 +21,10 @@ use std::{
 };
 
 /// What the workloads run in.
-pub struct Bench {
-    pub context: Context,
-    pub threads: usize,
+pub(crate) struct Bench {
+    pub(crate) context: Context,
     /// Where the SavedModels are.
-    pub models: PathBuf,
+    pub(crate) models: PathBuf,
 }
 
 fn main() -> Result<()> {
@@ -46,7 +45,7 @@ fn main() -> Result<()> {
     }
     let options =
         ContextOptions { threads: NonZeroUsize::new(threads), ..ContextOptions::default() };
-    let bench = Bench { context: Context::with_options(options), threads, models };
+    let bench = Bench { context: Context::with_options(options), models };
     answer(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }))?;
     for name in std::io::stdin().lock().lines() {
         let name = name?;

@@ -15,27 +15,27 @@ const SAMPLE: f64 = 0.004;
 const SAMPLES: usize = 200;
 
 /// Something to be measured.
-pub struct Workload<'a> {
+pub(crate) struct Workload<'a> {
     /// What is timed.
-    pub body: Box<dyn FnMut() -> Result<Vec<EagerTensor>> + 'a>,
+    pub(crate) body: Box<dyn FnMut() -> Result<Vec<EagerTensor>> + 'a>,
     /// The unit of the times.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// The parts that the time of a call is divided by.
-    pub per: f64,
+    pub(crate) per: f64,
     /// Work of a call, and the unit of its rate.
-    pub work: Option<(f64, &'static str)>,
+    pub(crate) work: Option<(f64, &'static str)>,
     /// Whether the results are added up.
-    pub checked: bool,
+    pub(crate) checked: bool,
     /// Whether every call is a sample, and none comes before.
-    pub once: bool,
+    pub(crate) once: bool,
     /// The seconds that samples may take.
-    pub budget: f64,
+    pub(crate) budget: f64,
     /// More to report, once all samples are taken.
-    pub extra: Option<Box<dyn FnMut() -> (&'static str, Value) + 'a>>,
+    pub(crate) extra: Option<Box<dyn FnMut() -> (&'static str, Value) + 'a>>,
 }
 
 #[derive(Clone, Copy)]
-pub enum Unit {
+pub(crate) enum Unit {
     Nanoseconds,
     Microseconds,
     Milliseconds,
@@ -63,7 +63,10 @@ impl Unit {
 }
 
 impl<'a> Workload<'a> {
-    pub fn new(unit: Unit, body: impl FnMut() -> Result<Vec<EagerTensor>> + 'a) -> Workload<'a> {
+    pub(crate) fn new(
+        unit: Unit,
+        body: impl FnMut() -> Result<Vec<EagerTensor>> + 'a,
+    ) -> Workload<'a> {
         Workload {
             body: Box::new(body),
             unit,
@@ -76,35 +79,35 @@ impl<'a> Workload<'a> {
         }
     }
 
-    pub fn per(self, per: f64) -> Self {
+    pub(crate) fn per(self, per: f64) -> Self {
         Workload { per, ..self }
     }
 
     /// So many bytes are moved.
-    pub fn bytes(self, bytes: f64) -> Self {
+    pub(crate) fn bytes(self, bytes: f64) -> Self {
         Workload { work: Some((bytes / 1e9, "GB/s")), ..self }
     }
 
     /// So many multiplications and additions are done.
-    pub fn flops(self, flops: f64) -> Self {
+    pub(crate) fn flops(self, flops: f64) -> Self {
         Workload { work: Some((flops / 1e9, "GFLOP/s")), ..self }
     }
 
-    pub fn unchecked(self) -> Self {
+    pub(crate) fn unchecked(self) -> Self {
         Workload { checked: false, ..self }
     }
 
-    pub fn once(self) -> Self {
+    pub(crate) fn once(self) -> Self {
         Workload { once: true, checked: false, ..self }
     }
 
-    pub fn budget(self, budget: f64) -> Self {
+    pub(crate) fn budget(self, budget: f64) -> Self {
         Workload { budget, ..self }
     }
 }
 
 /// Measures a workload.
-pub fn row(mut workload: Workload<'_>) -> Result<Value> {
+pub(crate) fn row(mut workload: Workload<'_>) -> Result<Value> {
     let check = match workload.checked {
         true => Some((workload.body)()?.iter().map(magnitude).sum::<Result<f64>>()?),
         false => None,

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 
 /// How a result is compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Tolerance {
+pub(crate) struct Tolerance {
     /// Relative.
-    pub rtol: f64,
+    pub(crate) rtol: f64,
     /// Absolute.
-    pub atol: f64,
+    pub(crate) atol: f64,
 }
 
 /// The words of a case's `compare`.
 #[derive(Debug, Clone, Copy)]
-pub enum Compare {
+pub(crate) enum Compare {
     /// Same dtype, shape and elements.
     Exact,
     /// Floats within a tolerance, the rest equal.
@@ -28,7 +28,7 @@ pub enum Compare {
 }
 
 impl Compare {
-    pub fn check(self, found: &HostTensor, expected: &HostTensor) -> Result<()> {
+    pub(crate) fn check(self, found: &HostTensor, expected: &HostTensor) -> Result<()> {
         if found.dtype() != expected.dtype() {
             bail!("dtype {} instead of {}", found.dtype(), expected.dtype());
         }
@@ -102,7 +102,7 @@ mod bytemuck_cast {
     use num_complex::Complex;
 
     /// The elements of a float tensor, real and imaginary parts of complex ones.
-    pub fn elements(tensor: &HostTensor) -> Option<Vec<f64>> {
+    pub(crate) fn elements(tensor: &HostTensor) -> Option<Vec<f64>> {
         Some(match tensor.dtype() {
             DType::F16 => tensor.as_slice::<f16>().ok()?.iter().map(|x| x.to_f64()).collect(),
             DType::BF16 => tensor.as_slice::<bf16>().ok()?.iter().map(|x| x.to_f64()).collect(),

@@ -6,7 +6,7 @@ use std::panic;
 
 /// What became of a case.
 #[derive(Debug)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It ended as recorded.
     Passed,
     /// It did not, and why.
@@ -17,14 +17,16 @@ pub enum Outcome {
 
 impl Outcome {
     /// What `case` gives; a panic or an error of the case itself is a failure.
-    pub fn of(case: impl FnOnce() -> anyhow::Result<Outcome> + panic::UnwindSafe) -> Outcome {
+    pub(crate) fn of(
+        case: impl FnOnce() -> anyhow::Result<Outcome> + panic::UnwindSafe,
+    ) -> Outcome {
         let outcome = panic::catch_unwind(case);
         let outcome = outcome.unwrap_or_else(|_| Ok(Outcome::Failed("panic".into())));
         outcome.unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")))
     }
 
     /// What an error is that was not recorded.
-    pub fn of_error(code: Code, message: String) -> Outcome {
+    pub(crate) fn of_error(code: Code, message: String) -> Outcome {
         match code {
             Code::Unimplemented => Outcome::Unsupported(message),
             _ => Outcome::Failed(message),
@@ -32,7 +34,7 @@ impl Outcome {
     }
 
     /// Adds status and reason to a result.
-    pub fn report(self, mut result: Value) -> Value {
+    pub(crate) fn report(self, mut result: Value) -> Value {
         let (status, why) = match self {
             Outcome::Passed => ("pass", String::new()),
             Outcome::Failed(why) => ("fail", why),

@@ -11,7 +11,7 @@ use ferroflow::{
     runtime::{ConcreteFunction, EagerTensor},
 };
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let (int, float) = (ty(DType::I32, &[])?, ty(DType::F32, &[])?);
     Ok(Some(match name {
         "while10k" => {

@@ -11,7 +11,7 @@ use ferroflow::{
     runtime::EagerTensor,
 };
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let conv = |x: [usize; 4], f: [usize; 4], stride: i64| -> Result<Workload<'a>> {
         let args = [image(&x)?, array(22, &f, -0.1, 0.1)?];
         let outputs = x[0] * (x[1] / stride as usize) * (x[2] / stride as usize) * f[3];

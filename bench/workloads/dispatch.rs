@@ -15,7 +15,7 @@ use ferroflow::{
 /// The chain that many workloads run: four ops in turn.
 const CHAIN: [&str; 4] = ["AddV2", "Mul", "Sub", "Maximum"];
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let args: Vec<EagerTensor> = [0.5f32, 0.25, 0.75].map(EagerTensor::scalar).into();
     let x = args[0].clone();
     let context = &bench.context;

@@ -16,7 +16,7 @@ use ferroflow::{
 /// The bytes of a large vector.
 const BYTES: f64 = 4.0 * N as f64;
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let vector = || array(1, &[N], -2.0, 2.0);
     let unary = |op: &'static str| -> Result<Workload<'a>> {
         let args = [vector()?];

@@ -22,7 +22,7 @@ use std::{
     rc::Rc,
 };
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     Ok(match name {
         "load.saved_model_resnet50" => Some(loading(bench, "resnet50")),
         "load.saved_model_mlp" => Some(loading(bench, "mlp")),

@@ -11,7 +11,7 @@ use ferroflow::{
     runtime::EagerTensor,
 };
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let pair = |a: &[usize], b: &[usize]| -> Result<Vec<EagerTensor>> {
         Ok(vec![array(11, a, -1.0, 1.0)?, array(12, b, -1.0, 1.0)?])
     };

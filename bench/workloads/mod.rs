@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 const N: usize = 1 << 22;
 
 /// The names of all workloads.
-pub const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     "dispatch.eager_add_scalar",
     "dispatch.eager_add_raw",
     "dispatch.eager_matmul8",
@@ -111,7 +111,7 @@ pub const NAMES: &[&str] = &[
 ];
 
 /// The workload of this name.
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Workload<'a>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Workload<'a>> {
     let (family, rest) = name.split_once('.').context("a name is `family.workload`")?;
     let found = match family {
         "dispatch" => dispatch::find(bench, rest)?,

@@ -18,7 +18,7 @@ use ferroflow::{
 use std::collections::BTreeMap;
 
 /// The input of a model: `batch` examples.
-pub fn input(model: &str, batch: usize) -> Result<Option<EagerTensor>> {
+pub(crate) fn input(model: &str, batch: usize) -> Result<Option<EagerTensor>> {
     Ok(Some(match model {
         "mlp" => array(31, &[batch, 784], 0.0, 1.0)?,
         "mobilenetv2" | "resnet50" => array(31, &[batch, 224, 224, 3], 0.0, 1.0)?,
@@ -28,7 +28,7 @@ pub fn input(model: &str, batch: usize) -> Result<Option<EagerTensor>> {
     }))
 }
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     if name == "mlp_b1_fn" {
         return direct(bench).map(Some);
     }

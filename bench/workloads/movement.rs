@@ -12,7 +12,7 @@ use ferroflow::{
     runtime::EagerTensor,
 };
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let matrix = || array(3, &[4096, 1024], -2.0, 2.0);
     let bytes = 4.0 * N as f64;
     let ints = |values: &[i32]| -> Result<EagerTensor> { Ok(HostTensor::vector(values)?.into()) };

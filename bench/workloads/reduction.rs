@@ -13,7 +13,7 @@ use ferroflow::{
 
 const BYTES: f64 = 4.0 * 4096.0 * 1024.0;
 
-pub fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
+pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
     let x = array(3, &[4096, 1024], -2.0, 2.0)?;
     let along = |op: &'static str, axes: &[i32]| -> Result<Workload<'a>> {
         let args = [x.clone(), HostTensor::vector(axes)?.into()];

@@ -14,10 +14,14 @@ use ferroflow::{
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use std::{fs::File, io::Read, path::Path};
-pub use value::base64;
+pub(crate) use value::base64;
 
 /// Runs the cases and sequences of one op from number `from` on.
-pub fn run_file(path: &Path, from: u64, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<()> {
+pub(crate) fn run_file(
+    path: &Path,
+    from: u64,
+    report: &mut dyn FnMut(Value) -> Result<()>,
+) -> Result<()> {
     let mut text = String::new();
     let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
     GzDecoder::new(file).read_to_string(&mut text)?;

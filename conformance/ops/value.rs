@@ -7,11 +7,11 @@ use ferroflow::ir::{
 };
 use serde_json::Value;
 
-pub fn base64(value: &Value) -> Result<Vec<u8>> {
+pub(crate) fn base64(value: &Value) -> Result<Vec<u8>> {
     Ok(STANDARD.decode(value.as_str().context("base64 text")?)?)
 }
 
-pub fn shape(value: &Value) -> Result<Shape> {
+pub(crate) fn shape(value: &Value) -> Result<Shape> {
     let dims = value.as_array().context("a shape is a list")?;
     let dims: Option<Vec<usize>> =
         dims.iter().map(|dim| dim.as_u64().map(|dim| dim as usize)).collect();
@@ -19,7 +19,7 @@ pub fn shape(value: &Value) -> Result<Shape> {
 }
 
 /// A tensor `{"dtype", "shape", "b64" | "values"}`.
-pub fn tensor(value: &Value) -> Result<HostTensor> {
+pub(crate) fn tensor(value: &Value) -> Result<HostTensor> {
     let dtype: DType = value["dtype"].as_str().context("a dtype")?.parse()?;
     let shape = shape(&value["shape"])?;
     if dtype == DType::String {
@@ -31,7 +31,7 @@ pub fn tensor(value: &Value) -> Result<HostTensor> {
 }
 
 /// Attributes by the kinds the op's record gives them.
-pub fn attrs(op: &OpDef, value: &Value) -> Result<Attrs> {
+pub(crate) fn attrs(op: &OpDef, value: &Value) -> Result<Attrs> {
     let mut attrs = Attrs::new();
     let given = value.as_object().context("attrs are an object")?;
     for (name, value) in given {

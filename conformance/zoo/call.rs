@@ -11,25 +11,25 @@ use ferroflow::{
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 /// What is called.
-pub enum Target<'a> {
+pub(crate) enum Target<'a> {
     Model(&'a LoadedModel),
     Graph(&'a Session),
 }
 
 /// A model as TensorFlow 2 loads it and, once asked for, the session its graph runs in: two loads
 /// with variables of their own, as they had when the answers were recorded.
-pub struct LoadedModel {
-    pub model: SavedModel,
+pub(crate) struct LoadedModel {
+    pub(crate) model: SavedModel,
     session: OnceCell<Arc<Session>>,
 }
 
 impl LoadedModel {
-    pub fn of(model: SavedModel) -> LoadedModel {
+    pub(crate) fn of(model: SavedModel) -> LoadedModel {
         LoadedModel { model, session: OnceCell::new() }
     }
 
     /// A model whose every call runs in one session.
-    pub fn of_session(session: Session) -> LoadedModel {
+    pub(crate) fn of_session(session: Session) -> LoadedModel {
         let session = Arc::new(session);
         let model = SavedModel::Session(Arc::clone(&session));
         LoadedModel { model, session: OnceCell::from(session) }
@@ -45,7 +45,7 @@ impl LoadedModel {
 }
 
 /// Makes the calls up to the first whose result is not the recorded one.
-pub fn run_all(case: &Case, target: &Target<'_>) -> Result<Outcome> {
+pub(crate) fn run_all(case: &Case, target: &Target<'_>) -> Result<Outcome> {
     for (number, call) in case.calls().iter().enumerate() {
         let name = call["path"].as_str().unwrap_or("");
         let name = format!("call {number} {} `{name}`", call["kind"].as_str().unwrap_or(""));
@@ -81,7 +81,7 @@ fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Out
 }
 
 /// What a call gives.
-pub fn result(
+pub(crate) fn result(
     case: &Case,
     target: &Target<'_>,
     call: &serde_json::Value,

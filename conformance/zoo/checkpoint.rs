@@ -9,7 +9,7 @@ use ferroflow::{
 };
 use serde_json::{Value, json};
 
-pub fn run(case: &Case) -> Result<Outcome> {
+pub(crate) fn run(case: &Case) -> Result<Outcome> {
     let prefix = case.prefix()?;
     let reader = Reader::open(&prefix, &Limits::default())?;
     let expected = case.json["entries"].as_object().context("entries")?;

@@ -5,22 +5,22 @@ use inotify::{Inotify, WatchMask};
 use std::{fs, io::ErrorKind, path::Path};
 
 /// A watch over the process and a case's folder.
-pub struct Guard {
+pub(crate) struct Guard {
     inotify: Inotify,
     /// The address space when the watch began, in bytes.
     before: u64,
 }
 
 /// What happened under a [`Guard`].
-pub struct Report {
+pub(crate) struct Report {
     /// How much larger the address space or the memory in use has been, in bytes.
-    pub memory: u64,
+    pub(crate) memory: u64,
     /// The files beside the model that were opened, made, changed or deleted.
-    pub touched: Vec<String>,
+    pub(crate) touched: Vec<String>,
 }
 
 impl Guard {
-    pub fn new(folder: &Path) -> Result<Guard> {
+    pub(crate) fn new(folder: &Path) -> Result<Guard> {
         let inotify = Inotify::init()?;
         let mask = WatchMask::OPEN | WatchMask::MODIFY | WatchMask::CREATE | WatchMask::DELETE;
         inotify.watches().add(folder, mask)?;
@@ -29,7 +29,7 @@ impl Guard {
         Ok(Guard { inotify, before: status("VmSize")? })
     }
 
-    pub fn finish(mut self) -> Result<Report> {
+    pub(crate) fn finish(mut self) -> Result<Report> {
         // The largest address space cannot be counted anew: it is that of the process so far.
         let memory = status("VmHWM")?.max(status("VmPeak")?.saturating_sub(self.before));
         let mut buffer = [0; 4096];

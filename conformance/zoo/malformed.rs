@@ -12,7 +12,7 @@ use ferroflow::{
 /// The most memory a case may take, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-pub fn run(case: &Case) -> Result<Outcome> {
+pub(crate) fn run(case: &Case) -> Result<Outcome> {
     let guard = Guard::new(&case.folder)?;
     let ended = match case.json["target"].as_str() {
         Some("saved_model") => run_model(case)?,

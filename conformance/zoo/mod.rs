@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// A case: its description and its folder.
-pub struct Case {
+pub(crate) struct Case {
     folder: PathBuf,
     json: Value,
 }
@@ -56,7 +56,7 @@ impl Case {
 }
 
 /// Runs a case. The result tells what became of it and which ops of its model are not there.
-pub fn run(folder: &Path) -> Result<Value> {
+pub(crate) fn run(folder: &Path) -> Result<Value> {
     let case = Case::open(folder)?;
     let outcome = Outcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
         "saved_model" => run_model(&case),

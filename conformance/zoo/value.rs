@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use std::{collections::BTreeMap, path::Path};
 
 /// A tensor `{"npy", "dtype", "shape"}` or `{"dtype", "shape", "values"}`.
-pub fn tensor(json: &Json, folder: &Path) -> Result<HostTensor> {
+pub(crate) fn tensor(json: &Json, folder: &Path) -> Result<HostTensor> {
     let dtype: DType = json["dtype"].as_str().context("a dtype")?.parse()?;
     if let Some(path) = json["npy"].as_str() {
         let stored = npy::read(folder.join(path))?;
@@ -54,7 +54,7 @@ fn tagged(json: &Json) -> Option<(&str, &Json)> {
 }
 
 /// An argument.
-pub fn argument(json: &Json, folder: &Path) -> Result<Value> {
+pub(crate) fn argument(json: &Json, folder: &Path) -> Result<Value> {
     let list = |json: &Json| -> Result<Vec<Value>> {
         json.as_array().context("a list")?.iter().map(|value| argument(value, folder)).collect()
     };
@@ -131,7 +131,12 @@ fn composite(tag: &str, parts: &Json, folder: &Path) -> Result<Composite> {
 }
 
 /// Checks that a result is the recorded one.
-pub fn check(found: &Value, expected: &Json, folder: &Path, tolerance: Tolerance) -> Result<()> {
+pub(crate) fn check(
+    found: &Value,
+    expected: &Json,
+    folder: &Path,
+    tolerance: Tolerance,
+) -> Result<()> {
     let all = |found: &[Value], expected: &Json| {
         let expected = expected.as_array().context("a list")?;
         if found.len() != expected.len() {

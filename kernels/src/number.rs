@@ -72,7 +72,7 @@ macro_rules! integers {
                 if other == 0 { 0 } else { self.wrapping_div(other) }
             }
             fn count(n: usize) -> $type { n as $type }
-            #[expect(unused_comparisons, reason = "some of these types have no sign")]
+            #[allow(unused_comparisons, reason = "some of these types have no sign")]
             fn root(self) -> $type {
                 if self < 0 { $nan } else { (self as f64).sqrt() as $type }
             }

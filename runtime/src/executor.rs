@@ -30,10 +30,6 @@ impl Executable {
         Executable { program, frames: Mutex::default() }
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.program
-    }
-
     /// Runs the program.
     ///
     /// # Errors

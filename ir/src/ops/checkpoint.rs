@@ -1,6 +1,5 @@
 //! Ops that read checkpoints.
 
-use super::sets::*;
 use crate::{dtype::DType, error::Result, infer::OpContext, op::*};
 
 pub(super) static OPS: &[OpDef] = &[OpDef {

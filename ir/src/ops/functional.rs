@@ -3,7 +3,7 @@
 use crate::{
     dtype::DType,
     error::Result,
-    infer::{self, OpContext},
+    infer::OpContext,
     op::*,
 };
 

@@ -38,7 +38,9 @@ pub fn cse(graph: &mut Graph, mut replaced: impl FnMut(Outlet, Outlet)) {
 /// Like [`cse`] on the body of a function, whose results are redirected too.
 pub fn cse_function(function: &mut FunctionDef) {
     let mut moved: HashMap<Outlet, Outlet> = HashMap::new();
-    cse(&mut function.graph, |from, to| drop(moved.insert(from, to)));
+    cse(&mut function.graph, |from, to| {
+        moved.insert(from, to);
+    });
     for (_, outlet) in &mut function.results {
         *outlet = moved.get(outlet).copied().unwrap_or(*outlet);
     }

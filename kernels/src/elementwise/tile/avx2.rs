@@ -140,7 +140,14 @@ macro_rules! operations {
             // ends with a store there is a next operation; see `run`.
             unsafe {
                 let ($a, $b) = (place(frame, (*pc).a), place(frame, (*pc).b));
-                $(let $v = { let ($lane, $x) = ($n, $v); $body };)*
+                $(
+                    let $v = {
+                        let ($lane, $x) = ($n, $v);
+                        // Most operations do the same in every lane.
+                        let _ = $lane;
+                        $body
+                    };
+                )*
                 let next = pc.add(1);
                 ((*next).run)(next, frame, $($v),*)
             }
