@@ -21,6 +21,7 @@ mod matmul;
 mod nn;
 mod norm;
 mod pool;
+mod quantized;
 mod range;
 mod reduce;
 mod search;
@@ -51,6 +52,7 @@ static FAMILIES: &[&[OpDef]] = &[
     nn::OPS,
     norm::OPS,
     pool::OPS,
+    quantized::OPS,
     range::OPS,
     reduce::OPS,
     search::OPS,

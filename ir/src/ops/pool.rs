@@ -268,7 +268,7 @@ fn windows(context: &OpContext<'_>) -> Result<Option<Pool>> {
 }
 
 /// The shape of the pool of a tensor of shape `input`.
-fn pooled_shape(context: &OpContext<'_>, input: &PartialShape) -> Result<PartialShape> {
+pub(super) fn pooled_shape(context: &OpContext<'_>, input: &PartialShape) -> Result<PartialShape> {
     let rank = match context.attrs.get("ksize") {
         Some(_) => context.attrs.ints("ksize")?.len(),
         None => 4,

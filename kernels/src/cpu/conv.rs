@@ -38,7 +38,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 
 /// A convolution `[windows, taps × channels] × [taps × channels, filters]`, group by group.
 #[derive(Debug, Clone)]
-struct Geometry {
+pub(super) struct Geometry {
     sweep: Sweep,
     groups: usize,
     filters: usize,
@@ -46,7 +46,7 @@ struct Geometry {
 
 impl Geometry {
     /// The geometry of a call that convolves tensors of these shapes.
-    fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
+    pub(super) fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
         let layout = Layout::read(call.attrs, input.rank() - 2)?;
         if !layout.channels_last {
             return Err(channels_first(call));
@@ -121,7 +121,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Computes the windows of `input` times `filter`, `[taps, channels of a group, filters]`.
-fn forward<A: Factor<Acc = A> + Default>(
+pub(super) fn forward<A: Factor<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],

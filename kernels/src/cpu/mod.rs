@@ -24,6 +24,7 @@ mod pad;
 mod partition;
 mod patches;
 mod pool;
+mod quantized;
 mod range;
 mod reduce;
 mod scan;
@@ -149,7 +150,8 @@ impl Device for CpuDevice {
 
 fn build(op: &str) -> Option<Build> {
     static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
-    let by_name =
-        BY_NAME.get_or_init(|| KERNELS.iter().flat_map(|rows| rows.iter().copied()).collect());
+    let by_name = BY_NAME.get_or_init(|| {
+        KERNELS.iter().chain(quantized::KERNELS).flat_map(|rows| rows.iter().copied()).collect()
+    });
     by_name.get(op).copied()
 }

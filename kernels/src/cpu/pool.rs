@@ -14,6 +14,7 @@ use crate::{
     number::{Number, Ordered},
     plan::window::Sweep,
     simd::{Vectorized, vectorize},
+    threads::Threads,
     wide::Wide,
 };
 use ferroflow_ir::{
@@ -73,7 +74,7 @@ fn sweep(pool: &Pool, input: &Shape) -> Result<Sweep> {
 }
 
 /// Windows over space alone.
-fn spatial(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
+pub(super) fn spatial(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
     let pool = windows(call, input)?;
     if pool.depth > 1 {
         let what = "windows over channels".into();
@@ -108,22 +109,36 @@ where
 {
     Arc::new(move |io: &mut Io<'_>| {
         let x = T::widen(io.input(0));
-        let channels = sweep.channels;
-        let out: &mut [T] = io.output(0);
-        if out.is_empty() {
-            return Ok(());
-        }
-        io.threads().for_each_piece(out, piece_of(channels), |first, out| {
-            T::through_acc(out, |out| {
-                let mut positions = Vec::new();
-                for (index, out) in out.chunks_mut(channels).enumerate() {
-                    sweep.positions(first / channels + index, &mut positions);
-                    vectorize(Window { x: &x, positions: &positions, start, fold: &fold, out });
-                }
-            });
-        });
+        fold_windows::<T, C, F>(io.threads(), &sweep, &x, start, &fold, io.output(0));
         Ok(())
     })
+}
+
+fn fold_windows<T, C, F>(
+    threads: &Threads,
+    sweep: &Sweep,
+    x: &[T::Acc],
+    start: T::Acc,
+    fold: &Fold<C, F>,
+    out: &mut [T],
+) where
+    T: Wide,
+    C: Fn(T::Acc, T::Acc) -> T::Acc + Sync,
+    F: Fn(T::Acc, usize) -> T::Acc + Sync,
+{
+    let channels = sweep.channels;
+    if out.is_empty() {
+        return;
+    }
+    threads.for_each_piece(out, piece_of(channels), |first, out| {
+        T::through_acc(out, |out| {
+            let mut positions = Vec::new();
+            for (index, out) in out.chunks_mut(channels).enumerate() {
+                sweep.positions(first / channels + index, &mut positions);
+                vectorize(Window { x, positions: &positions, start, fold, out });
+            }
+        });
+    });
 }
 
 struct Window<'a, A, C, F> {
@@ -184,15 +199,30 @@ fn block<A: Number, C: Fn(A, A) -> A, F: Fn(A, usize) -> A, const N: usize>(
 
 fn average(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
-        let finish = |sum: T::Acc, count| sum.over(T::Acc::count(count));
-        fold::<T, _, _>(sweep, T::Acc::ZERO, Fold { combine: T::Acc::plus, finish })
+        Arc::new(move |io: &mut Io<'_>| {
+            let x = T::widen(io.input(0));
+            average_windows::<T>(io.threads(), &sweep, &x, io.output(0));
+            Ok(())
+        })
     }
     let sweep = spatial(call, call.shape(0))?;
     Ok(with_float!(call.dtype(0), T => kernel::<T>(sweep)))
 }
 
+/// Computes the mean of each window; that of integers truncates.
+pub(super) fn average_windows<T: Wide>(
+    threads: &Threads,
+    sweep: &Sweep,
+    x: &[T::Acc],
+    out: &mut [T],
+) {
+    let finish = |sum: T::Acc, count| sum.over(T::Acc::count(count));
+    let fold = Fold { combine: |a: T::Acc, b: T::Acc| a.plus(b), finish };
+    fold_windows(threads, sweep, x, T::Acc::ZERO, &fold, out);
+}
+
 /// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
-fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+pub(super) fn largest(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Wide<Acc: Ordered> + Bounded>(sweep: Sweep) -> Arc<dyn Kernel> {
         let combine = |a, b| if b > a { b } else { a };
         fold::<T, _, _>(sweep, T::min_value().to_acc(), Fold { combine, finish: |x, _| x })

@@ -1,0 +1,167 @@
+//! `FakeQuant…`: rounding reals to what a quantised type could hold (Jacob et al. 2018).
+
+use crate::{
+    cpu::Build,
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use std::sync::Arc;
+
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("FakeQuantWithMinMaxArgs", args),
+    ("FakeQuantWithMinMaxArgsGradient", args_gradient),
+    ("FakeQuantWithMinMaxVars", vars),
+    ("FakeQuantWithMinMaxVarsGradient", vars_gradient),
+    ("FakeQuantWithMinMaxVarsPerChannel", vars),
+    ("FakeQuantWithMinMaxVarsPerChannelGradient", vars_gradient),
+];
+
+/// Elements per piece of work.
+const PIECE: usize = 1 << 14;
+
+/// The values of a quantised type.
+#[derive(Debug, Clone, Copy)]
+struct Values {
+    min: f32,
+    max: f32,
+}
+
+impl Values {
+    fn read(call: &OpCall<'_>) -> Result<Values> {
+        let bits = call.attrs.int("num_bits")?;
+        if !(2..=16).contains(&bits) {
+            return Err(call.wrong("num_bits", "between 2 and 16", bits));
+        }
+        let min = if call.attrs.bool("narrow_range")? { 1.0 } else { 0.0 };
+        Ok(Values { min, max: ((1i64 << bits) - 1) as f32 })
+    }
+}
+
+/// A range moved so that 0 is one of its values.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    min: f32,
+    max: f32,
+    scale: f32,
+    /// Whether the range is 0 alone, which stands for a range that nobody has set.
+    unset: bool,
+}
+
+impl Grid {
+    fn new(values: Values, min: f32, max: f32) -> Grid {
+        let scale = (max - min) / (values.max - values.min);
+        let zero = values.min - min / scale;
+        let zero = if zero < values.min {
+            values.min
+        } else if zero > values.max {
+            values.max
+        } else {
+            zero.round()
+        };
+        Grid {
+            min: (values.min - zero) * scale,
+            max: (values.max - zero) * scale,
+            scale,
+            unset: min == 0.0 && max == 0.0,
+        }
+    }
+
+    fn round(&self, x: f32) -> f32 {
+        if self.unset {
+            return 0.0;
+        }
+        let inside = x.min(self.max).max(self.min);
+        let place = (inside - self.min) / self.scale;
+        (place + 0.5).floor() * self.scale + self.min
+    }
+
+    /// As [`round`](Grid::round), counting from 0 rather than from the minimum.
+    fn round_from_zero(&self, x: f32) -> f32 {
+        let inverse = 1.0 / self.scale;
+        let inside = x.min(self.max).max(self.min);
+        let zero = (-self.min * inverse + 0.5).floor();
+        ((inside - self.min) * inverse - zero + 0.5).floor() * self.scale
+    }
+
+    fn contains(&self, x: f32) -> bool {
+        self.unset || (self.min <= x && x <= self.max)
+    }
+}
+
+fn fixed(call: &OpCall<'_>) -> Result<Grid> {
+    let (min, max) = (call.attrs.float("min")?, call.attrs.float("max")?);
+    if min.partial_cmp(&max) != Some(std::cmp::Ordering::Less) {
+        return Err(call.wrong("min", "smaller than `max`", format!("{min} and {max}")));
+    }
+    Ok(Grid { unset: false, ..Grid::new(Values::read(call)?, min, max) })
+}
+
+fn args(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let grid = fixed(call)?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (x, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+        io.threads().for_each_piece(y, PIECE, |start, y| {
+            y.iter_mut().zip(&x[start..]).for_each(|(y, &x)| *y = grid.round_from_zero(x));
+        });
+        Ok(())
+    })))
+}
+
+fn args_gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let grid = fixed(call)?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (dy, x): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        io.threads().for_each_piece(io.output(0), PIECE, |start, dx: &mut [f32]| {
+            for ((dx, &dy), &x) in dx.iter_mut().zip(&dy[start..]).zip(&x[start..]) {
+                *dx = if grid.contains(x) { dy } else { 0.0 };
+            }
+        });
+        Ok(())
+    })))
+}
+
+/// One grid, or one per element of the last dimension.
+fn grids(io: &Io<'_>, values: Values, min: usize) -> Vec<Grid> {
+    let (min, max): (&[f32], &[f32]) = (io.input(min), io.input(min + 1));
+    min.iter().zip(max).map(|(&min, &max)| Grid::new(values, min, max)).collect()
+}
+
+fn vars(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let values = Values::read(call)?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let grids = grids(io, values, 1);
+        let (x, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+        io.threads().for_each_piece(y, PIECE.next_multiple_of(grids.len().max(1)), |start, y| {
+            let grids = grids.iter().cycle();
+            y.iter_mut().zip(&x[start..]).zip(grids).for_each(|((y, &x), grid)| *y = grid.round(x));
+        });
+        Ok(())
+    })))
+}
+
+/// Inside the range the gradient is that of the input, outside it is that of the nearest end.
+fn vars_gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let values = Values::read(call)?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let grids = grids(io, values, 2);
+        let (dy, x): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        let dx: &mut [f32] = io.output(0);
+        let (d_min, d_max): (&mut [f32], &mut [f32]) = (io.output(1), io.output(2));
+        let mut sums = vec![(0.0f64, 0.0f64); grids.len()];
+        for (index, dx) in dx.iter_mut().enumerate() {
+            let slice = index % grids.len();
+            let (grid, sum) = (&grids[slice], &mut sums[slice]);
+            *dx = if grid.contains(x[index]) { dy[index] } else { 0.0 };
+            if !grid.unset && x[index] < grid.min {
+                sum.0 += f64::from(dy[index]);
+            } else if !grid.unset && x[index] > grid.max {
+                sum.1 += f64::from(dy[index]);
+            }
+        }
+        for ((sum, d_min), d_max) in sums.iter().zip(d_min).zip(d_max) {
+            (*d_min, *d_max) = (sum.0 as f32, sum.1 as f32);
+        }
+        Ok(())
+    })))
+}
