@@ -216,11 +216,24 @@ pub type Steps = SmallVec<[Step; 3]>;
 /// [`Error::Argument`] for lists of the wrong length and for numbers out of range,
 /// [`Error::Unsupported`] for steps along batch or channels.
 pub fn convolution_steps(op: &'static str, attrs: &Attrs, layout: Layout) -> Result<Steps> {
-    let strides = attrs.ints("strides")?;
-    let dilations = attrs.ints("dilations")?;
+    steps(op, attrs, layout, "dilations")
+}
+
+/// How windows move: attributes `strides`, `padding` and `explicit_paddings`, and the steps within
+/// a window in an attribute of this name.
+///
+/// # Errors
+///
+/// As [`convolution_steps`].
+pub fn steps(
+    op: &'static str,
+    attrs: &Attrs,
+    layout: Layout,
+    dilations: &'static str,
+) -> Result<Steps> {
     let paddings = paddings(op, attrs, layout)?;
-    let strides = along(op, "strides", strides, layout)?;
-    let dilations = along(op, "dilations", dilations, layout)?;
+    let strides = along(op, "strides", attrs.ints("strides")?, layout)?;
+    let dilations = along(op, dilations, attrs.ints(dilations)?, layout)?;
     let steps = strides.iter().zip(&dilations).zip(paddings);
     Ok(steps.map(|((&stride, &dilation), padding)| Step { stride, dilation, padding }).collect())
 }

@@ -10,7 +10,9 @@ mod checkpoint;
 mod control;
 mod conv;
 mod count;
+mod ctc;
 mod diagonal;
+mod dilation;
 mod einsum;
 mod functional;
 mod indexing;
@@ -23,6 +25,7 @@ mod norm;
 mod pool;
 mod quantized;
 mod range;
+mod recurrent;
 mod reduce;
 mod search;
 mod segment;
@@ -43,7 +46,9 @@ static FAMILIES: &[&[OpDef]] = &[
     control::OPS,
     conv::OPS,
     count::OPS,
+    ctc::OPS,
     diagonal::OPS,
+    dilation::OPS,
     functional::OPS,
     indexing::OPS,
     internal::OPS,
@@ -54,6 +59,7 @@ static FAMILIES: &[&[OpDef]] = &[
     pool::OPS,
     quantized::OPS,
     range::OPS,
+    recurrent::OPS,
     reduce::OPS,
     search::OPS,
     segment::OPS,

@@ -6,7 +6,7 @@ use crate::{
     dtype::DType,
     emit::{Composite, Value},
     error::{Error, Result},
-    infer::OpContext,
+    infer::{self, OpContext},
     op::*,
     shape::PartialShape,
 };
@@ -56,6 +56,19 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS)],
         infer: bias_add,
         lowering: Lowering::Composite(biased),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "IsotonicRegression",
+        summary: "Fits numbers that never rise to each row.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("output", "output_dtype"), arg_of("segments", DType::I32)],
+        attrs: &[ty("T", REALS), ty_or("output_dtype", FLOATS, DType::F32)],
+        infer: |context| {
+            context.check_rank_at_least(0, 1)?;
+            infer::unchanged(context)
+        },
+        lowering: Lowering::Kernel,
         ..OpDef::PURE
     },
     OpDef {

@@ -8,15 +8,19 @@ mod concat;
 mod conv;
 mod copy;
 mod count;
+mod ctc;
 mod depthwise;
 mod diagonal;
+mod dilation;
 pub(crate) mod dispatch;
 mod exp;
 mod extreme;
 mod gather;
 mod gemm;
 mod index;
+mod isotonic;
 mod lrn;
+mod lstm;
 mod matmul;
 mod nonzero;
 mod one_hot;
@@ -64,11 +68,15 @@ const KERNELS: &[&[(&str, Build)]] = &[
     concat::KERNELS,
     conv::KERNELS,
     count::KERNELS,
+    ctc::KERNELS,
     depthwise::KERNELS,
     diagonal::KERNELS,
+    dilation::KERNELS,
     extreme::KERNELS,
     gather::KERNELS,
+    isotonic::KERNELS,
     lrn::KERNELS,
+    lstm::KERNELS,
     matmul::KERNELS,
     nonzero::KERNELS,
     one_hot::KERNELS,
