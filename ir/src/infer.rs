@@ -487,3 +487,17 @@ pub fn reduced_axes(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 6]>> {
     }
     Ok(reduced)
 }
+
+/// For each dimension, whether a reduction of a sparse tensor along `axes` keeps it. An axis may be
+/// named more than once.
+///
+/// # Errors
+///
+/// [`Error::Index`] for an axis out of range.
+pub fn kept_axes(axes: &[i64], rank: usize) -> Result<SmallVec<[bool; 6]>> {
+    let mut kept: SmallVec<[bool; 6]> = SmallVec::from_elem(true, rank);
+    for &axis in axes {
+        kept[normalize_axis(axis, rank)?] = false;
+    }
+    Ok(kept)
+}

@@ -37,6 +37,7 @@ pub mod device;
 mod elementwise;
 pub mod error;
 pub mod frame;
+mod hash;
 pub mod kernel;
 mod number;
 pub mod plan;
@@ -44,6 +45,7 @@ mod scratch;
 mod simd;
 mod threads;
 mod wide;
+mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 pub use cpu::CpuDevice;

@@ -39,6 +39,11 @@ pub(crate) trait Number: Pod + Send + Sync + PartialEq + std::fmt::Debug {
     fn root(self) -> Self;
     /// The squared magnitude.
     fn squared(self) -> Self;
+    /// The complex conjugate; real numbers are their own.
+    #[inline(always)]
+    fn conjugate(self) -> Self {
+        self
+    }
 }
 
 /// An element type with an order.
@@ -200,6 +205,7 @@ macro_rules! complexes {
             fn count(n: usize) -> Complex<$part> { Complex::new(n as $part, 0.0) }
             fn root(self) -> Complex<$part> { self.sqrt() }
             fn squared(self) -> Complex<$part> { Complex::new(self.norm_sqr(), 0.0) }
+            fn conjugate(self) -> Complex<$part> { self.conj() }
         }
     )*};
 }

@@ -34,6 +34,7 @@ mod shape;
 mod slice;
 mod softmax;
 mod space;
+mod sparse;
 mod special;
 mod special_series;
 mod state;
@@ -68,6 +69,7 @@ static FAMILIES: &[&[OpDef]] = &[
     softmax::OPS,
     space::OPS,
     special::OPS,
+    sparse::OPS,
     state::OPS,
     variable_part::OPS,
 ];

@@ -39,6 +39,7 @@ mod sequence;
 mod shape;
 mod shape_arguments;
 mod softmax;
+mod sparse;
 mod top_k;
 mod unique;
 mod unsorted_segment;
@@ -93,6 +94,13 @@ const KERNELS: &[&[(&str, Build)]] = &[
     shape::KERNELS,
     shape_arguments::KERNELS,
     softmax::KERNELS,
+    sparse::cross::KERNELS,
+    sparse::dense::KERNELS,
+    sparse::merge::KERNELS,
+    sparse::order::KERNELS,
+    sparse::reduce::KERNELS,
+    sparse::rows::KERNELS,
+    sparse::serialize::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,

@@ -1,0 +1,276 @@
+//! Combinations of features: `SparseCross`, `SparseCrossHashed`, `SparseCrossV2`.
+//!
+//! Each example has any number of features in each column; the result is every combination of one
+//! feature per column, the last column changing fastest (`sparse_cross_op.cc`).
+
+use super::{Form, put_dims, put_places, put_values};
+use crate::{
+    cpu::{Build, cell::Cell},
+    device::OpCall,
+    error::Result,
+    hash::{
+        fingerprint::{fingerprint_cat64, fingerprint64},
+        siphash::siphash24,
+    },
+    kernel::{Io, Kernel},
+};
+use bytes::Bytes;
+use ferroflow_ir::{DType, Error, Shape};
+use std::{ops::Range, sync::Arc};
+
+pub(crate) const KERNELS: &[(&str, Build)] =
+    &[("SparseCross", cross), ("SparseCrossHashed", cross_hashed), ("SparseCrossV2", cross_text)];
+
+/// The columns among the inputs of a call: sparse ones, then dense ones.
+struct Inputs {
+    sparse: Vec<(Form, DType)>,
+    dense: Vec<(usize, DType, [usize; 2])>,
+}
+
+impl Inputs {
+    fn new(call: &OpCall<'_>) -> Result<Inputs> {
+        let n = call.attrs.types("sparse_types")?.len();
+        let sparse =
+            |column| (Form::at(call, column, n + column, 2 * n + column), call.dtype(n + column));
+        let dense = |column| {
+            let input = 3 * n + column;
+            (input, call.dtype(input), [call.shape(input)[0], call.shape(input)[1]])
+        };
+        let n_dense = call.attrs.types("dense_types")?.len();
+        Ok(Inputs {
+            sparse: (0..n).map(sparse).collect(),
+            dense: (0..n_dense).map(dense).collect(),
+        })
+    }
+
+    /// The number of examples, which all columns must agree on.
+    fn n_examples(&self, io: &Io<'_>) -> Result<usize> {
+        let mut sizes = Vec::new();
+        for (form, _) in &self.sparse {
+            sizes.push(form.places(io).shape()?[0]);
+        }
+        sizes.extend(self.dense.iter().map(|(_, _, [rows, _])| rows));
+        let first = sizes.first().copied().unwrap_or(0);
+        match sizes.iter().find(|&&size| size != first) {
+            None => Ok(first),
+            Some(other) => {
+                let expected = format!("of {first} examples, as the others");
+                Err(Error::argument("SparseCross", "a column", expected, other).into())
+            }
+        }
+    }
+
+    fn columns<'a>(&self, io: &Io<'a>, n_examples: usize) -> Result<Vec<Column<'a>>> {
+        let mut columns = Vec::new();
+        for &(form, dtype) in &self.sparse {
+            let features = Features::read(io, form.values, dtype)?;
+            let mut examples = Vec::with_capacity(n_examples);
+            let mut end = 0;
+            for example in 0..n_examples {
+                let start = end;
+                let places = form.places(io);
+                while end < form.n && places.get(end)[0] == example as i64 {
+                    end += 1;
+                }
+                examples.push(start..end);
+            }
+            columns.push(Column { features, examples, dense: false });
+        }
+        for &(input, dtype, [rows, width]) in &self.dense {
+            let features = Features::read(io, input, dtype)?;
+            let examples = (0..rows).map(|row| row * width..(row + 1) * width).collect();
+            columns.push(Column { features, examples, dense: true });
+        }
+        Ok(columns)
+    }
+}
+
+/// The features of one column, and which of them belong to each example.
+struct Column<'a> {
+    features: Features<'a>,
+    examples: Vec<Range<usize>>,
+    dense: bool,
+}
+
+impl<'a> Column<'a> {
+    fn get(&self, index: usize) -> Feature<'a> {
+        match self.features {
+            Features::Texts(texts) => Feature::Text(&texts[index]),
+            Features::Numbers(numbers) => Feature::Number(numbers[index]),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Features<'a> {
+    Texts(&'a [Bytes]),
+    Numbers(&'a [i64]),
+}
+
+impl<'a> Features<'a> {
+    fn read(io: &Io<'a>, input: usize, dtype: DType) -> Result<Features<'a>> {
+        Ok(match dtype {
+            DType::String => Features::Texts(io.strings(input)?),
+            _ => Features::Numbers(io.input(input)),
+        })
+    }
+}
+
+enum Feature<'a> {
+    Text(&'a [u8]),
+    Number(i64),
+}
+
+/// What becomes of a combination: which column each feature comes from, and which one it is there.
+trait Join {
+    type Out: Cell;
+    fn join(&self, combination: &[(&Column<'_>, usize)]) -> Self::Out;
+}
+
+/// The features as text, with a separator between them.
+struct Text(Bytes);
+
+impl Join for Text {
+    type Out = Bytes;
+
+    fn join(&self, combination: &[(&Column<'_>, usize)]) -> Bytes {
+        let mut joined = Vec::new();
+        for (n, (column, index)) in combination.iter().enumerate() {
+            if n > 0 {
+                joined.extend_from_slice(&self.0);
+            }
+            match column.get(*index) {
+                Feature::Text(text) => joined.extend_from_slice(text),
+                Feature::Number(number) => joined.extend_from_slice(number.to_string().as_bytes()),
+            }
+        }
+        joined.into()
+    }
+}
+
+/// A chain of fingerprints, reduced to a number of buckets; 0 stands for the most there can be.
+struct Hashed {
+    seed: Option<u64>,
+    n_buckets: i64,
+    scheme: Scheme,
+}
+
+/// How one feature is hashed.
+enum Scheme {
+    /// Numbers stand for themselves.
+    Plain,
+    /// Numbers in sparse columns are hashed too.
+    Fingerprint,
+    /// Everything is hashed under a key.
+    Strong([u64; 2]),
+}
+
+impl Scheme {
+    fn hash(&self, column: &Column<'_>, index: usize) -> u64 {
+        let feature = column.get(index);
+        // Of a number, only the lower half is hashed.
+        let half = |number: i64| (number as u32).to_le_bytes();
+        match (self, feature) {
+            (Scheme::Plain | Scheme::Fingerprint, Feature::Text(text)) => fingerprint64(text),
+            (Scheme::Fingerprint, Feature::Number(number)) if !column.dense => {
+                fingerprint64(&half(number))
+            }
+            (Scheme::Plain | Scheme::Fingerprint, Feature::Number(number)) => number as u64,
+            (Scheme::Strong(key), Feature::Text(text)) => siphash24(*key, text),
+            (Scheme::Strong(key), Feature::Number(number)) => siphash24(*key, &half(number)),
+        }
+    }
+}
+
+impl Join for Hashed {
+    type Out = i64;
+
+    fn join(&self, combination: &[(&Column<'_>, usize)]) -> i64 {
+        let mut hashes = combination.iter().map(|(column, index)| self.scheme.hash(column, *index));
+        let first = self.seed.or_else(|| hashes.next()).unwrap_or(0);
+        let hash = hashes.fold(first, fingerprint_cat64);
+        let n_buckets = if self.n_buckets > 0 { self.n_buckets } else { i64::MAX };
+        (hash % n_buckets as u64) as i64
+    }
+}
+
+fn cross(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let inputs = Inputs::new(call)?;
+    let internal = call.attrs.dtype("internal_type")?;
+    let mut dtypes = inputs.sparse.iter().map(|(_, dtype)| dtype);
+    let mut dense = inputs.dense.iter().map(|(_, dtype, _)| dtype);
+    if internal == DType::String && dtypes.any(|dtype| *dtype == DType::I64)
+        || internal == DType::String && dense.any(|dtype| *dtype == DType::I64)
+    {
+        return Err(call.wrong("internal_type", "int64, as some features are", internal));
+    }
+    let hashed = Hashed {
+        seed: Some(call.attrs.int("hash_key")? as u64),
+        n_buckets: call.attrs.int("num_buckets")?,
+        scheme: Scheme::Plain,
+    };
+    let text = Text(Bytes::from_static(b"_X_"));
+    Ok(Some(match call.attrs.dtype("out_type")? {
+        DType::String => Arc::new(move |io: &mut Io<'_>| run(io, &inputs, DType::String, &text)),
+        _ => Arc::new(move |io: &mut Io<'_>| run(io, &inputs, DType::I64, &hashed)),
+    }))
+}
+
+fn cross_hashed(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (inputs, first) = (Inputs::new(call)?, call.inputs.len() - 3);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let strong = io.scalar::<u8>(first + 1) != 0;
+        let key: &[u64] = io.input(first + 2);
+        let scheme = match *key {
+            [low, high] if strong => Scheme::Strong([low, high]),
+            [_, _] => Scheme::Fingerprint,
+            _ => {
+                let (expected, found) = ("of 2 elements", key.len());
+                return Err(Error::argument("SparseCrossHashed", "salt", expected, found).into());
+            }
+        };
+        let hashed = Hashed { seed: None, n_buckets: io.scalar(first), scheme };
+        run(io, &inputs, DType::I64, &hashed)
+    })))
+}
+
+fn cross_text(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (inputs, separator) = (Inputs::new(call)?, call.inputs.len() - 1);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let text = Text(io.strings(separator)?[0].clone());
+        run(io, &inputs, DType::String, &text)
+    })))
+}
+
+fn run<J: Join>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -> Result<()> {
+    let n_examples = inputs.n_examples(io)?;
+    io.check_size(DType::I64, &Shape::new([n_examples, 2])?)?;
+    let columns = inputs.columns(io, n_examples)?;
+    let (mut total, mut widest) = (0usize, 0);
+    for example in 0..n_examples {
+        let counts = columns.iter().map(|column| column.examples[example].len());
+        let count = counts.fold(1usize, usize::saturating_mul);
+        total = total.saturating_add(count);
+        widest = widest.max(count);
+    }
+    io.check_size(DType::I64, &Shape::new([total, 2])?)?;
+    let (mut indices, mut values) = (Vec::with_capacity(2 * total), Vec::with_capacity(total));
+    for example in 0..n_examples {
+        let counts: Vec<usize> =
+            columns.iter().map(|column| column.examples[example].len()).collect();
+        for n in 0..counts.iter().product() {
+            let mut rest = n;
+            let mut combination: Vec<(&Column<'_>, usize)> = Vec::with_capacity(columns.len());
+            for (column, count) in columns.iter().zip(&counts).rev() {
+                combination.push((column, column.examples[example].start + rest % count));
+                rest /= count;
+            }
+            combination.reverse();
+            indices.extend([example as i64, n as i64]);
+            values.push(join.join(&combination));
+        }
+    }
+    put_places(io, 0, 2, &indices, values.len())?;
+    put_values(io, 1, dtype, &values)?;
+    put_dims(io, 2, &[n_examples as i64, widest as i64])
+}

@@ -1,0 +1,128 @@
+//! Sparse tensors: coordinates of elements, `[n, rank]`, the elements, `[n]`, and a shape, `[rank]`.
+
+pub(super) mod cross;
+pub(super) mod dense;
+pub(super) mod merge;
+pub(super) mod order;
+pub(super) mod reduce;
+pub(super) mod rows;
+pub(super) mod serialize;
+
+use super::cell::Cell;
+use crate::{device::OpCall, error::Result, kernel::Io};
+use ferroflow_ir::{DType, Error, Shape};
+
+/// Where a sparse tensor is among the inputs of a call, and its number of elements and rank.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    indices: usize,
+    values: usize,
+    shape: usize,
+    n: usize,
+    rank: usize,
+}
+
+impl Form {
+    /// The sparse tensor in inputs `first`, `first + 1` and `first + 2`.
+    fn new(call: &OpCall<'_>, first: usize) -> Form {
+        Form::at(call, first, first + 1, first + 2)
+    }
+
+    /// The sparse tensor in the inputs at these positions.
+    fn at(call: &OpCall<'_>, indices: usize, values: usize, shape: usize) -> Form {
+        let (n, rank) = (call.shape(indices)[0], call.shape(indices)[1]);
+        Form { indices, values, shape, n, rank }
+    }
+
+    /// The coordinates and the shape.
+    fn places<'a>(&self, io: &Io<'a>) -> Places<'a> {
+        let (indices, dims) = (io.input(self.indices), io.input(self.shape));
+        Places { indices, rank: self.rank, n: self.n, dims }
+    }
+}
+
+/// The coordinates of the elements of a sparse tensor, and its shape.
+#[derive(Debug, Clone, Copy)]
+struct Places<'a> {
+    indices: &'a [i64],
+    rank: usize,
+    n: usize,
+    dims: &'a [i64],
+}
+
+impl<'a> Places<'a> {
+    /// The coordinates of element `n`.
+    fn get(&self, n: usize) -> &'a [i64] {
+        &self.indices[n * self.rank..][..self.rank]
+    }
+
+    /// The coordinates of each element.
+    fn iter(self) -> impl Iterator<Item = &'a [i64]> {
+        (0..self.n).map(move |n| self.get(n))
+    }
+
+    /// The shape of the dense tensor.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Size`] when there is no such tensor.
+    fn shape(&self) -> Result<Shape> {
+        Ok(Shape::from_i64(self.dims)?)
+    }
+
+    /// Checks that all coordinates are inside the shape.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] when one is not.
+    fn check(&self) -> Result<()> {
+        for (n, place) in self.iter().enumerate() {
+            for (&index, &size) in place.iter().zip(self.dims) {
+                if !(0..size).contains(&index) {
+                    let what = format!("coordinate of element {n}").into();
+                    return Err(Error::Index { what, index, low: 0, high: size }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements in row-major order of their coordinates; equal ones stay as they are.
+    fn sorted(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.n).collect();
+        if !self.iter().is_sorted() {
+            order.sort_by_key(|&n| self.get(n));
+        }
+        order
+    }
+}
+
+/// Sets output `output` to the coordinates of elements in a tensor of this rank.
+fn put_places(
+    io: &mut Io<'_>,
+    output: usize,
+    rank: usize,
+    indices: &[i64],
+    n: usize,
+) -> Result<()> {
+    i64::write(io, output, DType::I64, &Shape::new([n, rank])?, |out| {
+        out.copy_from_slice(indices);
+        Ok(())
+    })
+}
+
+/// Sets output `output` to a vector of integers, such as a shape.
+fn put_dims(io: &mut Io<'_>, output: usize, dims: &[i64]) -> Result<()> {
+    i64::write(io, output, DType::I64, &Shape::new([dims.len()])?, |out| {
+        out.copy_from_slice(dims);
+        Ok(())
+    })
+}
+
+/// Sets output `output` to a vector of elements.
+fn put_values<T: Cell>(io: &mut Io<'_>, output: usize, dtype: DType, values: &[T]) -> Result<()> {
+    T::write(io, output, dtype, &Shape::new([values.len()])?, |out| {
+        out.clone_from_slice(values);
+        Ok(())
+    })
+}

@@ -1,0 +1,134 @@
+//! Rows of sparse tensors: `SparseFillEmptyRows` and its gradient, `SparseSoftmax`.
+
+use super::{Form, put_places, put_values};
+use crate::{
+    cpu::{
+        Build,
+        cell::Cell,
+        dispatch::{with_cell, with_float, with_number},
+        index::{Bad, places},
+    },
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    number::{Number, Ordered},
+};
+use ferroflow_ir::{DType, Error, Shape};
+use std::sync::Arc;
+
+pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("SparseFillEmptyRows", fill_empty_rows),
+    ("SparseFillEmptyRowsGrad", fill_empty_rows_grad),
+    ("SparseSoftmax", softmax),
+];
+
+fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Cell>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (places, values) = (form.places(io), T::read(io, form.values)?);
+            let default = &T::read(io, 3)?[0];
+            let n_rows = places.shape()?[0];
+            io.check_size(DType::I64, &Shape::new([n_rows])?)?;
+            let mut counts = vec![0usize; n_rows];
+            for place in places.iter() {
+                let row = usize::try_from(place[0]).ok().and_then(|row| counts.get_mut(row));
+                let Some(row) = row else {
+                    let (what, high) = ("row".into(), n_rows as i64);
+                    return Err(Error::Index { what, index: place[0], low: 0, high }.into());
+                };
+                *row += 1;
+            }
+            // Where the next element of each row goes.
+            let mut next = Vec::with_capacity(n_rows);
+            let mut total = 0;
+            for &count in &counts {
+                next.push(total);
+                total += count.max(1);
+            }
+            let mut indices = vec![0i64; total * form.rank];
+            let mut filled = vec![default.clone(); total];
+            for (row, _) in counts.iter().enumerate().filter(|(_, count)| **count == 0) {
+                indices[next[row] * form.rank] = row as i64;
+            }
+            let mut moved = Vec::with_capacity(form.n);
+            for (place, value) in places.iter().zip(values) {
+                let at = &mut next[place[0] as usize];
+                indices[*at * form.rank..][..form.rank].copy_from_slice(place);
+                filled[*at].clone_from(value);
+                moved.push(*at as i64);
+                *at += 1;
+            }
+            let empty: Vec<u8> = counts.iter().map(|&count| u8::from(count == 0)).collect();
+            put_places(io, 0, form.rank, &indices, total)?;
+            put_values(io, 1, dtype, &filled)?;
+            put_values(io, 2, DType::Bool, &empty)?;
+            put_values(io, 3, DType::I64, &moved)
+        })
+    }
+    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
+    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+}
+
+fn fill_empty_rows_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Number + Cell>(n: usize, n_grads: usize, dtype: DType) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let from = places(io, 0, DType::I64, n, &[n_grads], Bad::Fail)?;
+            let grads: &[T] = io.input(1);
+            let mut rest = vec![true; n_grads];
+            from.iter().for_each(|&from| rest[from] = false);
+            let values: Vec<T> = from.iter().map(|&from| grads[from]).collect();
+            put_values(io, 0, dtype, &values)?;
+            let own = grads.iter().zip(rest).filter(|(_, rest)| *rest).map(|(dy, _)| dy.to_acc());
+            let sum = T::from_acc(own.fold(T::Acc::ZERO, |sum, dy| sum.plus(dy)));
+            T::write(io, 1, dtype, &Shape::scalar(), |out| {
+                out[0] = sum;
+                Ok(())
+            })
+        })
+    }
+    let (n, n_grads, dtype) = (call.shape(0)[0], call.shape(1)[0], call.dtype(1));
+    Ok(with_number!(dtype, T => kernel::<T>(n, n_grads, dtype)))
+}
+
+/// A type in which exponentials are computed.
+trait Exponential: Ordered {
+    fn exponential(self) -> Self;
+}
+
+macro_rules! exponentials {
+    ($($type:ty)*) => {$(
+        impl Exponential for $type {
+            fn exponential(self) -> $type {
+                self.exp()
+            }
+        }
+    )*};
+}
+
+exponentials! { f32 f64 }
+
+/// The results come in row-major order of the coordinates.
+fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Number<Acc: Exponential>>(form: Form) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (places, values): (_, &[T]) = (form.places(io), io.input(form.values));
+            let order = places.sorted();
+            let row = |n: usize| &places.get(n)[..form.rank - 1];
+            let mut softened = Vec::with_capacity(form.n);
+            for run in order.chunk_by(|&a, &b| row(a) == row(b)) {
+                let own = || run.iter().map(|&n| values[n].to_acc());
+                let largest = own().fold(T::Acc::LOWEST, T::Acc::larger);
+                let exponential = |x: T::Acc| x.minus(largest).exponential();
+                let sum = own().map(exponential).fold(T::Acc::ZERO, T::Acc::plus);
+                softened.extend(own().map(|x| T::from_acc(exponential(x).over(sum))));
+            }
+            io.output::<T>(0).copy_from_slice(&softened);
+            Ok(())
+        })
+    }
+    let form = Form::new(call, 0);
+    if form.rank < 2 {
+        return Err(call.wrong("sp_shape", "of rank 2 or more", form.rank));
+    }
+    Ok(with_float!(call.dtype(1), T => kernel::<T>(form)))
+}

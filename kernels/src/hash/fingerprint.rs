@@ -1,0 +1,148 @@
+//! The 64-bit fingerprint of FarmHash (Geoff Pike, Google; `farmhashna::Hash64`), and how
+//! TensorFlow joins two of them (`tensorflow/core/platform/fingerprint.h`).
+
+const K0: u64 = 0xc3a5_c85c_97cb_3127;
+const K1: u64 = 0xb492_b66f_be98_f273;
+const K2: u64 = 0x9ae1_6a3b_2f90_404f;
+
+/// The fingerprint of a string.
+pub(crate) fn fingerprint64(text: &[u8]) -> u64 {
+    match text.len() {
+        0..=16 => up_to_16(text),
+        17..=32 => up_to_32(text),
+        33..=64 => up_to_64(text),
+        _ => longer(text),
+    }
+}
+
+/// The fingerprint of two things whose fingerprints these are; their order matters.
+pub(crate) fn fingerprint_cat64(first: u64, second: u64) -> u64 {
+    const MUL: u64 = 0xc6a4_a793_5bd1_e995;
+    let mut result = first ^ MUL;
+    result ^= shift_mix(second.wrapping_mul(MUL)).wrapping_mul(MUL);
+    result = result.wrapping_mul(MUL);
+    shift_mix(shift_mix(result).wrapping_mul(MUL))
+}
+
+fn fetch64(text: &[u8], at: usize) -> u64 {
+    text[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn fetch32(text: &[u8], at: usize) -> u64 {
+    text[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes).into())
+}
+
+fn shift_mix(value: u64) -> u64 {
+    value ^ (value >> 47)
+}
+
+fn mix(u: u64, v: u64, mul: u64) -> u64 {
+    let a = shift_mix((u ^ v).wrapping_mul(mul));
+    shift_mix((v ^ a).wrapping_mul(mul)).wrapping_mul(mul)
+}
+
+fn up_to_16(text: &[u8]) -> u64 {
+    let len = text.len();
+    let mul = K2.wrapping_add(2 * len as u64);
+    if len >= 8 {
+        let a = fetch64(text, 0).wrapping_add(K2);
+        let b = fetch64(text, len - 8);
+        let c = b.rotate_right(37).wrapping_mul(mul).wrapping_add(a);
+        let d = a.rotate_right(25).wrapping_add(b).wrapping_mul(mul);
+        return mix(c, d, mul);
+    }
+    if len >= 4 {
+        let a = fetch32(text, 0);
+        return mix((len as u64).wrapping_add(a << 3), fetch32(text, len - 4), mul);
+    }
+    if len == 0 {
+        return K2;
+    }
+    let (a, b, c) = (text[0], text[len / 2], text[len - 1]);
+    let y = u64::from(a) + (u64::from(b) << 8);
+    let z = len as u64 + (u64::from(c) << 2);
+    shift_mix(y.wrapping_mul(K2) ^ z.wrapping_mul(K0)).wrapping_mul(K2)
+}
+
+fn up_to_32(text: &[u8]) -> u64 {
+    let len = text.len();
+    let mul = K2.wrapping_add(2 * len as u64);
+    let a = fetch64(text, 0).wrapping_mul(K1);
+    let b = fetch64(text, 8);
+    let c = fetch64(text, len - 8).wrapping_mul(mul);
+    let d = fetch64(text, len - 16).wrapping_mul(K2);
+    let u = a.wrapping_add(b).rotate_right(43).wrapping_add(c.rotate_right(30)).wrapping_add(d);
+    let v = a.wrapping_add(b.wrapping_add(K2).rotate_right(18)).wrapping_add(c);
+    mix(u, v, mul)
+}
+
+fn up_to_64(text: &[u8]) -> u64 {
+    let len = text.len();
+    let mul = K2.wrapping_add(2 * len as u64);
+    let a = fetch64(text, 0).wrapping_mul(K2);
+    let b = fetch64(text, 8);
+    let c = fetch64(text, len - 8).wrapping_mul(mul);
+    let d = fetch64(text, len - 16).wrapping_mul(K2);
+    let y = a.wrapping_add(b).rotate_right(43).wrapping_add(c.rotate_right(30)).wrapping_add(d);
+    let z = mix(y, a.wrapping_add(b.wrapping_add(K2).rotate_right(18)).wrapping_add(c), mul);
+    let e = fetch64(text, 16).wrapping_mul(mul);
+    let f = fetch64(text, 24);
+    let g = y.wrapping_add(fetch64(text, len - 32)).wrapping_mul(mul);
+    let h = z.wrapping_add(fetch64(text, len - 24)).wrapping_mul(mul);
+    let u = e.wrapping_add(f).rotate_right(43).wrapping_add(g.rotate_right(30)).wrapping_add(h);
+    let v = e.wrapping_add(f.wrapping_add(a).rotate_right(18)).wrapping_add(g);
+    mix(u, v, mul)
+}
+
+/// A weak hash of 32 bytes and two seeds.
+fn weak(text: &[u8], at: usize, a: u64, b: u64) -> (u64, u64) {
+    let (w, x) = (fetch64(text, at), fetch64(text, at + 8));
+    let (y, z) = (fetch64(text, at + 16), fetch64(text, at + 24));
+    let a = a.wrapping_add(w);
+    let b = b.wrapping_add(a).wrapping_add(z).rotate_right(21);
+    let c = a;
+    let a = a.wrapping_add(x).wrapping_add(y);
+    let b = b.wrapping_add(a.rotate_right(44));
+    (a.wrapping_add(z), b.wrapping_add(c))
+}
+
+/// Of strings of more than 64 bytes: all blocks of 64 but the last, then the last 64 bytes.
+fn longer(text: &[u8]) -> u64 {
+    const SEED: u64 = 81;
+    let len = text.len();
+    let mut x = SEED.wrapping_mul(K2).wrapping_add(fetch64(text, 0));
+    let mut y = SEED.wrapping_mul(K1).wrapping_add(113);
+    let mut z = shift_mix(y.wrapping_mul(K2).wrapping_add(113)).wrapping_mul(K2);
+    let (mut v, mut w) = ((0u64, 0u64), (0u64, 0u64));
+    let n_blocks = (len - 1) / 64;
+    for at in (0..n_blocks).map(|block| block * 64) {
+        x = x.wrapping_add(y).wrapping_add(v.0).wrapping_add(fetch64(text, at + 8));
+        x = x.rotate_right(37).wrapping_mul(K1);
+        y = y.wrapping_add(v.1).wrapping_add(fetch64(text, at + 48));
+        y = y.rotate_right(42).wrapping_mul(K1);
+        x ^= w.1;
+        y = y.wrapping_add(v.0).wrapping_add(fetch64(text, at + 40));
+        z = z.wrapping_add(w.0).rotate_right(33).wrapping_mul(K1);
+        v = weak(text, at, v.1.wrapping_mul(K1), x.wrapping_add(w.0));
+        let second = y.wrapping_add(fetch64(text, at + 16));
+        w = weak(text, at + 32, z.wrapping_add(w.1), second);
+        (z, x) = (x, z);
+    }
+    let mul = K1.wrapping_add((z & 0xff) << 1);
+    let at = len - 64;
+    w.0 = w.0.wrapping_add((len as u64 - 1) & 63);
+    v.0 = v.0.wrapping_add(w.0);
+    w.0 = w.0.wrapping_add(v.0);
+    x = x.wrapping_add(y).wrapping_add(v.0).wrapping_add(fetch64(text, at + 8));
+    x = x.rotate_right(37).wrapping_mul(mul);
+    y = y.wrapping_add(v.1).wrapping_add(fetch64(text, at + 48));
+    y = y.rotate_right(42).wrapping_mul(mul);
+    x ^= w.1.wrapping_mul(9);
+    y = y.wrapping_add(v.0.wrapping_mul(9)).wrapping_add(fetch64(text, at + 40));
+    z = z.wrapping_add(w.0).rotate_right(33).wrapping_mul(mul);
+    v = weak(text, at, v.1.wrapping_mul(mul), x.wrapping_add(w.0));
+    w = weak(text, at + 32, z.wrapping_add(w.1), y.wrapping_add(fetch64(text, at + 16)));
+    (z, x) = (x, z);
+    let first = mix(v.0, w.0, mul).wrapping_add(shift_mix(y).wrapping_mul(K0)).wrapping_add(z);
+    mix(first, mix(v.1, w.1, mul).wrapping_add(x), mul)
+}

@@ -1,0 +1,4 @@
+//! Hash functions whose values are part of TensorFlow's behaviour.
+
+pub(crate) mod fingerprint;
+pub(crate) mod siphash;
