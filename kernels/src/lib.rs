@@ -40,6 +40,7 @@ pub mod frame;
 mod hash;
 pub mod kernel;
 mod number;
+pub mod philox;
 pub mod plan;
 mod scratch;
 mod simd;

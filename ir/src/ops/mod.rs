@@ -24,6 +24,8 @@ mod nn;
 mod norm;
 mod pool;
 mod quantized;
+mod random;
+mod random_state;
 mod range;
 mod recurrent;
 mod reduce;
@@ -59,6 +61,8 @@ static FAMILIES: &[&[OpDef]] = &[
     norm::OPS,
     pool::OPS,
     quantized::OPS,
+    random::OPS,
+    random_state::OPS,
     range::OPS,
     recurrent::OPS,
     reduce::OPS,

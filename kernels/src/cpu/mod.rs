@@ -29,6 +29,7 @@ mod partition;
 mod patches;
 mod pool;
 mod quantized;
+mod random;
 mod range;
 mod reduce;
 mod scan;
@@ -85,6 +86,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     partition::KERNELS,
     patches::KERNELS,
     pool::KERNELS,
+    random::KERNELS,
     range::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,

@@ -1,0 +1,144 @@
+//! The random generator Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+//! 3", 2011): block `n` of four words is a function of a key and of `n`.
+
+/// A place in the sequence of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Philox {
+    key: u64,
+    counter: u128,
+}
+
+/// Blocks that TensorFlow sets aside for each number of a distribution that may need many.
+pub const BLOCKS_PER_NUMBER: u64 = 256;
+
+const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+const ROUNDS: usize = 10;
+
+/// The key that scrambles seeds (TensorFlow's `stateless_random_ops.cc`).
+const SEED_KEY: u64 = 0x0246_1E29_3EC8_F720;
+
+impl Philox {
+    /// The place of this counter in the sequence of this key.
+    pub fn new(key: u64, counter: u128) -> Philox {
+        Philox { key, counter }
+    }
+
+    /// The place that a seed of two parts stands for: seeds that resemble each other lead to
+    /// places that do not.
+    pub fn from_seed(seed: [u64; 2]) -> Philox {
+        let words = Philox::new(SEED_KEY, join(seed)).next_block();
+        let [key, counter] = [[words[0], words[1]], [words[2], words[3]]]
+            .map(|[low, high]| u64::from(low) | u64::from(high) << 32);
+        Philox::new(key, join([0, counter]))
+    }
+
+    /// The key.
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The counter, low half first.
+    pub fn counter(&self) -> [u64; 2] {
+        [self.counter as u64, (self.counter >> 64) as u64]
+    }
+
+    /// The place `n` blocks further on.
+    #[must_use]
+    pub fn skipped(self, n: u128) -> Philox {
+        Philox { counter: self.counter.wrapping_add(n), ..self }
+    }
+
+    /// The block at this place; goes on to the next.
+    pub fn next_block(&mut self) -> [u32; 4] {
+        let mut key = [self.key as u32, (self.key >> 32) as u32];
+        let mut words = [0, 32, 64, 96].map(|shift| (self.counter >> shift) as u32);
+        self.counter = self.counter.wrapping_add(1);
+        for _ in 0..ROUNDS {
+            let products =
+                [0, 1].map(|half| u64::from(MULTIPLIERS[half]) * u64::from(words[2 * half]));
+            words = [
+                (products[1] >> 32) as u32 ^ words[1] ^ key[0],
+                products[1] as u32,
+                (products[0] >> 32) as u32 ^ words[3] ^ key[1],
+                products[0] as u32,
+            ];
+            key = [0, 1].map(|half| key[half].wrapping_add(KEY_STEPS[half]));
+        }
+        words
+    }
+}
+
+/// Two halves, the low one first.
+fn join([low, high]: [u64; 2]) -> u128 {
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// The words of a sequence one by one.
+#[derive(Debug)]
+pub struct Words {
+    philox: Philox,
+    block: [u32; 4],
+    used: usize,
+}
+
+impl Words {
+    /// The words from a place on.
+    pub fn new(philox: Philox) -> Words {
+        Words { philox, block: [0; 4], used: 4 }
+    }
+
+    /// The next word.
+    pub fn next_word(&mut self) -> u32 {
+        if self.used == self.block.len() {
+            (self.block, self.used) = (self.philox.next_block(), 0);
+        }
+        self.used += 1;
+        self.block[self.used - 1]
+    }
+
+    /// The next number of [0, 1), of two words.
+    pub fn next_f64(&mut self) -> f64 {
+        let (low, high) = (self.next_word(), self.next_word());
+        uniform_f64(low, high)
+    }
+}
+
+/// A number of [0, 1) with the 23 low bits of a word as its fraction.
+pub fn uniform_f32(word: u32) -> f32 {
+    f32::from_bits(127 << 23 | (word & 0x7F_FFFF)) - 1.0
+}
+
+/// A number of [0, 1) with 52 bits of two words as its fraction: 20 low bits of the first, and the
+/// second.
+pub fn uniform_f64(first: u32, second: u32) -> f64 {
+    f64::from_bits(1023 << 52 | u64::from(first & 0xF_FFFF) << 32 | u64::from(second)) - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_the_paper() {
+        // Known answers of the authors' Random123 library.
+        let zeros = Philox::new(0, 0).next_block();
+        assert_eq!(zeros, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        let ones = Philox::new(u64::MAX, u128::MAX).next_block();
+        assert_eq!(ones, [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    }
+
+    #[test]
+    fn skipping_is_going_on() {
+        let mut one_by_one = Philox::new(7, u128::from(u64::MAX));
+        (0..5).for_each(|_| drop(one_by_one.next_block()));
+        assert_eq!(one_by_one, Philox::new(7, u128::from(u64::MAX)).skipped(5));
+        assert_eq!(one_by_one.counter(), [4, 1]);
+    }
+
+    #[test]
+    fn numbers_lie_below_one() {
+        assert_eq!((uniform_f32(0), uniform_f64(0, 0)), (0.0, 0.0));
+        assert!(uniform_f32(u32::MAX) < 1.0 && uniform_f64(u32::MAX, u32::MAX) < 1.0);
+    }
+}
