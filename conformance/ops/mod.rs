@@ -9,11 +9,17 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::OpDef,
-    runtime::{Context, EagerTensor, Error, execute},
+    runtime::{Context, ContextOptions, EagerTensor, Error, FileAccess, execute},
+    saved_model::add_ops,
 };
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    env,
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
 pub(crate) use value::base64;
 
 /// Runs the cases and sequences of one op from number `from` on.
@@ -29,12 +35,13 @@ pub(crate) fn run_file(
     let op = cases["op"].as_str().context("an op")?;
     let family = cases["family"].as_str().unwrap_or("");
     let list = |key: &str| cases[key].as_array().cloned().unwrap_or_default();
+    let _scratch = Scratch::enter()?;
     let (singles, sequences) = (list("cases"), list("sequences"));
     let jobs = singles.iter().map(|case| (case, false)).chain(sequences.iter().map(|s| (s, true)));
     for (number, (case, is_sequence)) in jobs.enumerate().skip(from as usize) {
         report(json!({ "begin": number }))?;
         let outcome = Outcome::of(|| {
-            let context = Context::new();
+            let context = context();
             if is_sequence { run_sequence(&context, case) } else { run_case(&context, op, case) }
         });
         let id = format!("{}{}", if is_sequence { "s" } else { "" }, case["id"]);
@@ -42,6 +49,38 @@ pub(crate) fn run_file(
         report(outcome.report(result))?;
     }
     Ok(())
+}
+
+/// A context whose ops may touch files.
+fn context() -> Context {
+    let files = FileAccess::Any;
+    let context = Context::with_options(ContextOptions { files, ..ContextOptions::default() });
+    add_ops(&context);
+    context
+}
+
+/// A folder for the files of one op; the process is in it until this is dropped.
+struct Scratch {
+    folder: PathBuf,
+    before: PathBuf,
+}
+
+impl Scratch {
+    fn enter() -> Result<Scratch> {
+        let before = env::current_dir()?;
+        let folder = env::temp_dir().join(format!("conformance-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        env::set_current_dir(&folder)?;
+        Ok(Scratch { folder, before })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be undone here harms no result.
+        let _ = env::set_current_dir(&self.before);
+        let _ = fs::remove_dir_all(&self.folder);
+    }
 }
 
 fn run_case(context: &Context, op: &str, case: &Value) -> Result<Outcome> {
@@ -134,7 +173,8 @@ fn tensors(inputs: &Value) -> Result<Vec<EagerTensor>> {
 }
 
 fn run_sequence(context: &Context, sequence: &Value) -> Result<Outcome> {
-    if sequence["mode"].as_str() != Some("eager") {
+    // A graph that runs once, each step after the one before it, does what the calls do.
+    if !matches!(sequence["mode"].as_str(), Some("eager" | "graph_once")) {
         return Ok(Outcome::Unsupported("graph sequences".into()));
     }
     let mut results: Vec<Vec<EagerTensor>> = Vec::new();

@@ -34,6 +34,10 @@ pub enum Code {
     Unavailable,
     /// Stored bytes are damaged.
     DataLoss,
+    /// Something else that goes on at the same time is in the way.
+    Aborted,
+    /// The operation was given up, for instance because a queue was closed.
+    Cancelled,
 }
 
 impl Code {
@@ -51,6 +55,8 @@ impl Code {
             Code::Internal => "InternalError",
             Code::Unavailable => "UnavailableError",
             Code::DataLoss => "DataLossError",
+            Code::Aborted => "AbortedError",
+            Code::Cancelled => "CancelledError",
         }
     }
 }

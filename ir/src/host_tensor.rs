@@ -346,6 +346,15 @@ impl HostTensor {
         }
     }
 
+    /// The elements of a resource or variant tensor, to be changed; `None` when anyone else holds
+    /// them, and for any other tensor.
+    pub fn handles_mut(&mut self) -> Option<&mut [Arc<dyn Handle>]> {
+        match &mut self.data {
+            Data::Handles(handles) => Arc::get_mut(handles),
+            _ => None,
+        }
+    }
+
     /// The elements of an integer tensor as `i64`: the form in which shapes and axes are used.
     ///
     /// # Errors

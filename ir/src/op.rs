@@ -40,6 +40,8 @@ pub struct OpDef {
     pub shape_only: bool,
     /// Whether the two inputs may be swapped.
     pub commutative: bool,
+    /// The op that takes its place where its inputs are of dtype variant.
+    pub on_variants: Option<&'static str>,
     /// How far a result may be from the exact one, in units in the last place.
     pub tolerance: f64,
 }
@@ -61,6 +63,7 @@ impl OpDef {
         call: Call::None,
         shape_only: false,
         commutative: false,
+        on_variants: None,
         tolerance: 4.0,
     };
 
@@ -72,6 +75,20 @@ impl OpDef {
 
     /// An op with effects or sources of its own: it is never merged, folded or dropped.
     pub const STATEFUL: OpDef = OpDef { effect: Effect::Stateful, ..OpDef::PURE };
+
+    /// The op that does this where the first input is of this dtype.
+    ///
+    /// # Panics
+    ///
+    /// When the record names an op that does not exist.
+    pub fn for_dtype(&'static self, first: Option<DType>) -> &'static OpDef {
+        match self.on_variants {
+            Some(name) if first == Some(DType::Variant) => {
+                crate::registry::find(name).expect("records name ops that exist")
+            }
+            _ => self,
+        }
+    }
 
     /// The definition of an attribute.
     pub fn attr(&self, name: &str) -> Option<&'static AttrDef> {

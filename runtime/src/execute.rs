@@ -149,6 +149,7 @@ pub fn execute_op(
     attrs: &Attrs,
     inputs: SmallVec<[EagerTensor; 4]>,
 ) -> Result<Results> {
+    let op = op.for_dtype(inputs.first().map(EagerTensor::dtype));
     match op.lowering {
         Lowering::Elementwise(_)
         | Lowering::Fused

@@ -39,10 +39,18 @@ mod eager_tensor;
 pub mod error;
 pub mod execute;
 mod executor;
+mod glob;
 pub mod ops;
+mod optional;
 pub mod plan;
 pub mod resource;
+mod rows;
+mod table;
+mod tensor_array;
+mod tensor_list;
+mod text_table;
 pub mod variable;
+mod variant;
 
 pub use concrete_function::{Capture, ConcreteFunction};
 pub use context::{Context, ContextOptions, FileAccess};

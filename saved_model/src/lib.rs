@@ -53,6 +53,7 @@ pub mod function;
 mod host_ops;
 pub mod load;
 pub mod model;
+mod output_file;
 mod parameters;
 pub mod proto;
 pub mod restore;

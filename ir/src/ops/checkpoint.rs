@@ -1,28 +1,86 @@
-//! Ops that read checkpoints.
+//! Ops that read and write checkpoints.
 
-use crate::{dtype::DType, error::Result, infer::OpContext, op::*};
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{self, OpContext},
+    op::*,
+};
 
-pub(super) static OPS: &[OpDef] = &[OpDef {
-    name: "RestoreV2",
-    summary: "Reads tensors of a checkpoint, whole ones or slices.",
-    inputs: &[
-        arg_of("prefix", DType::String),
-        arg_of("tensor_names", DType::String),
-        arg_of("shape_and_slices", DType::String),
-    ],
-    outputs: &[args_list("tensors", "dtypes")],
-    attrs: &[types("dtypes").at_least(1)],
-    infer: restore,
-    lowering: Lowering::Runtime,
-    ..OpDef::READS
-}];
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "MergeV2Checkpoints",
+        summary: "Makes one checkpoint of several.",
+        inputs: &[
+            arg_of("checkpoint_prefixes", DType::String),
+            arg_of("destination_prefix", DType::String),
+        ],
+        attrs: &[flag("delete_old_dirs", true), flag("allow_missing_files", false)],
+        infer: |context| context.check_rank(1, 0),
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "Restore",
+        summary: "Reads a tensor of a checkpoint.",
+        inputs: &[arg_of("file_pattern", DType::String), arg_of("tensor_name", DType::String)],
+        outputs: &[arg("tensor", "dt")],
+        attrs: &[any_ty("dt"), int_or("preferred_shard", -1)],
+        infer: infer::unknown,
+        lowering: Lowering::Runtime,
+        ..OpDef::READS
+    },
+    OpDef {
+        name: "RestoreSlice",
+        summary: "Reads a slice of a tensor of a checkpoint.",
+        inputs: &[
+            arg_of("file_pattern", DType::String),
+            arg_of("tensor_name", DType::String),
+            arg_of("shape_and_slice", DType::String),
+        ],
+        outputs: &[arg("tensor", "dt")],
+        attrs: &[any_ty("dt"), int_or("preferred_shard", -1)],
+        infer: infer::unknown,
+        lowering: Lowering::Runtime,
+        ..OpDef::READS
+    },
+    OpDef {
+        name: "RestoreV2",
+        summary: "Reads tensors of a checkpoint, whole ones or slices.",
+        inputs: &[
+            arg_of("prefix", DType::String),
+            arg_of("tensor_names", DType::String),
+            arg_of("shape_and_slices", DType::String),
+        ],
+        outputs: &[args_list("tensors", "dtypes")],
+        attrs: &[types("dtypes").at_least(1)],
+        infer: |context| one_string_each(context, "dtypes"),
+        lowering: Lowering::Runtime,
+        ..OpDef::READS
+    },
+    OpDef {
+        name: "SaveV2",
+        summary: "Writes tensors to a checkpoint, whole ones or slices.",
+        inputs: &[
+            arg_of("prefix", DType::String),
+            arg_of("tensor_names", DType::String),
+            arg_of("shape_and_slices", DType::String),
+            args_list("tensors", "dtypes"),
+        ],
+        attrs: &[types("dtypes").at_least(1)],
+        infer: |context| one_string_each(context, "dtypes"),
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+];
 
-fn restore(context: &mut OpContext<'_>) -> Result<()> {
-    let n_results = context.attrs.types("dtypes")?.len();
+/// There is a name and a slice for each dtype in a list.
+fn one_string_each(context: &mut OpContext<'_>, dtypes: &str) -> Result<()> {
+    let n_tensors = context.attrs.types(dtypes)?.len();
     for index in [1, 2] {
         let found = context.input(index).ty.shape.dim(0);
-        if let Some(found) = found.filter(|&found| found != n_results) {
-            let expected = format!("a vector of {n_results} strings");
+        if let Some(found) = found.filter(|&found| found != n_tensors) {
+            let expected = format!("a vector of {n_tensors} strings");
             return Err(context.wrong(index, expected, format!("{found}")));
         }
     }

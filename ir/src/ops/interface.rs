@@ -224,10 +224,15 @@ impl Cursor {
         Some(taken)
     }
 
-    /// No default in the table has an escape in it, so the text between quotes is the value.
+    /// The text between quotes. The only escapes in the table are those of tab and line feed.
     fn quoted(&mut self) -> Option<&'static str> {
         self.expect("\"")?;
-        self.until("\"")
+        let text = self.until("\"")?;
+        Some(match text {
+            "\\t" => "\t",
+            "\\n" => "\n",
+            text => text,
+        })
     }
 
     fn dtype(&mut self) -> Option<DType> {

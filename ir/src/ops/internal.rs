@@ -1,9 +1,11 @@
 //! Where values come from, and ops that never leave the process.
 
 use crate::{
+    dtype::DType,
     error::Result,
     infer::{self, OpContext},
     op::*,
+    spec::TensorSpec,
 };
 
 pub(super) static OPS: &[OpDef] = &[
@@ -32,6 +34,16 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "_AddVariants",
+        summary: "Adds the tensors in values of dtype variant.",
+        inputs: &[args("inputs", "N", "T")],
+        outputs: &[arg("sum", "T")],
+        attrs: &[int("N").at_least(1), ty("T", &[DType::Variant])],
+        infer: added,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "_Arg",
         summary: "Gives an argument of the function around it.",
         outputs: &[arg("output", "T")],
@@ -49,7 +61,33 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Fused,
         ..OpDef::PURE
     },
+    OpDef {
+        name: "_VariantZerosLike",
+        summary: "Replaces the tensors in values of dtype variant by zeros.",
+        inputs: &[arg("x", "T")],
+        outputs: &[arg("y", "T")],
+        attrs: &[ty("T", &[DType::Variant])],
+        infer: infer::each_unchanged,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
 ];
+
+/// What is known of all lists that are added is known of the sum.
+fn added(context: &mut OpContext<'_>) -> Result<()> {
+    infer::all_same(context)?;
+    let mut spec = context.input(0).ty.pointee.as_deref().cloned();
+    for index in 1..context.n_inputs() {
+        spec = match (spec, context.input(index).ty.pointee.as_deref()) {
+            (Some(a), Some(b)) => Some(TensorSpec::new(a.dtype, a.shape.generalize(&b.shape))),
+            _ => None,
+        };
+    }
+    if let Some(spec) = spec {
+        context.set_pointee(0, spec);
+    }
+    Ok(())
+}
 
 fn constant(context: &mut OpContext<'_>) -> Result<()> {
     let (value, dtype) = (context.attrs.tensor("value")?, context.attrs.dtype("dtype")?);

@@ -432,6 +432,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "ZerosLike",
         summary: "Makes a tensor of zeros, or of empty strings, of the shape of another.",
         attrs: &[any_ty("T")],
+        on_variants: Some("_VariantZerosLike"),
         lowering: Lowering::Composite(|c| {
             let zero = c.constant(HostTensor::zeros(c.dtype(0), Shape::scalar()));
             vec![zero.broadcast_to(&c.x(0).shape().to_i64())]
@@ -496,6 +497,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         commutative: true,
         infer: infer::all_same,
+        on_variants: Some("_AddVariants"),
         lowering: Lowering::Elementwise(|s| sum(s)),
         ..OPERATOR
     },

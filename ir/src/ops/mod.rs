@@ -14,14 +14,17 @@ mod ctc;
 mod diagonal;
 mod dilation;
 mod einsum;
+mod file;
 mod functional;
 mod indexing;
 mod interface;
 mod internal;
+mod list;
 mod math;
 mod matmul;
 mod nn;
 mod norm;
+mod optional;
 mod pool;
 mod quantized;
 mod random;
@@ -40,6 +43,8 @@ mod sparse;
 mod special;
 mod special_series;
 mod state;
+mod table;
+mod tensor_array;
 mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -52,13 +57,16 @@ static FAMILIES: &[&[OpDef]] = &[
     ctc::OPS,
     diagonal::OPS,
     dilation::OPS,
+    file::OPS,
     functional::OPS,
     indexing::OPS,
     internal::OPS,
+    list::OPS,
     math::OPS,
     matmul::OPS,
     nn::OPS,
     norm::OPS,
+    optional::OPS,
     pool::OPS,
     quantized::OPS,
     random::OPS,
@@ -75,6 +83,8 @@ static FAMILIES: &[&[OpDef]] = &[
     special::OPS,
     sparse::OPS,
     state::OPS,
+    table::OPS,
+    tensor_array::OPS,
     variable_part::OPS,
 ];
 

@@ -258,6 +258,7 @@ impl Body<'_> {
             return self.constant(name, value).map(|outlet| SmallVec::from_slice(&[outlet]));
         }
         let types: SmallVec<[ValueType; 4]> = inputs.iter().map(|&x| self.ty(x).clone()).collect();
+        let op = op.for_dtype(types.first().map(|ty| ty.dtype));
         let known: SmallVec<[Option<HostTensor>; 4]> =
             inputs.iter().map(|input| self.known.get(input).cloned()).collect();
         let facts: SmallVec<[Input<'_>; 4]> = types

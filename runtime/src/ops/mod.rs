@@ -9,15 +9,23 @@ use crate::{
     execute::{Results, Scope},
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Attrs, HostTensor, OpDef};
+use bytes::Bytes;
+use ferroflow_ir::{Attrs, Error, HostTensor, OpDef};
 use smallvec::SmallVec;
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
+mod file;
+mod list;
+mod optional;
 mod state;
+mod table;
+mod tensor_array;
 mod variable_part;
+mod variant;
 
 /// A call of an op that runs here.
 #[derive(Debug)]
@@ -36,7 +44,16 @@ pub struct RuntimeCall<'a> {
 /// What such an op does.
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
-const BODIES: &[&[(&str, Body)]] = &[state::BODIES, variable_part::BODIES];
+const BODIES: &[&[(&str, Body)]] = &[
+    file::BODIES,
+    list::BODIES,
+    optional::BODIES,
+    state::BODIES,
+    table::BODIES,
+    tensor_array::BODIES,
+    variable_part::BODIES,
+    variant::BODIES,
+];
 
 /// The body of an op, by name.
 pub(crate) fn find(op: &str) -> Option<Body> {
@@ -58,6 +75,31 @@ impl<'a> RuntimeCall<'a> {
     /// When it is elsewhere.
     pub fn host(&self, index: usize) -> Result<&HostTensor> {
         self.inputs[index].host()
+    }
+
+    /// The path in scalar string input `index`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no scalar string, or not UTF-8.
+    pub fn path(&self, index: usize) -> Result<PathBuf> {
+        let tensor = self.host(index)?;
+        match tensor.strings()? {
+            [name] => file::path_of(name),
+            _ => {
+                let name = format!("input {index}");
+                Err(Error::argument(self.op.name, name, "a scalar", tensor.shape()).into())
+            }
+        }
+    }
+
+    /// The path in a string: a name, or a URL of the scheme `file`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not UTF-8.
+    pub fn path_of(name: &Bytes) -> Result<PathBuf> {
+        file::path_of(name)
     }
 
     /// The handle in input `index`.

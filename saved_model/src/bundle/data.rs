@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Bytes are checksummed in pieces of this many, while they are still in the processor's cache.
-const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 256 << 10;
 
 /// Where the elements of a tensor, or of a slice of one, lie.
 #[derive(Debug, Clone)]
@@ -189,14 +189,23 @@ impl DataFiles {
 }
 
 /// The file of shard `shard` of the checkpoint `prefix`.
-fn shard_path(prefix: &Path, shard: u32, n_shards: u32) -> PathBuf {
+pub(super) fn shard_path(prefix: &Path, shard: u32, n_shards: u32) -> PathBuf {
     let mut path = prefix.as_os_str().to_owned();
     path.push(format!(".data-{shard:05}-of-{n_shards:05}"));
     path.into()
 }
 
+/// Appends a little-endian base-128 number.
+pub(super) fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
 /// String lengths are checksummed as 32-bit numbers, those that need more as 64-bit ones.
-fn fixed_width(bytes: &[u8; 8], length: u64) -> &[u8] {
+pub(super) fn fixed_width(bytes: &[u8; 8], length: u64) -> &[u8] {
     if length <= u64::from(u32::MAX) { &bytes[..4] } else { bytes }
 }
 

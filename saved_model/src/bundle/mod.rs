@@ -2,17 +2,23 @@
 
 mod checksum;
 mod data;
+mod encode;
 mod format1;
+mod merge;
 mod ordered_code;
 mod partition;
 mod reader;
 mod slice;
 mod table;
+mod table_writer;
 #[cfg(test)]
 mod testing;
+mod writer;
 
+pub use merge::merge;
 pub use ordered_code::{decode_slice_key, encode_slice_key};
 pub use reader::{Entry, Reader};
 pub use slice::{Extent, InvalidSlice, SliceSpec, TensorSlice};
+pub use writer::Writer;
 
 pub(crate) use table::take_varint;

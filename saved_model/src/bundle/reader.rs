@@ -191,7 +191,7 @@ impl Reader {
 }
 
 /// The number of data files.
-fn read_header(path: &Path, value: Bytes) -> Result<u32> {
+pub(super) fn read_header(path: &Path, value: Bytes) -> Result<u32> {
     let header: proto::BundleHeaderProto = decode_message(path, value)?;
     let unsupported =
         |what: &str| Error::Unsupported { path: path.into(), what: what.to_owned().into() };

@@ -1,6 +1,6 @@
 //! Tables for tests, good and bad.
 
-use super::checksum::mask;
+use super::{checksum::mask, data::put_varint as varint};
 
 /// How a block is stored.
 #[derive(Debug, Clone, Copy)]
@@ -80,12 +80,4 @@ fn append(file: &mut Vec<u8>, content: &[u8], compression: Compression) -> Vec<u
     file.extend_from_slice(&stored);
     file.extend_from_slice(&mask(crc32c::crc32c(&stored)).to_le_bytes());
     handle
-}
-
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }

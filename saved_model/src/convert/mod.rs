@@ -23,7 +23,7 @@ pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
 pub use graph::{graph, parse_tensor_name};
 pub use ref_variables::{reference_twin, resource_variables};
-pub use shape::{known_shape, shape};
+pub use shape::{known_shape, shape, shape_message};
 pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
 

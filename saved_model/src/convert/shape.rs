@@ -1,6 +1,6 @@
 //! Shapes.
 
-use crate::proto::TensorShapeProto;
+use crate::proto::{TensorShapeProto, tensor_shape_proto};
 use ferroflow_ir::{Error, PartialShape, Result, Shape};
 
 /// The format allows no more dimensions than this.
@@ -41,6 +41,12 @@ fn sizes(shape: &TensorShapeProto) -> Result<Vec<i64>> {
         return Err(Error::Size { what: "rank".into(), size: shape.dim.len().to_string() });
     }
     Ok(shape.dim.iter().map(|dim| dim.size).collect())
+}
+
+/// The message of a shape.
+pub fn shape_message(shape: &Shape) -> TensorShapeProto {
+    let dim = |size| tensor_shape_proto::Dim { size, name: String::new() };
+    TensorShapeProto { dim: shape.to_i64().into_iter().map(dim).collect(), unknown_rank: false }
 }
 
 #[cfg(test)]

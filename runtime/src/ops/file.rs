@@ -1,0 +1,106 @@
+//! Files. Which of them ops may touch is the context's to say.
+
+use super::{Body, RuntimeCall, none, one};
+use crate::{
+    error::{Error, Result},
+    execute::Results,
+    glob,
+};
+use bytes::Bytes;
+use ferroflow_ir::{Code, Error as IrError, HostTensor, Shape};
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+/// The path in a string: a name, or a URL of the scheme `file`.
+pub(super) fn path_of(name: &Bytes) -> Result<PathBuf> {
+    let name = name.strip_prefix(b"file://").unwrap_or(name);
+    match std::str::from_utf8(name) {
+        Ok(name) => Ok(name.into()),
+        Err(_) => {
+            let found = String::from_utf8_lossy(name);
+            Err(IrError::argument("a file op", "filename", "UTF-8", found).into())
+        }
+    }
+}
+
+/// What the system reports about a file, as TensorFlow names it.
+pub(super) fn file_error(path: &Path, error: &io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::PermissionDenied => Code::PermissionDenied,
+        ErrorKind::AlreadyExists => Code::AlreadyExists,
+        ErrorKind::IsADirectory | ErrorKind::NotADirectory => Code::FailedPrecondition,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Code::ResourceExhausted,
+        _ => Code::Unavailable,
+    };
+    Error::Status { code, message: format!("{}: {error}", path.display()) }
+}
+
+fn string<'a>(call: &'a RuntimeCall<'_>, index: usize) -> Result<&'a Bytes> {
+    let tensor = call.host(index)?;
+    match (tensor.shape().rank(), tensor.strings()?) {
+        (0, [string]) => Ok(string),
+        _ => {
+            let name = format!("input {index}");
+            Err(IrError::argument(call.op.name, name, "a scalar", tensor.shape()).into())
+        }
+    }
+}
+
+fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let path = call.path(0)?;
+    call.scope.check_file(&path)?;
+    let failed = |error: io::Error| file_error(&path, &error);
+    let metadata = fs::metadata(&path).map_err(failed)?;
+    let limit = call.context().limits().tensor_bytes;
+    if metadata.len() > limit as u64 {
+        let (what, needed) = ("a file".into(), format!("{} bytes", metadata.len()));
+        return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
+    }
+    one(HostTensor::scalar_string(fs::read(&path).map_err(failed)?))
+}
+
+fn write(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (path, contents) = (call.path(0)?, string(call, 1)?);
+    call.context().check_file(&path)?;
+    let failed = |error: io::Error| file_error(&path, &error);
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fs::write(&path, contents).map_err(failed)?;
+    none()
+}
+
+fn matching(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let mut found = Vec::new();
+    for pattern in call.host(0)?.strings()? {
+        let allowed = |path: &Path| call.scope.check_file(path);
+        glob::find(&path_of(pattern)?, &allowed, &mut found)?;
+    }
+    found.sort();
+    let names: Vec<Bytes> =
+        found.into_iter().map(|path| path.to_string_lossy().into_owned().into()).collect();
+    one(HostTensor::from_strings(Shape::new([names.len()])?, names)?)
+}
+
+fn sharded_name(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (shard, n_shards) = (call.host(1)?.as_scalar::<i32>()?, call.host(2)?.as_scalar::<i32>()?);
+    let suffix = format!("-{shard:05}-of-{n_shards:05}");
+    one(HostTensor::scalar_string([string(call, 0)?, suffix.as_bytes()].concat()))
+}
+
+fn sharded_pattern(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let suffix = format!("-?????-of-{:05}", call.host(1)?.as_scalar::<i32>()?);
+    one(HostTensor::scalar_string([string(call, 0)?, suffix.as_bytes()].concat()))
+}
+
+pub(super) const BODIES: &[(&str, Body)] = &[
+    ("MatchingFiles", matching),
+    ("ReadFile", read),
+    ("ShardedFilename", sharded_name),
+    ("ShardedFilespec", sharded_pattern),
+    ("WriteFile", write),
+];

@@ -1,0 +1,48 @@
+//! Arithmetic on values of dtype variant: that of the tensors in them.
+
+use super::{Body, RuntimeCall, one};
+use crate::{
+    context::Context,
+    eager_tensor::EagerTensor,
+    error::Result,
+    execute::{Results, execute},
+    variant,
+};
+use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor};
+
+fn zeros_like(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (value, context) = (call.host(0)?, call.context());
+    let zero = |tensor: &HostTensor| run(context, "ZerosLike", &[tensor]);
+    let handles = value.handles()?.iter().map(|handle| variant::zeros_like(handle, &zero));
+    let handles = handles.collect::<Result<_>>()?;
+    one(HostTensor::from_handles(DType::Variant, value.shape().clone(), handles)?)
+}
+
+fn add(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let context = call.context();
+    let sum = |a: &HostTensor, b: &HostTensor| {
+        if a.dtype() != DType::Variant && a.shape() != b.shape() {
+            return Err(IrError::broadcast(a.shape(), b.shape()).into());
+        }
+        run(context, "AddN", &[a, b])
+    };
+    let mut total = call.host(0)?.clone();
+    for index in 1..call.inputs.len() {
+        let other = call.host(index)?;
+        if other.shape() != total.shape() {
+            return Err(IrError::broadcast(total.shape(), other.shape()).into());
+        }
+        let pairs = total.handles()?.iter().zip(other.handles()?);
+        let sums = pairs.map(|(a, b)| variant::add(a, b, &sum)).collect::<Result<_>>()?;
+        total = HostTensor::from_handles(DType::Variant, total.shape().clone(), sums)?;
+    }
+    one(total)
+}
+
+fn run(context: &Context, op: &str, tensors: &[&HostTensor]) -> Result<HostTensor> {
+    let inputs: Vec<EagerTensor> = tensors.iter().map(|&tensor| tensor.clone().into()).collect();
+    execute(context, op, Attrs::new(), &inputs)?.remove(0).into_host()
+}
+
+pub(super) const BODIES: &[(&str, Body)] =
+    &[("_AddVariants", add), ("_VariantZerosLike", zeros_like)];

@@ -1,0 +1,110 @@
+//! Values of dtype variant: lists, maps, optional values, ragged tensors.
+
+use crate::{
+    error::{Error, Result},
+    optional::Optional,
+    tensor_list::TensorList,
+};
+use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor};
+use std::{any::Any, sync::Arc};
+
+/// The value in a scalar tensor of dtype variant.
+///
+/// # Errors
+///
+/// [`ferroflow_ir::Error::Argument`] when it is not a `T`, which `expected` names.
+pub(crate) fn value<'a, T: Handle>(
+    tensor: &'a HostTensor,
+    expected: &'static str,
+) -> Result<&'a T> {
+    match tensor.handles()? {
+        [handle] => downcast(handle, expected),
+        handles => Err(wrong(expected, format!("{} values", handles.len()))),
+    }
+}
+
+/// A handle as what it is.
+///
+/// # Errors
+///
+/// [`ferroflow_ir::Error::Argument`] when it is not a `T`, which `expected` names.
+pub(crate) fn downcast<'a, T: Handle>(
+    handle: &'a Arc<dyn Handle>,
+    expected: &'static str,
+) -> Result<&'a T> {
+    handle.as_any().downcast_ref().ok_or_else(|| wrong(expected, format!("{handle:?}")))
+}
+
+fn wrong(expected: &'static str, found: String) -> Error {
+    IrError::argument("variant", "value", expected, found).into()
+}
+
+/// A scalar tensor of a value.
+pub(crate) fn scalar(value: impl Handle) -> HostTensor {
+    HostTensor::scalar_handle(DType::Variant, Arc::new(value))
+}
+
+/// Changes the value in a scalar tensor of dtype variant: in place, unless anyone else holds it.
+///
+/// # Errors
+///
+/// When it is not a `T`, and those of `change`.
+pub(crate) fn change<T: Handle + Clone>(
+    mut tensor: HostTensor,
+    expected: &'static str,
+    change: impl FnOnce(&mut T) -> Result<()>,
+) -> Result<HostTensor> {
+    if let Some([handle]) = tensor.handles_mut()
+        && let Some(handle) = Arc::get_mut(handle)
+        && let Some(value) = (handle as &mut dyn Any).downcast_mut::<T>()
+    {
+        change(value)?;
+        return Ok(tensor);
+    }
+    let mut value = value::<T>(&tensor, expected)?.clone();
+    drop(tensor);
+    change(&mut value)?;
+    Ok(scalar(value))
+}
+
+/// A value of the same form in which `zero` has replaced every tensor.
+///
+/// # Errors
+///
+/// When values of this kind have no zero, and those of `zero`.
+pub(crate) fn zeros_like(
+    handle: &Arc<dyn Handle>,
+    zero: &dyn Fn(&HostTensor) -> Result<HostTensor>,
+) -> Result<Arc<dyn Handle>> {
+    let any = handle.as_any();
+    if let Some(list) = any.downcast_ref::<TensorList>() {
+        return Ok(Arc::new(list.map(zero)?));
+    }
+    if let Some(optional) = any.downcast_ref::<Optional>() {
+        return Ok(Arc::new(optional.map(zero)?));
+    }
+    Err(unsupported("zeros", handle))
+}
+
+/// The sum of two values of one form; `sum` adds tensors.
+///
+/// # Errors
+///
+/// When values of this kind cannot be added, or the two do not fit each other, and those of `sum`.
+pub(crate) fn add(
+    a: &Arc<dyn Handle>,
+    b: &Arc<dyn Handle>,
+    sum: &dyn Fn(&HostTensor, &HostTensor) -> Result<HostTensor>,
+) -> Result<Arc<dyn Handle>> {
+    if let Some(list) = a.as_any().downcast_ref::<TensorList>() {
+        return Ok(Arc::new(list.add(downcast(b, "a list, as the other")?, sum)?));
+    }
+    if let Some(optional) = a.as_any().downcast_ref::<Optional>() {
+        return Ok(Arc::new(optional.add(downcast(b, "an optional, as the other")?, sum)?));
+    }
+    Err(unsupported("addition", a))
+}
+
+fn unsupported(what: &'static str, handle: &Arc<dyn Handle>) -> Error {
+    IrError::Unsupported { op: what.into(), what: format!("{handle:?} has none").into() }.into()
+}

@@ -1,0 +1,162 @@
+//! Making one checkpoint of several.
+
+use super::{
+    data::shard_path,
+    ordered_code::decode_slice_key,
+    reader::read_header,
+    table::Table,
+    writer::{Entries, index_path, write_index},
+};
+use crate::{
+    error::{Error, Result},
+    file::decode_message,
+    proto::BundleEntryProto,
+};
+use ferroflow_ir::Limits;
+use std::{
+    collections::btree_map::Entry as Slot,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Moves the tensors of several checkpoints into one, which takes over their data files as they
+/// are. With `allow_missing` checkpoints that do not exist are left out.
+///
+/// # Errors
+///
+/// When a checkpoint cannot be read, two have a tensor of the same name (parts of one tensor may be
+/// in several), or files cannot be moved or written.
+pub fn merge(
+    prefixes: &[PathBuf],
+    destination: &Path,
+    allow_missing: bool,
+    limits: &Limits,
+) -> Result<()> {
+    let mut merged = Merged::default();
+    for prefix in prefixes {
+        if !index_path(prefix).exists() {
+            if allow_missing {
+                continue;
+            }
+            return Err(Error::NoCheckpoint { prefix: prefix.clone() });
+        }
+        merged.add(prefix, limits)?;
+    }
+    let n_shards = merged.shards.len();
+    for (shard, source) in merged.shards.iter().enumerate() {
+        let target = shard_path(destination, shard as u32, n_shards as u32);
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let moved =
+            folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::rename(source, target));
+        moved.map_err(|error| Error::Io { path: source.clone(), source: error })?;
+    }
+    write_index(destination, n_shards, &merged.entries)?;
+    let indexes = prefixes.iter().map(|prefix| index_path(prefix));
+    for index in indexes.filter(|index| *index != index_path(destination) && index.exists()) {
+        fs::remove_file(&index).map_err(|source| Error::Io { path: index, source })?;
+    }
+    Ok(())
+}
+
+/// The entries of all checkpoints so far, and the data files they are in.
+#[derive(Default)]
+struct Merged {
+    entries: Entries,
+    shards: Vec<PathBuf>,
+}
+
+impl Merged {
+    fn add(&mut self, prefix: &Path, limits: &Limits) -> Result<()> {
+        let index = Table::open(&index_path(prefix), limits)?;
+        let first = self.shards.len();
+        let mut n_shards = 0;
+        index.scan(|key, value| {
+            if key.is_empty() {
+                n_shards = read_header(index.path(), value)?;
+                let own = (0..n_shards).map(|shard| shard_path(prefix, shard, n_shards));
+                self.shards.extend(own);
+                return Ok(());
+            }
+            let mut entry: BundleEntryProto = decode_message(index.path(), value)?;
+            let shard = u32::try_from(entry.shard_id).ok().filter(|&shard| shard < n_shards);
+            let Some(shard) = shard else {
+                let (what, high) = ("shard".into(), i64::from(n_shards));
+                let index = entry.shard_id.into();
+                return Err(ferroflow_ir::Error::Index { what, index, low: 0, high }.into());
+            };
+            entry.shard_id = (first as i64 + i64::from(shard)) as i32;
+            self.insert(key, entry)
+        })
+    }
+
+    fn insert(&mut self, key: &[u8], entry: BundleEntryProto) -> Result<()> {
+        match self.entries.entry(key.to_vec()) {
+            Slot::Vacant(slot) => {
+                slot.insert(entry);
+                Ok(())
+            }
+            Slot::Occupied(mut slot) => {
+                let old = slot.get_mut();
+                let parts = !old.slices.is_empty() && !entry.slices.is_empty();
+                if !parts || old.dtype != entry.dtype || old.shape != entry.shape {
+                    return Err(twice(key));
+                }
+                old.slices.extend(entry.slices);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn twice(key: &[u8]) -> Error {
+    let name = match decode_slice_key(key) {
+        Some((name, slice)) => format!("{name} {slice}"),
+        None => String::from_utf8_lossy(key).into_owned(),
+    };
+    ferroflow_ir::Error::argument("checkpoints", "a tensor", "in only one of them", name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::{Reader, Writer};
+    use ferroflow_ir::{Code, HostTensor, Shape};
+
+    fn write(prefix: &Path, key: &str, spec: &str, value: f32) {
+        let mut writer = Writer::create(prefix).unwrap();
+        let part = HostTensor::from_slice(Shape::new([1, 2]).unwrap(), &[value; 2]).unwrap();
+        match spec {
+            "" => writer.add(key, &part).unwrap(),
+            spec => writer.add_slice(key, &spec.parse().unwrap(), &part).unwrap(),
+        }
+        writer.finish().unwrap();
+    }
+
+    #[test]
+    fn parts_in_several_checkpoints_are_joined() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = |n: usize| folder.path().join(format!("parts/part-{n}"));
+        write(&part(0), "w", "2 2 0,1:-", 1.0);
+        write(&part(1), "w", "2 2 1,1:-", 2.0);
+        write(&part(2), "v", "", 3.0);
+        let target = folder.path().join("model");
+        let limits = Limits::default();
+        let prefixes = [part(0), part(1), part(2), part(3)];
+        assert_eq!(merge(&prefixes, &target, false, &limits).unwrap_err().code(), Code::NotFound);
+        merge(&prefixes, &target, true, &limits).unwrap();
+        let reader = Reader::open(&target, &limits).unwrap();
+        assert_eq!(reader.read("w").unwrap().as_slice::<f32>().unwrap(), [1.0, 1.0, 2.0, 2.0]);
+        assert_eq!(reader.read("v").unwrap().as_slice::<f32>().unwrap(), [3.0, 3.0]);
+        assert_eq!(fs::read_dir(folder.path().join("parts")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_name_means_one_tensor() {
+        let folder = tempfile::tempdir().unwrap();
+        let prefixes = [folder.path().join("a"), folder.path().join("b")];
+        prefixes.iter().for_each(|prefix| write(prefix, "w", "", 1.0));
+        let merged = merge(&prefixes, &folder.path().join("m"), false, &Limits::default());
+        assert_eq!(merged.unwrap_err().code(), Code::InvalidArgument);
+        assert!(index_path(&prefixes[0]).exists());
+    }
+}
