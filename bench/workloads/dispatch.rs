@@ -34,7 +34,7 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
         "eager_chain100" => Workload::new(Nanoseconds, move || {
             let mut t = args[0].clone();
             for step in 0..100 {
-                let other = &args[if step % 2 == 0 { 1 } else { 2 }];
+                let other = &args[1 + step % 2];
                 t = bench.one(CHAIN[step % 4], &[t, other.clone()])?;
             }
             Ok(vec![t])
@@ -81,8 +81,6 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
 }
 
 fn chain(b: &mut Builder, args: &[Outlet], n_ops: usize) -> Result<Vec<Outlet>> {
-    let step = |t: Result<Outlet>, step: usize| {
-        b.op(CHAIN[step % 4], &[t?, args[if step % 2 == 0 { 1 } else { 2 }]])
-    };
+    let step = |t: Result<Outlet>, step: usize| b.op(CHAIN[step % 4], &[t?, args[1 + step % 2]]);
     Ok(vec![(0..n_ops).fold(Ok(args[0]), step)?])
 }

@@ -53,7 +53,8 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
             let body = move || {
                 let product = bench.one("Mul", &[x.clone(), a.clone()])?;
                 let sum = bench.one("AddV2", &[product, b.clone()])?;
-                let (relu, tanh) = (bench.one("Relu", &[sum])?, bench.one("Tanh", &[x.clone()])?);
+                let (relu, tanh) =
+                    (bench.one("Relu", &[sum])?, bench.one("Tanh", std::slice::from_ref(&x))?);
                 bench.eager("Mul", Attrs::new(), &[relu, tanh])
             };
             Workload::new(Microseconds, body).bytes(2.0 * BYTES)

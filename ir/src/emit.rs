@@ -226,7 +226,9 @@ pub struct Value<'e> {
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident => $op:literal;)*) => {
-        $($(#[$doc])* #[must_use] pub fn $name(self) -> Value<'e> {
+        $($(#[$doc])* #[must_use]
+        #[allow(clippy::should_implement_trait, reason = "methods chain as in formulas")]
+        pub fn $name(self) -> Value<'e> {
             self.apply($op, Attrs::new(), &[self])
         })*
     };
@@ -234,7 +236,9 @@ macro_rules! unary {
 
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident => $op:literal;)*) => {
-        $($(#[$doc])* #[must_use] pub fn $name(self, rhs: impl IntoValue<'e>) -> Value<'e> {
+        $($(#[$doc])* #[must_use]
+        #[allow(clippy::should_implement_trait, reason = "methods chain as in formulas")]
+        pub fn $name(self, rhs: impl IntoValue<'e>) -> Value<'e> {
             self.apply($op, Attrs::new(), &[self, rhs.into_value(self)])
         })*
     };

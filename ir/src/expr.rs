@@ -633,7 +633,9 @@ pub struct Scalar<'s> {
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident => $prim:ident;)*) => {
-        $($(#[$doc])* #[must_use] pub fn $name(self) -> Scalar<'s> {
+        $($(#[$doc])* #[must_use]
+        #[allow(clippy::should_implement_trait, reason = "methods chain as in formulas")]
+        pub fn $name(self) -> Scalar<'s> {
             self.scalars.apply(Prim::$prim, &[self])
         })*
     };
@@ -641,7 +643,9 @@ macro_rules! unary {
 
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident => $prim:ident;)*) => {
-        $($(#[$doc])* #[must_use] pub fn $name(self, rhs: impl IntoScalar<'s>) -> Scalar<'s> {
+        $($(#[$doc])* #[must_use]
+        #[allow(clippy::should_implement_trait, reason = "methods chain as in formulas")]
+        pub fn $name(self, rhs: impl IntoScalar<'s>) -> Scalar<'s> {
             self.scalars.apply(Prim::$prim, &[self, rhs.into_scalar(self)])
         })*
     };

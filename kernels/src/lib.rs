@@ -31,6 +31,9 @@
 //! There are no graphs, variables or function calls here, and no choice of device: see the crate
 //! above.
 
+#![allow(clippy::excessive_precision, reason = "constants stand as their sources give them")]
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "`!(a < b)` is also true of NaN")]
+
 pub mod buffer;
 mod cpu;
 pub mod device;

@@ -20,7 +20,7 @@ impl<T: Pod> Scratch<T> {
     ///
     /// [`Error::Limit`] when the system refuses the memory.
     pub(crate) fn new(len: usize) -> Result<Scratch<T>, Error> {
-        let bytes = len.checked_mul(size_of::<T>()).unwrap_or(usize::MAX);
+        let bytes = len.saturating_mul(size_of::<T>());
         Ok(Scratch { memory: HostMemory::recycled(bytes)?, element: PhantomData })
     }
 }

@@ -98,6 +98,10 @@ impl Threads {
 
     /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: gives the error of
     /// the first piece that did.
+    ///
+    /// # Errors
+    ///
+    /// What `work` gives.
     pub fn try_for_each_piece<T: Send, E: Send>(
         &self,
         data: &mut [T],

@@ -61,11 +61,11 @@ pub enum Error {
         /// Its dtype.
         dtype: DType,
         /// Its shape.
-        shape: PartialShape,
+        shape: Box<PartialShape>,
         /// The value's dtype.
         found_dtype: DType,
         /// The value's shape.
-        found_shape: Shape,
+        found_shape: Box<Shape>,
     },
     /// Arguments that do not fit a function.
     #[error("function `{function}`: {argument} must be {expected}, found {found}")]

@@ -168,9 +168,9 @@ impl VariableState {
         Err(Error::VariableMismatch {
             name: self.name.clone(),
             dtype: self.dtype,
-            shape: self.shape.clone(),
+            shape: Box::new(self.shape.clone()),
             found_dtype: value.dtype(),
-            found_shape: value.shape().clone(),
+            found_shape: Box::new(value.shape().clone()),
         })
     }
 

@@ -1,11 +1,6 @@
 //! Calls of functions, once, by choice, or repeatedly.
 
-use crate::{
-    dtype::DType,
-    error::Result,
-    infer::OpContext,
-    op::*,
-};
+use crate::{dtype::DType, error::Result, infer::OpContext, op::*};
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {

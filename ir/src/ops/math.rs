@@ -498,7 +498,7 @@ pub(super) static OPS: &[OpDef] = &[
         commutative: true,
         infer: infer::all_same,
         on_variants: Some("_AddVariants"),
-        lowering: Lowering::Elementwise(|s| sum(s)),
+        lowering: Lowering::Elementwise(sum),
         ..OPERATOR
     },
     OpDef {
@@ -899,7 +899,9 @@ fn chops(from: DType, to: DType) -> bool {
 
 /// The error function. TensorFlow's for `f64` gives NaN at infinity, by subtracting it from itself.
 fn erf(x: Scalar<'_>) -> Scalar<'_> {
-    if x.dtype() == DType::F64 { x.erf() + (x - x) } else { x.erf() }
+    #[expect(clippy::eq_op, reason = "NaN where x is infinite, 0 elsewhere")]
+    let nothing = x - x;
+    if x.dtype() == DType::F64 { x.erf() + nothing } else { x.erf() }
 }
 
 /// The logarithm of the gamma function. That of a subnormal `f32` is finite, as the C library takes

@@ -325,7 +325,7 @@ fn batch_to_space(context: &mut OpContext<'_>) -> Result<()> {
     let n = blocks.sizes.len();
     let mut result: SmallVec<[Dim; 6]> = SmallVec::new();
     if let Some(batch) = dims[0]
-        && !(batch as i64 % blocks.volume == 0)
+        && batch as i64 % blocks.volume != 0
     {
         return Err(context.wrong(0, format!("a multiple of {} members", blocks.volume), batch));
     }

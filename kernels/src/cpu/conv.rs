@@ -59,7 +59,7 @@ impl Geometry {
             .collect();
         let channels = input[layout.channels()];
         let own = filter[layout.spatial];
-        let groups = if own == 0 { 1 } else { (channels / own).max(1) };
+        let groups = channels.checked_div(own).unwrap_or(1).max(1);
         let sweep = Sweep::new(input[0], channels, &slides?);
         Ok(Geometry { sweep, groups, filters: filter[layout.spatial + 1] })
     }

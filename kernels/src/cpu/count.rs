@@ -111,6 +111,7 @@ fn histogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let width = high.minus(low).as_() / out.len() as f64;
             out.fill(C::ZERO);
             for &value in values {
+                #[expect(clippy::eq_op, reason = "true of NaN, in whatever type")]
                 if value != value {
                     return Err(fails(op, "a value is NaN"));
                 }

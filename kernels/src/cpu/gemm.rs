@@ -54,13 +54,13 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// The matrix without its first rows.
-    fn from_row(self, row: usize) -> Matrix<'a, T> {
+    fn below(self, row: usize) -> Matrix<'a, T> {
         Matrix { data: &self.data[row * self.row_stride..], ..self }
     }
 
     /// The matrix without its first columns.
-    fn from_col(self, col: usize) -> Matrix<'a, T> {
-        self.transposed().from_row(col).transposed()
+    fn right_of(self, col: usize) -> Matrix<'a, T> {
+        self.transposed().below(col).transposed()
     }
 
     /// The same places in other data.
@@ -163,7 +163,7 @@ fn by_rows<T: Factor>(
     }
     threads.for_each(pieces.into_iter(), |(first, rows, data)| {
         let sizes = Sizes { m: rows, ..sizes };
-        T::multiply(sizes, a.from_row(first), b, Product { data, row_stride, accumulate });
+        T::multiply(sizes, a.below(first), b, Product { data, row_stride, accumulate });
     });
 }
 
@@ -197,7 +197,7 @@ fn by_columns<T: Factor>(
             aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
         }
         let place = Product { accumulate: out.accumulate, ..Product::row_major(&mut aside, cols) };
-        T::multiply(Sizes { n: cols, ..sizes }, a, b.from_col(first), place);
+        T::multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
         rows.into_iter()
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));

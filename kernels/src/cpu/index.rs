@@ -37,6 +37,7 @@ pub(super) fn integers<'a>(io: &Io<'a>, input: usize, dtype: DType) -> Cow<'a, [
     if dtype == DType::I64 {
         return Cow::Borrowed(io.input(input));
     }
+    #[expect(clippy::useless_conversion, reason = "one of the types is `i64` itself")]
     let widened = with_index!(dtype, I => {
         io.input::<I>(input).iter().map(|&index| i64::from(index)).collect()
     });

@@ -47,6 +47,7 @@ fn run(expr: &Expr, accesses: &[Access], shape: &Shape, io: &mut Io<'_>) -> Resu
         .collect();
     let mut texts = Vec::new();
     let mut truths = Vec::new();
+    #[expect(clippy::needless_range_loop, reason = "the inputs are walked together")]
     for position in 0..n {
         match evaluate(expr, &|input| inputs[input][position].clone()) {
             Value::Text(text) => texts.push(text),

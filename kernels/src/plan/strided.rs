@@ -127,8 +127,8 @@ mod tests {
             let mut view = StridedView::whole(&shape);
             let permutation: Vec<usize> = (0..dims.len()).rev().collect();
             view = view.transposed(&permutation);
-            for axis in 0..dims.len() {
-                if flip[axis] {
+            for (axis, &flip) in flip.iter().enumerate().take(dims.len()) {
+                if flip {
                     let size = view.dims[axis].size;
                     view = view.sliced(axis, size - 1, size, -1);
                 }

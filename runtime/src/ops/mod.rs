@@ -122,11 +122,19 @@ impl<'a> RuntimeCall<'a> {
 }
 
 /// One result.
+///
+/// # Errors
+///
+/// None: bodies end with it.
 pub fn one(result: impl Into<EagerTensor>) -> Result<Results> {
     Ok(SmallVec::from_iter([result.into()]))
 }
 
 /// No result.
+///
+/// # Errors
+///
+/// None: bodies end with it.
 pub fn none() -> Result<Results> {
     Ok(SmallVec::new())
 }

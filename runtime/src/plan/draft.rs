@@ -82,6 +82,7 @@ enum SlotKind {
 }
 
 /// An action, before the arena is laid out.
+#[expect(clippy::large_enum_variant, reason = "the large ones are the common ones")]
 enum DraftAction {
     Kernel {
         kernel: Arc<dyn Kernel>,

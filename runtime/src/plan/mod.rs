@@ -35,6 +35,7 @@ pub(crate) struct Program {
 
 /// One thing a program does.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large ones are the common ones")]
 pub(crate) enum Action {
     /// Runs a kernel on known shapes.
     Kernel(Step, Arc<Origin>),

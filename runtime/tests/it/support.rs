@@ -7,23 +7,23 @@ use ferroflow_ir::{
 use ferroflow_runtime::{Capture, ConcreteFunction, Context, EagerTensor, Result};
 use std::{num::NonZeroUsize, sync::Arc};
 
-pub fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context::with_options(ferroflow_runtime::ContextOptions {
         threads: NonZeroUsize::new(2),
         ..Default::default()
     })
 }
 
-pub fn f32s(dims: &[usize]) -> ValueType {
+pub(crate) fn f32s(dims: &[usize]) -> ValueType {
     ValueType::new(DType::F32, Shape::new(dims.iter().copied()).unwrap())
 }
 
-pub fn vectors() -> ValueType {
+pub(crate) fn vectors() -> ValueType {
     ValueType::new(DType::F32, PartialShape::of_rank(1))
 }
 
 /// A function whose body `build` makes of its arguments.
-pub fn function(
+pub(crate) fn function(
     name: &str,
     args: &[(&str, ValueType)],
     build: impl FnOnce(&mut GraphBuilder, &[Outlet]) -> ferroflow_ir::Result<Vec<Outlet>>,
@@ -37,15 +37,15 @@ pub fn function(
     builder.finish_function(name, &named)
 }
 
-pub fn func(name: &str) -> AttrValue {
+pub(crate) fn func(name: &str) -> AttrValue {
     AttrValue::Func(NameAttrList::new(name))
 }
 
-pub fn call_attrs(tin: &[DType], tout: &[DType], function: &str) -> Attrs {
+pub(crate) fn call_attrs(tin: &[DType], tout: &[DType], function: &str) -> Attrs {
     Attrs::new().with("Tin", tin.to_vec()).with("Tout", tout.to_vec()).with("f", func(function))
 }
 
-pub fn concrete(
+pub(crate) fn concrete(
     context: &Context,
     def: FunctionDef,
     library: Vec<FunctionDef>,
@@ -57,14 +57,14 @@ pub fn concrete(
     ConcreteFunction::with_captures(context, Arc::new(def), functions, resources, captures)
 }
 
-pub fn vector(values: &[f32]) -> EagerTensor {
+pub(crate) fn vector(values: &[f32]) -> EagerTensor {
     HostTensor::vector(values).unwrap().into()
 }
 
-pub fn values(results: &[EagerTensor], index: usize) -> Vec<f32> {
+pub(crate) fn values(results: &[EagerTensor], index: usize) -> Vec<f32> {
     results[index].host().unwrap().as_slice::<f32>().unwrap().to_vec()
 }
 
-pub fn call(function: &ConcreteFunction, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
+pub(crate) fn call(function: &ConcreteFunction, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
     function.call(args)
 }

@@ -221,7 +221,7 @@ fn dequantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         return Ok(None);
     }
     Ok(with_quantum!(call.dtype(0), T => {
-        with_float!(dtype, U => kernel::<T, U>(mode, narrow, slices, |x| num_traits::AsPrimitive::as_(x)))
+        with_float!(dtype, U => kernel::<T, U>(mode, narrow, slices, num_traits::AsPrimitive::as_))
     })
     .flatten())
 }

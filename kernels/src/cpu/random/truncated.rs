@@ -34,6 +34,7 @@ fn drawing<T: Variate + Float>(op: &'static str, parameters: Parameters) -> Arc<
         let values: Vec<Vec<T>> = (0..4).map(|index| parameters.read::<T>(io, index)).collect();
         let out = io.output::<T>(0);
         let n_batches = parameters.n_batches();
+        #[expect(clippy::needless_range_loop, reason = "four lists are indexed")]
         for batch in 0..n_batches {
             let limits = Limits::new([0, 1, 2, 3].map(|index| values[index][batch]));
             let limits = limits.ok_or_else(|| {

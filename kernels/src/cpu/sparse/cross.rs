@@ -199,8 +199,8 @@ fn cross(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let internal = call.attrs.dtype("internal_type")?;
     let mut dtypes = inputs.sparse.iter().map(|(_, dtype)| dtype);
     let mut dense = inputs.dense.iter().map(|(_, dtype, _)| dtype);
-    if internal == DType::String && dtypes.any(|dtype| *dtype == DType::I64)
-        || internal == DType::String && dense.any(|dtype| *dtype == DType::I64)
+    if internal == DType::String
+        && (dtypes.any(|dtype| *dtype == DType::I64) || dense.any(|dtype| *dtype == DType::I64))
     {
         return Err(call.wrong("internal_type", "int64, as some features are", internal));
     }

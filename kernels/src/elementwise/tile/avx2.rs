@@ -248,7 +248,6 @@ operations! { store
 ///
 /// As for the other operations; see [`run`].
 #[expect(improper_ctypes_definitions, reason = "as in `Entry`")]
-#[expect(clippy::too_many_arguments, reason = "the registers are arguments")]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe extern "sysv64" fn fallback(
     pc: *const Op,
