@@ -29,11 +29,13 @@ mod pool;
 mod quantized;
 mod random;
 mod random_state;
+mod ragged;
 mod range;
 mod recurrent;
 mod reduce;
 mod search;
 mod segment;
+mod set;
 mod sets;
 mod shape;
 mod slice;
@@ -71,11 +73,13 @@ static FAMILIES: &[&[OpDef]] = &[
     quantized::OPS,
     random::OPS,
     random_state::OPS,
+    ragged::OPS,
     range::OPS,
     recurrent::OPS,
     reduce::OPS,
     search::OPS,
     segment::OPS,
+    set::OPS,
     shape::OPS,
     slice::OPS,
     softmax::OPS,

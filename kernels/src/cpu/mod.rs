@@ -30,6 +30,7 @@ mod patches;
 mod pool;
 mod quantized;
 mod random;
+mod ragged;
 mod range;
 mod reduce;
 mod scan;
@@ -87,6 +88,10 @@ const KERNELS: &[&[(&str, Build)]] = &[
     patches::KERNELS,
     pool::KERNELS,
     random::KERNELS,
+    ragged::gather::KERNELS,
+    ragged::rows::KERNELS,
+    ragged::to_sparse::KERNELS,
+    ragged::to_tensor::KERNELS,
     range::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
@@ -103,6 +108,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     sparse::reduce::KERNELS,
     sparse::rows::KERNELS,
     sparse::serialize::KERNELS,
+    sparse::set::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,
@@ -145,7 +151,6 @@ impl Device for CpuDevice {
             Buffer::Host(tensor) => Ok(tensor.clone()),
             Buffer::Device(buffer) => Err(Error::WrongDevice {
                 expected: self.name.clone(),
-                found: buffer.device.to_string(),
             }),
         }
     }

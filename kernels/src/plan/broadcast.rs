@@ -1,6 +1,7 @@
 //! How each input of a broadcast op is read.
 
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
+use smallvec::SmallVec;
 
 /// How an input is read while the output is written in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +37,37 @@ pub fn access(input: &Shape, output: &Shape) -> Access {
     }
 }
 
+/// How far one step along each dimension of `output` moves in an input that broadcasts to it.
+pub fn strides(input: &Shape, output: &Shape) -> SmallVec<[usize; 6]> {
+    let (strides, missing) = (input.strides(), output.rank() - input.rank());
+    let stride = |axis: usize| {
+        let own = axis.checked_sub(missing).filter(|&axis| input[axis] != 1);
+        own.map_or(0, |axis| strides[axis])
+    };
+    (0..output.rank()).map(stride).collect()
+}
+
+/// For each element of the output, the element of the input that it needs.
+pub fn positions(input: &Shape, output: &Shape) -> Vec<usize> {
+    let (own, all) = (strides(input, output), output.strides());
+    let position = |element: usize| {
+        let dims = own.iter().zip(&all).zip(output.iter());
+        dims.map(|((own, stride), size)| element / stride % size * own).sum()
+    };
+    (0..output.num_elements()).map(position).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_repeat_along_what_is_missing() {
+        let shape = |dims: &[usize]| Shape::new(dims.iter().copied()).unwrap();
+        assert_eq!(positions(&shape(&[2, 1]), &shape(&[2, 2])), [0, 0, 1, 1]);
+        assert_eq!(positions(&shape(&[2]), &shape(&[2, 2])), [0, 1, 0, 1]);
+        assert_eq!(positions(&shape(&[]), &shape(&[3])), [0, 0, 0]);
+    }
 
     fn check(input: &[usize], output: &[usize]) -> Access {
         let shape = |dims: &[usize]| Shape::new(dims.iter().copied()).unwrap();

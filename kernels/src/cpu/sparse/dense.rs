@@ -12,6 +12,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
+    plan::broadcast,
 };
 use ferroflow_ir::{DType, Error, Shape};
 use std::sync::Arc;
@@ -114,7 +115,7 @@ fn elementwise<T: Number>(
             return Err(Error::argument(op, "dense", expected, "a zero").into());
         }
         places.check()?;
-        let strides = broadcast_strides(&dense, &shape);
+        let strides = broadcast::strides(&dense, &shape);
         let out: &mut [T] = io.output(0);
         for ((out, &value), place) in out.iter_mut().zip(values).zip(places.iter()) {
             let steps = place.iter().zip(&strides);
@@ -123,16 +124,6 @@ fn elementwise<T: Number>(
         }
         Ok(())
     })
-}
-
-/// How far one step along each dimension of `shape` moves in a tensor that broadcasts to it.
-fn broadcast_strides(from: &Shape, shape: &Shape) -> Vec<usize> {
-    let (strides, missing) = (from.strides(), shape.rank() - from.rank());
-    let stride = |axis: usize| {
-        let own = axis.checked_sub(missing).filter(|&axis| from[axis] != 1);
-        own.map_or(0, |axis| strides[axis])
-    };
-    (0..shape.rank()).map(stride).collect()
 }
 
 /// A product of matrices, each given as it is or as its adjoint.

@@ -7,6 +7,7 @@ pub(super) mod order;
 pub(super) mod reduce;
 pub(super) mod rows;
 pub(super) mod serialize;
+pub(super) mod set;
 
 use super::cell::Cell;
 use crate::{device::OpCall, error::Result, kernel::Io};

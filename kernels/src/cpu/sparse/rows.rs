@@ -69,7 +69,7 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
 }
 
-fn fill_empty_rows_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+pub(in crate::cpu) fn fill_empty_rows_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Number + Cell>(n: usize, n_grads: usize, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let from = places(io, 0, DType::I64, n, &[n_grads], Bad::Fail)?;
