@@ -141,10 +141,17 @@ impl Table {
     ///
     /// When the table is constant, or keys and values do not fit.
     pub(crate) fn insert(&self, keys: &HostTensor, values: &HostTensor) -> Result<()> {
-        self.change(keys, values, false)
+        self.check_mutable()?;
+        let list = self.checked_keys(keys, values)?;
+        self.check_free(&list)?;
+        let mut entries = self.entries.write();
+        let entries = entries.get_or_insert_with(|| Entries::new(&self.options));
+        let mut rows = list.into_iter().enumerate();
+        rows.try_for_each(|(row, key)| entries.insert(key, values, row))
     }
 
-    /// Replaces all entries, or fills a constant table.
+    /// Replaces all entries, or fills a constant table. Entries whose keys the table reserves, which
+    /// TensorFlow exports, are left out.
     ///
     /// # Errors
     ///
@@ -153,19 +160,13 @@ impl Table {
         if self.options.kind == TableKind::Constant {
             return self.fill(keys, values);
         }
-        self.change(keys, values, true)
-    }
-
-    fn change(&self, keys: &HostTensor, values: &HostTensor, anew: bool) -> Result<()> {
-        self.check_mutable()?;
-        let list = self.checked_keys(keys, values)?;
-        let mut entries = self.entries.write();
-        let entries = entries.get_or_insert_with(|| Entries::new(&self.options));
-        if anew {
-            *entries = Entries::new(&self.options);
-        }
-        let mut rows = list.into_iter().enumerate();
-        rows.try_for_each(|(row, key)| entries.insert(key, values, row))
+        let (list, reserved) = (self.checked_keys(keys, values)?, self.reserved()?);
+        let mut new = Entries::new(&self.options);
+        let rows = list.into_iter().enumerate();
+        rows.filter(|(_, key)| !reserved.contains(key))
+            .try_for_each(|(row, key)| new.insert(key, values, row))?;
+        *self.entries.write() = Some(new);
+        Ok(())
     }
 
     /// Removes the entries of these keys, where there are any.
@@ -176,6 +177,7 @@ impl Table {
     pub(crate) fn remove(&self, keys: &HostTensor) -> Result<()> {
         self.check_mutable()?;
         let list = self.keys(keys)?;
+        self.check_free(&list)?;
         if let Some(entries) = &mut *self.entries.write() {
             list.iter().for_each(|key| entries.remove(key));
         }
@@ -205,6 +207,7 @@ impl Table {
         default: &HostTensor,
     ) -> Result<HostTensor> {
         let list = self.keys(keys)?;
+        self.check_free(&list)?;
         let shape = self.values_shape(keys)?;
         let (dtype, value_shape) = (self.options.value_dtype, &self.options.value_shape);
         if default.dtype() != dtype {
@@ -294,15 +297,23 @@ impl Table {
             return Err(wrong("keys", format!("keys of shape {key_shape}"), keys.shape()));
         }
         let n = keys.len() / key_shape.num_elements().max(1);
-        let list: Vec<Key> = (0..n).map(|index| self.key(keys, index)).collect::<Result<_>>()?;
-        if let TableKind::Dense { reserved } = &self.options.kind {
-            for reserved in reserved {
-                if list.contains(&self.key(reserved, 0)?) {
-                    return Err(wrong("keys", "none that the table reserves", "one of these"));
-                }
-            }
+        (0..n).map(|index| self.key(keys, index)).collect()
+    }
+
+    /// The keys that no entry may have.
+    fn reserved(&self) -> Result<Vec<Key>> {
+        match &self.options.kind {
+            TableKind::Dense { reserved } => reserved.iter().map(|key| self.key(key, 0)).collect(),
+            TableKind::Constant | TableKind::Mutable => Ok(Vec::new()),
         }
-        Ok(list)
+    }
+
+    /// Checks that the table reserves none of these keys.
+    fn check_free(&self, keys: &[Key]) -> Result<()> {
+        if self.reserved()?.iter().any(|reserved| keys.contains(reserved)) {
+            return Err(wrong("keys", "none that the table reserves", "one of these"));
+        }
+        Ok(())
     }
 
     fn key(&self, keys: &HostTensor, index: usize) -> Result<Key> {
@@ -523,5 +534,7 @@ mod tests {
         let table = table(TableKind::Dense { reserved }, &[]);
         assert!(table.insert(&ints(&[4, -2]), &floats(&[0.0, 0.0])).is_err());
         assert_eq!(table.len(), 0);
+        table.import(&ints(&[4, -2]), &floats(&[0.0, 0.0])).unwrap();
+        assert_eq!(table.len(), 1);
     }
 }

@@ -3,7 +3,9 @@
 use crate::{
     error::{Error, Result},
     optional::Optional,
+    ragged::Ragged,
     tensor_list::TensorList,
+    tensor_map::TensorMap,
 };
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor};
 use std::{any::Any, sync::Arc};
@@ -83,6 +85,12 @@ pub(crate) fn zeros_like(
     if let Some(optional) = any.downcast_ref::<Optional>() {
         return Ok(Arc::new(optional.map(zero)?));
     }
+    if let Some(ragged) = any.downcast_ref::<Ragged>() {
+        return Ok(Arc::new(ragged.map(zero)?));
+    }
+    if let Some(map) = any.downcast_ref::<TensorMap>() {
+        return Ok(Arc::new(map.map(zero)?));
+    }
     Err(unsupported("zeros", handle))
 }
 
@@ -101,6 +109,12 @@ pub(crate) fn add(
     }
     if let Some(optional) = a.as_any().downcast_ref::<Optional>() {
         return Ok(Arc::new(optional.add(downcast(b, "an optional, as the other")?, sum)?));
+    }
+    if let Some(ragged) = a.as_any().downcast_ref::<Ragged>() {
+        return Ok(Arc::new(ragged.add(downcast(b, "a ragged tensor, as the other")?, sum)?));
+    }
+    if let Some(map) = a.as_any().downcast_ref::<TensorMap>() {
+        return Ok(Arc::new(map.add(downcast(b, "a map, as the other")?, sum)?));
     }
     Err(unsupported("addition", a))
 }

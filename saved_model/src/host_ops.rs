@@ -1,4 +1,4 @@
-//! Ops that read and write files of the format.
+//! Ops that read and write files of the format, and the others that need its messages.
 
 use crate::bundle::{Reader, SliceSpec, Writer, merge};
 use bytes::Bytes;
@@ -9,13 +9,15 @@ use ferroflow_runtime::{
 };
 use std::path::{Path, PathBuf};
 
-/// Makes the ops that read and write checkpoints known to a context. Loading a model does so.
+/// Makes the ops that this crate implements known to a context. Loading a model does so.
 pub fn add_ops(context: &Context) {
     context.add_host_op("MergeV2Checkpoints", merge_checkpoints);
     context.add_host_op("Restore", restore_one);
     context.add_host_op("RestoreSlice", restore_slice);
     context.add_host_op("RestoreV2", restore);
     context.add_host_op("SaveV2", save);
+    crate::sparse_ops::add_ops(context);
+    crate::summary_ops::add_ops(context);
 }
 
 /// Opens the checkpoint that input 0 names.

@@ -58,7 +58,9 @@ mod parameters;
 pub mod proto;
 pub mod restore;
 pub mod session;
+mod sparse_ops;
 pub mod structured_value;
+mod summary_ops;
 pub mod value;
 
 pub use checkpoint_state::CheckpointState;

@@ -11,9 +11,9 @@
 use crate::{
     convert::{self, Definitions, add_functions},
     error::{Error, Result},
-    file::read_message,
+    file::{decode_message, read_message},
     model::{Model, SavedModel},
-    proto::{self, MetaGraphDef},
+    proto::{self, AssetFileDef, MetaGraphDef, collection_def::Kind},
     session::Session,
 };
 use ferroflow_ir::FunctionLibrary;
@@ -136,6 +136,17 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
     }
 }
 
+/// The assets in the collection where writers of 1.x put them.
+fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
+    let collection = meta_graph.collection_def.get("saved_model_assets");
+    let Some(Kind::AnyList(list)) = collection.and_then(|collection| collection.kind.as_ref())
+    else {
+        return Ok(Vec::new());
+    };
+    let path = folder.join("saved_model.pb");
+    list.value.iter().map(|any| decode_message(&path, any.value.clone().into())).collect()
+}
+
 impl Parts {
     fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<Parts> {
         let folder = std::path::absolute(folder)
@@ -150,6 +161,9 @@ impl Parts {
         folder: &Path,
         mut meta_graph: MetaGraphDef,
     ) -> Result<Parts> {
+        if meta_graph.asset_file_def.is_empty() {
+            meta_graph.asset_file_def = collected_assets(folder, &meta_graph)?;
+        }
         let graph = meta_graph.graph_def.get_or_insert_default();
         let library = graph.library.take().unwrap_or_default();
         let (registry, limits) = (context.registry().clone(), context.limits().clone());

@@ -1,6 +1,12 @@
-//! Ops that exist for what happens around them: assertions, and places in the order of execution.
+//! Ops that exist for what happens around them: assertions, places in the order of execution, the
+//! time.
 
-use crate::{dtype::DType, error::Result, infer::OpContext, op::*};
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{self, OpContext},
+    op::*,
+};
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
@@ -23,6 +29,14 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Does nothing; other ops may wait for it.",
         lowering: Lowering::Composite(|_| Vec::new()),
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "Timestamp",
+        summary: "Gives the seconds since 1970.",
+        outputs: &[arg_of("ts", DType::F64)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
     },
 ];
 

@@ -30,6 +30,8 @@ mod quantized;
 mod random;
 mod random_state;
 mod ragged;
+mod queue;
+mod ragged_variant;
 mod range;
 mod recurrent;
 mod reduce;
@@ -42,11 +44,14 @@ mod slice;
 mod softmax;
 mod space;
 mod sparse;
+mod sparse_map;
 mod special;
 mod special_series;
 mod state;
+mod summary;
 mod table;
 mod tensor_array;
+mod tensor_map;
 mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -74,6 +79,8 @@ static FAMILIES: &[&[OpDef]] = &[
     random::OPS,
     random_state::OPS,
     ragged::OPS,
+    queue::OPS,
+    ragged_variant::OPS,
     range::OPS,
     recurrent::OPS,
     reduce::OPS,
@@ -86,9 +93,12 @@ static FAMILIES: &[&[OpDef]] = &[
     space::OPS,
     special::OPS,
     sparse::OPS,
+    sparse_map::OPS,
     state::OPS,
+    summary::OPS,
     table::OPS,
     tensor_array::OPS,
+    tensor_map::OPS,
     variable_part::OPS,
 ];
 

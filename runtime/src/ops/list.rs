@@ -28,17 +28,12 @@ fn typed_list<'a>(call: &'a RuntimeCall<'_>) -> Result<&'a TensorList> {
     Ok(list)
 }
 
-/// Input `index`, a tensor, given up by the call.
-fn taken(call: &mut RuntimeCall<'_>, index: usize) -> Result<HostTensor> {
-    std::mem::replace(&mut call.inputs[index], HostTensor::scalar(0u8).into()).into_host()
-}
-
 /// The list in input 0, changed.
 fn changed(
     call: &mut RuntimeCall<'_>,
     change: impl FnOnce(&mut TensorList) -> Result<()>,
 ) -> Result<Results> {
-    let tensor = taken(call, 0)?;
+    let tensor = call.taken(0)?;
     one(variant::change(tensor, A_LIST, change)?)
 }
 
@@ -105,7 +100,7 @@ fn element_shape(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn set_item(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (index, limit) = (int(call, 1)?, limit(call));
     let grows = call.attrs.bool("resize_if_index_out_of_bounds")?;
-    let item = taken(call, 2)?;
+    let item = call.taken(2)?;
     changed(call, |list| {
         list.check(&item)?;
         if grows && index >= list.elements.len() as i64 {
@@ -138,7 +133,7 @@ fn element(
 }
 
 fn push_back(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let item = taken(call, 1)?;
+    let item = call.taken(1)?;
     changed(call, |list| list.push(item))
 }
 
@@ -389,7 +384,7 @@ fn write_rows(
 
 fn scatter_into(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (tensor, indices) = (call.host(1)?.clone(), call.host(2)?.to_i64s()?);
-    let list = taken(call, 0)?;
+    let list = call.taken(0)?;
     let (limit, call) = (limit(call), &*call);
     one(variant::change(list, A_LIST, |list: &mut TensorList| {
         let needed = indices.iter().max().map_or(0, |&index| index.saturating_add(1));

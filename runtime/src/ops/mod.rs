@@ -21,9 +21,13 @@ use std::{
 mod file;
 mod list;
 mod optional;
+mod queue;
+mod ragged;
+mod sparse_map;
 mod state;
 mod table;
 mod tensor_array;
+mod tensor_map;
 mod variable_part;
 mod variant;
 
@@ -48,9 +52,13 @@ const BODIES: &[&[(&str, Body)]] = &[
     file::BODIES,
     list::BODIES,
     optional::BODIES,
+    queue::BODIES,
+    ragged::BODIES,
+    sparse_map::BODIES,
     state::BODIES,
     table::BODIES,
     tensor_array::BODIES,
+    tensor_map::BODIES,
     variable_part::BODIES,
     variant::BODIES,
 ];
@@ -75,6 +83,16 @@ impl<'a> RuntimeCall<'a> {
     /// When it is elsewhere.
     pub fn host(&self, index: usize) -> Result<&HostTensor> {
         self.inputs[index].host()
+    }
+
+    /// Input `index` in host memory, given up by the call.
+    ///
+    /// # Errors
+    ///
+    /// When it is elsewhere.
+    pub fn taken(&mut self, index: usize) -> Result<HostTensor> {
+        let nothing = HostTensor::scalar(0u8).into();
+        std::mem::replace(&mut self.inputs[index], nothing).into_host()
     }
 
     /// The path in scalar string input `index`.

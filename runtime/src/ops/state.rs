@@ -8,7 +8,10 @@ use crate::{
     variable::{Variable, VariableState},
 };
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 const A_VARIABLE: &str = "a variable";
 
@@ -91,6 +94,12 @@ fn sub(call: &mut RuntimeCall<'_>) -> Result<Results> {
     update(call, "Sub")
 }
 
+/// Seconds since 1970; 0 where the clock says it is earlier.
+fn timestamp(_: &mut RuntimeCall<'_>) -> Result<Results> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    one(HostTensor::scalar(since.as_secs_f64()))
+}
+
 /// Reads never copy here, so there is nothing to switch off.
 fn disable_copy_on_read(_: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
@@ -129,6 +138,7 @@ pub(super) const BODIES: &[(&str, Body)] = &[
     ("DestroyResourceOp", destroy),
     ("DisableCopyOnRead", disable_copy_on_read),
     ("ReadVariableOp", read),
+    ("Timestamp", timestamp),
     ("VarHandleOp", var_handle),
     ("VarIsInitializedOp", is_initialized),
     ("VariableShape", shape_of),

@@ -1,0 +1,350 @@
+//! Queues of tuples of tensors. Who finds one empty, or full, waits for others.
+
+use crate::{
+    context::Context,
+    error::{Error, Result},
+    execute::execute,
+    resource::Resource,
+    rows::{Part, join, row, stacked},
+};
+use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::{any::Any, collections::VecDeque, sync::Arc};
+
+/// What is fixed about a queue when it is made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QueueOptions {
+    pub(crate) kind: QueueKind,
+    pub(crate) dtypes: Vec<DType>,
+    /// The shapes of the tensors in a tuple; empty if they may have any.
+    pub(crate) shapes: Vec<PartialShape>,
+    pub(crate) capacity: usize,
+}
+
+/// In which order, and how stacked, a queue gives what is in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum QueueKind {
+    /// First in, first out.
+    Fifo,
+    /// First in, first out; shapes may differ, and stacking pads with zeros.
+    Padding,
+    /// By the number that is the first tensor of a tuple; among equals, first in, first out.
+    Priority,
+}
+
+type Tuple = Vec<HostTensor>;
+
+/// A queue.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    options: QueueOptions,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tuples: VecDeque<Tuple>,
+    closed: bool,
+    /// Whether those who wait to put something in are to give up.
+    cancelled: bool,
+}
+
+fn wrong(
+    argument: &'static str,
+    expected: impl Into<String>,
+    found: impl std::fmt::Display,
+) -> Error {
+    IrError::argument("queue", argument, expected.into(), found).into()
+}
+
+fn cancelled() -> Error {
+    Error::Status { code: Code::Cancelled, message: "the queue is closed".into() }
+}
+
+impl Queue {
+    /// An empty queue.
+    ///
+    /// # Errors
+    ///
+    /// [`IrError::Argument`] when the shapes do not go with the dtypes or the kind of queue.
+    pub(crate) fn new(options: QueueOptions) -> Result<Queue> {
+        let QueueOptions { kind, dtypes, shapes, .. } = &options;
+        let padding = *kind == QueueKind::Padding;
+        if shapes.len() != dtypes.len() && (padding || !shapes.is_empty()) {
+            return Err(wrong("shapes", format!("{} shapes", dtypes.len()), shapes.len()));
+        }
+        let fits = |shape: &&PartialShape| match padding {
+            true => shape.rank().is_none(),
+            false => !shape.is_known(),
+        };
+        if let Some(shape) = shapes.iter().find(fits) {
+            return Err(wrong("shapes", "known", shape));
+        }
+        Ok(Queue { options, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    pub(crate) fn options(&self) -> &QueueOptions {
+        &self.options
+    }
+
+    /// The number of tuples in it.
+    pub(crate) fn len(&self) -> usize {
+        self.state.lock().tuples.len()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// Nothing can be put in any more. With `cancel`, those who wait to do so give up.
+    ///
+    /// # Errors
+    ///
+    /// A status `Cancelled` when it was closed before.
+    pub(crate) fn close(&self, cancel: bool) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.closed && !(cancel && !state.cancelled) {
+            return Err(cancelled());
+        }
+        state.closed = true;
+        state.cancelled |= cancel;
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Puts a tuple in.
+    ///
+    /// # Errors
+    ///
+    /// When it does not fit the queue, or the queue is closed.
+    pub(crate) fn enqueue(&self, tuple: Tuple) -> Result<()> {
+        self.check_dtypes(tuple.iter().map(HostTensor::dtype))?;
+        self.check_shapes(&tuple)?;
+        self.put(vec![tuple])
+    }
+
+    /// Puts the rows of tensors in, as a tuple each.
+    ///
+    /// # Errors
+    ///
+    /// When they do not fit the queue, or the queue is closed.
+    pub(crate) fn enqueue_many(&self, tensors: &[HostTensor]) -> Result<()> {
+        self.check_dtypes(tensors.iter().map(HostTensor::dtype))?;
+        let lengths: Option<Vec<usize>> =
+            tensors.iter().map(|tensor| tensor.shape().first().copied()).collect();
+        let n = match lengths.as_deref() {
+            Some([n, rest @ ..]) if rest.iter().all(|other| other == n) => *n,
+            _ => return Err(wrong("components", "of as many rows each", format!("{lengths:?}"))),
+        };
+        let tuple = |at: usize| tensors.iter().map(|tensor| row(tensor, at)).collect();
+        let tuples: Vec<Tuple> = (0..n).map(tuple).collect::<Result<_>>()?;
+        tuples.iter().try_for_each(|tuple| self.check_shapes(tuple))?;
+        self.put(tuples)
+    }
+
+    /// Checks what a caller takes the tensors of a tuple for.
+    ///
+    /// # Errors
+    ///
+    /// [`IrError::Argument`] when they are of other dtypes.
+    pub(crate) fn check_dtypes(&self, found: impl Iterator<Item = DType>) -> Result<()> {
+        let found: Vec<DType> = found.collect();
+        if found == self.options.dtypes {
+            return Ok(());
+        }
+        let expected = format!("of dtypes {:?}", self.options.dtypes);
+        Err(wrong("components", expected, format!("{found:?}")))
+    }
+
+    fn check_shapes(&self, tuple: &Tuple) -> Result<()> {
+        for (tensor, shape) in tuple.iter().zip(&self.options.shapes) {
+            if !shape.is_compatible_with(&tensor.shape().into()) {
+                return Err(wrong("components", format!("of shape {shape}"), tensor.shape()));
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&self, tuples: Vec<Tuple>) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(cancelled());
+        }
+        for tuple in tuples {
+            while state.tuples.len() >= self.options.capacity {
+                if state.cancelled {
+                    return Err(cancelled());
+                }
+                self.changed.wait(&mut state);
+            }
+            let position = match self.options.kind {
+                QueueKind::Fifo | QueueKind::Padding => state.tuples.len(),
+                QueueKind::Priority => {
+                    let own = priority(&tuple);
+                    state.tuples.partition_point(|other| priority(other) <= own)
+                }
+            };
+            state.tuples.insert(position, tuple);
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Takes a tuple out.
+    ///
+    /// # Errors
+    ///
+    /// A status `OutOfRange` when the queue is empty and closed.
+    pub(crate) fn dequeue(&self) -> Result<Tuple> {
+        Ok(self.take(1, false)?.remove(0))
+    }
+
+    /// Takes `n` tuples out, stacked; with `up_to` fewer if the queue is closed.
+    ///
+    /// # Errors
+    ///
+    /// A status `OutOfRange` when the queue is closed and has too few, [`IrError::Argument`] when it
+    /// does not know the shapes of what is in it.
+    pub(crate) fn dequeue_many(&self, context: &Context, n: i64, up_to: bool) -> Result<Tuple> {
+        let n = usize::try_from(n).map_err(|_| wrong("n", "not negative", n))?;
+        if self.options.shapes.len() != self.options.dtypes.len() {
+            return Err(wrong("queue", "of known shapes", "one of any"));
+        }
+        let tuples = if n == 0 { Vec::new() } else { self.take(n, up_to)? };
+        (0..self.options.dtypes.len()).map(|index| self.stack(context, &tuples, index)).collect()
+    }
+
+    fn take(&self, n: usize, up_to: bool) -> Result<Vec<Tuple>> {
+        let mut state = self.state.lock();
+        let mut taken = Vec::new();
+        loop {
+            while taken.len() < n
+                && let Some(tuple) = state.tuples.pop_front()
+            {
+                taken.push(tuple);
+                self.changed.notify_all();
+            }
+            if taken.len() == n || (up_to && state.closed && !taken.is_empty()) {
+                return Ok(taken);
+            }
+            if state.closed {
+                return Err(put_back(state, taken, n));
+            }
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Tensor `index` of all tuples.
+    fn stack(&self, context: &Context, tuples: &[Tuple], index: usize) -> Result<HostTensor> {
+        let expected = &self.options.shapes[index];
+        let mut dims: Vec<usize> =
+            expected.dims().unwrap_or_default().iter().map(|dim| dim.unwrap_or(0)).collect();
+        for tuple in tuples {
+            let found = tuple[index].shape();
+            dims.iter_mut().zip(found.dims()).for_each(|(dim, &found)| *dim = found.max(*dim));
+        }
+        let padded: Vec<HostTensor> =
+            tuples.iter().map(|tuple| pad(context, &tuple[index], &dims)).collect::<Result<_>>()?;
+        let parts: Vec<Part<'_>> = padded.iter().map(Part::Tensor).collect();
+        join(context, self.options.dtypes[index], stacked(parts.len(), &dims)?, &parts)
+    }
+}
+
+fn put_back(mut state: MutexGuard<'_, State>, taken: Vec<Tuple>, n: usize) -> Error {
+    let found = taken.len();
+    taken.into_iter().rev().for_each(|tuple| state.tuples.push_front(tuple));
+    let message = format!("the queue is closed and has {found} tuples, {n} are asked for");
+    Error::Status { code: Code::OutOfRange, message }
+}
+
+fn priority(tuple: &Tuple) -> i64 {
+    tuple.first().and_then(|tensor| tensor.as_scalar::<i64>().ok()).unwrap_or(0)
+}
+
+/// A tensor with zeros after its elements, so that it has these sizes.
+fn pad(context: &Context, tensor: &HostTensor, dims: &[usize]) -> Result<HostTensor> {
+    if tensor.shape()[..] == *dims {
+        return Ok(tensor.clone());
+    }
+    let after = dims.iter().zip(tensor.shape().dims()).map(|(&dim, &own)| (dim - own) as i64);
+    let paddings: Vec<i64> = after.flat_map(|after| [0, after]).collect();
+    let paddings = HostTensor::from_slice(Shape::new([dims.len(), 2])?, &paddings)?;
+    let inputs = [tensor.clone().into(), paddings.into()];
+    execute(context, "Pad", Attrs::new(), &inputs)?.remove(0).into_host()
+}
+
+impl Resource for Queue {
+    fn kind(&self) -> &'static str {
+        "a queue"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(kind: QueueKind, dtypes: &[DType], shapes: &[&[i64]], capacity: usize) -> Queue {
+        let shapes = shapes.iter().map(|dims| PartialShape::from_i64(dims).unwrap()).collect();
+        Queue::new(QueueOptions { kind, dtypes: dtypes.into(), shapes, capacity }).unwrap()
+    }
+
+    #[test]
+    fn a_closed_queue_gives_what_is_left() {
+        let (context, queue) = (Context::new(), queue(QueueKind::Fifo, &[DType::I32], &[&[]], 9));
+        queue.enqueue_many(&[HostTensor::vector(&[1i32, 2, 3]).unwrap()]).unwrap();
+        queue.close(false).unwrap();
+        assert_eq!(queue.close(false).unwrap_err().code(), Code::Cancelled);
+        let one = HostTensor::scalar(4i32);
+        assert_eq!(queue.enqueue(vec![one]).unwrap_err().code(), Code::Cancelled);
+        assert_eq!(queue.dequeue_many(&context, 5, false).unwrap_err().code(), Code::OutOfRange);
+        assert_eq!(queue.dequeue().unwrap()[0], HostTensor::scalar(1i32));
+        let rest = queue.dequeue_many(&context, 5, true).unwrap();
+        assert_eq!(rest[0], HostTensor::vector(&[2i32, 3]).unwrap());
+        assert_eq!(queue.dequeue().unwrap_err().code(), Code::OutOfRange);
+    }
+
+    #[test]
+    fn padding_makes_shapes_equal() {
+        let (context, queue) =
+            (Context::new(), queue(QueueKind::Padding, &[DType::F32], &[&[-1]], 9));
+        for values in [&[1.0f32][..], &[2.0, 3.0]] {
+            queue.enqueue(vec![HostTensor::vector(values).unwrap()]).unwrap();
+        }
+        let both = queue.dequeue_many(&context, 2, false).unwrap();
+        assert_eq!(both[0].as_slice::<f32>().unwrap(), [1.0, 0.0, 2.0, 3.0]);
+    }
+
+    #[test]
+    fn priorities_order_tuples() {
+        let dtypes = [DType::I64, DType::I32];
+        let queue = queue(QueueKind::Priority, &dtypes, &[&[], &[]], 9);
+        for (priority, value) in [(3i64, 30i32), (1, 10), (3, 31), (2, 20)] {
+            let tuple = vec![HostTensor::scalar(priority), HostTensor::scalar(value)];
+            queue.enqueue(tuple).unwrap();
+        }
+        let values: Vec<i32> =
+            (0..4).map(|_| queue.dequeue().unwrap()[1].as_scalar().unwrap()).collect();
+        assert_eq!(values, [10, 20, 30, 31]);
+    }
+
+    #[test]
+    fn who_finds_a_queue_full_or_empty_waits() {
+        let queue = queue(QueueKind::Fifo, &[DType::I32], &[&[]], 1);
+        std::thread::scope(|scope| {
+            let rows = HostTensor::vector(&(0..50).collect::<Vec<i32>>()).unwrap();
+            scope.spawn(|| queue.enqueue_many(&[rows]).unwrap());
+            let context = Context::new();
+            let all = queue.dequeue_many(&context, 50, false).unwrap();
+            assert_eq!(all[0].as_slice::<i32>().unwrap(), (0..50).collect::<Vec<i32>>());
+        });
+    }
+}

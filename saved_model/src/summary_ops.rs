@@ -1,0 +1,138 @@
+//! Ops that make summaries.
+
+use crate::proto::{HistogramProto, Summary, summary};
+use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor};
+use ferroflow_runtime::{
+    Context, EagerTensor, Error, Result, Results, execute,
+    ops::{RuntimeCall, one},
+};
+use prost::Message;
+use std::collections::HashSet;
+
+/// Makes the ops known to a context.
+pub(crate) fn add_ops(context: &Context) {
+    context.add_host_op("HistogramSummary", histogram);
+    context.add_host_op("MergeSummary", merge);
+    context.add_host_op("ScalarSummary", scalars);
+}
+
+/// The values in input 1 as another dtype.
+fn values(call: &RuntimeCall<'_>, dtype: DType) -> Result<HostTensor> {
+    let attrs = Attrs::new().with("DstT", dtype);
+    execute(call.context(), "Cast", attrs, &call.inputs[1..2])?.remove(0).into_host()
+}
+
+fn scalars(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (tags, values) = (call.host(0)?, values(call, DType::F32)?);
+    if tags.shape() != values.shape() {
+        let expected = format!("of shape {}", tags.shape());
+        return Err(IrError::argument(call.op.name, "values", expected, values.shape()).into());
+    }
+    let pairs = tags.strings()?.iter().zip(values.as_slice::<f32>()?);
+    let value = pairs.map(|(tag, &value)| {
+        let tag = String::from_utf8_lossy(tag).into_owned();
+        let value = Some(summary::value::Value::SimpleValue(value));
+        summary::Value { tag, value, ..summary::Value::default() }
+    });
+    one(message(Summary { value: value.collect() }))
+}
+
+fn histogram(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let tag = match (call.host(0)?.shape().rank(), call.host(0)?.strings()?) {
+        (0, [tag]) => String::from_utf8_lossy(tag).into_owned(),
+        _ => {
+            let found = call.host(0)?.shape();
+            return Err(IrError::argument(call.op.name, "tag", "a scalar", found).into());
+        }
+    };
+    let values = values(call, DType::F64)?;
+    let values = values.as_slice::<f64>()?;
+    if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+        return Err(IrError::argument(call.op.name, "values", "finite", value).into());
+    }
+    let value = Some(summary::value::Value::Histo(distribution(values)));
+    let value = summary::Value { tag, value, ..summary::Value::default() };
+    one(message(Summary { value: vec![value] }))
+}
+
+/// The distribution of values over buckets that grow by a tenth each (TensorFlow's `histogram.cc`);
+/// runs of empty buckets are one.
+fn distribution(values: &[f64]) -> HistogramProto {
+    let limits = limits();
+    let mut counts = vec![0.0; limits.len()];
+    let mut histogram =
+        HistogramProto { min: f64::MAX, max: -f64::MAX, ..HistogramProto::default() };
+    for &value in values {
+        let bucket = limits.partition_point(|&limit| limit <= value).min(limits.len() - 1);
+        counts[bucket] += 1.0;
+        histogram.min = histogram.min.min(value);
+        histogram.max = histogram.max.max(value);
+        histogram.num += 1.0;
+        histogram.sum += value;
+        histogram.sum_squares += value * value;
+    }
+    for (index, (limit, count)) in limits.into_iter().zip(counts).enumerate() {
+        let after_empty = index > 0 && histogram.bucket.last() == Some(&0.0);
+        if after_empty && count == 0.0 {
+            histogram.bucket_limit.pop();
+            histogram.bucket.pop();
+        }
+        histogram.bucket_limit.push(limit);
+        histogram.bucket.push(count);
+    }
+    histogram
+}
+
+/// The upper limits of the buckets, from the most negative number to the greatest.
+fn limits() -> Vec<f64> {
+    let mut positive = Vec::new();
+    let mut limit = 1e-12;
+    while limit < 1e20 {
+        positive.push(limit);
+        limit *= 1.1;
+    }
+    positive.push(f64::MAX);
+    let negative = positive.iter().rev().map(|limit| -limit);
+    negative.chain([0.0]).chain(positive.iter().copied()).collect()
+}
+
+fn merge(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let mut merged = Summary::default();
+    let mut tags = HashSet::new();
+    for index in 0..call.inputs.len() {
+        for bytes in call.host(index)?.strings()? {
+            let part = Summary::decode(bytes.clone()).map_err(|error| damaged(call, &error))?;
+            merged.value.extend(part.value);
+        }
+    }
+    for value in merged.value.iter().filter(|value| !value.tag.is_empty()) {
+        if !tags.insert(value.tag.as_str()) {
+            let expected = "with different tags";
+            return Err(IrError::argument(call.op.name, "inputs", expected, &value.tag).into());
+        }
+    }
+    one(message(merged))
+}
+
+fn damaged(call: &RuntimeCall<'_>, error: &prost::DecodeError) -> Error {
+    let (op, detail) = (call.op.name.into(), format!("no summary: {error}"));
+    IrError::Status { code: Code::InvalidArgument, op, detail }.into()
+}
+
+fn message(summary: Summary) -> EagerTensor {
+    HostTensor::scalar_string(summary.encode_to_vec()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_buckets_are_joined() {
+        let histogram = distribution(&[1.0, 0.0]);
+        assert_eq!(histogram.bucket, [0.0, 1.0, 0.0, 1.0, 0.0]);
+        assert_eq!(histogram.bucket_limit[..2], [0.0, 1e-12]);
+        assert_eq!(histogram.bucket_limit[4], f64::MAX);
+        assert_eq!(distribution(&[]).bucket, [0.0]);
+    }
+}
