@@ -32,6 +32,8 @@ mod random_state;
 mod ragged;
 mod queue;
 mod ragged_variant;
+mod random;
+mod random_state;
 mod range;
 mod recurrent;
 mod reduce;
@@ -81,6 +83,8 @@ static FAMILIES: &[&[OpDef]] = &[
     ragged::OPS,
     queue::OPS,
     ragged_variant::OPS,
+    random::OPS,
+    random_state::OPS,
     range::OPS,
     recurrent::OPS,
     reduce::OPS,
@@ -91,9 +95,9 @@ static FAMILIES: &[&[OpDef]] = &[
     slice::OPS,
     softmax::OPS,
     space::OPS,
-    special::OPS,
     sparse::OPS,
     sparse_map::OPS,
+    special::OPS,
     state::OPS,
     summary::OPS,
     table::OPS,
