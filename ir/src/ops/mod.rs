@@ -27,10 +27,8 @@ mod norm;
 mod optional;
 mod pool;
 mod quantized;
-mod random;
-mod random_state;
-mod ragged;
 mod queue;
+mod ragged;
 mod ragged_variant;
 mod random;
 mod random_state;
@@ -78,10 +76,8 @@ static FAMILIES: &[&[OpDef]] = &[
     optional::OPS,
     pool::OPS,
     quantized::OPS,
-    random::OPS,
-    random_state::OPS,
-    ragged::OPS,
     queue::OPS,
+    ragged::OPS,
     ragged_variant::OPS,
     random::OPS,
     random_state::OPS,

@@ -29,8 +29,8 @@ mod partition;
 mod patches;
 mod pool;
 mod quantized;
-mod random;
 mod ragged;
+mod random;
 mod range;
 mod reduce;
 mod scan;
@@ -87,11 +87,11 @@ const KERNELS: &[&[(&str, Build)]] = &[
     partition::KERNELS,
     patches::KERNELS,
     pool::KERNELS,
-    random::KERNELS,
     ragged::gather::KERNELS,
     ragged::rows::KERNELS,
     ragged::to_sparse::KERNELS,
     ragged::to_tensor::KERNELS,
+    random::KERNELS,
     range::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
@@ -151,6 +151,7 @@ impl Device for CpuDevice {
             Buffer::Host(tensor) => Ok(tensor.clone()),
             Buffer::Device(buffer) => Err(Error::WrongDevice {
                 expected: self.name.clone(),
+                found: buffer.device.to_string(),
             }),
         }
     }
