@@ -5,6 +5,7 @@ pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
 pub use ferroflow_runtime as runtime;
 pub use ferroflow_saved_model as saved_model;
+pub use ferroflow_tracer as tracer;
 
 pub mod coverage;
 pub mod npy;
