@@ -48,6 +48,7 @@ mod sparse_map;
 mod special;
 mod special_series;
 mod state;
+mod string;
 mod summary;
 mod table;
 mod tensor_array;
@@ -95,6 +96,7 @@ static FAMILIES: &[&[OpDef]] = &[
     sparse_map::OPS,
     special::OPS,
     state::OPS,
+    string::OPS,
     summary::OPS,
     table::OPS,
     tensor_array::OPS,

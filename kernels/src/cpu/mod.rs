@@ -42,6 +42,7 @@ mod shape;
 mod shape_arguments;
 mod softmax;
 mod sparse;
+mod string;
 mod top_k;
 mod unique;
 mod unsorted_segment;
@@ -109,6 +110,18 @@ const KERNELS: &[&[(&str, Build)]] = &[
     sparse::rows::KERNELS,
     sparse::serialize::KERNELS,
     sparse::set::KERNELS,
+    string::as_string::KERNELS,
+    string::base64::KERNELS,
+    string::case::KERNELS,
+    string::edit_distance::KERNELS,
+    string::format::KERNELS,
+    string::hash::KERNELS,
+    string::join::KERNELS,
+    string::ngrams::KERNELS,
+    string::regex::KERNELS,
+    string::split::KERNELS,
+    string::substr::KERNELS,
+    string::to_number::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,

@@ -146,3 +146,32 @@ fn longer(text: &[u8]) -> u64 {
     let first = mix(v.0, w.0, mul).wrapping_add(shift_mix(y).wrapping_mul(K0)).wrapping_add(z);
     mix(first, mix(v.1, w.1, mul).wrapping_add(x), mul)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_those_of_tensorflow() {
+        for (length, expected) in [
+            (0, K2),
+            (1, 0xbec0_9cc4_4746_9d8b),
+            (3, 0x40b4_412e_33ee_fd64),
+            (4, 0xf3c7_ee05_197a_7b92),
+            (8, 0x0c97_ecbc_1e9d_2626),
+            (16, 0x7eda_0ed8_c837_a168),
+            (17, 0xc951_8fe6_3ebf_6127),
+            (32, 0xa53f_806f_23a3_14e8),
+            (33, 0xc24f_9d7c_e864_f0e9),
+            (64, 0x0566_266c_b579_eca2),
+            (65, 0x77e0_8677_14e6_b0e4),
+            (128, 0x6668_2396_0b3a_c271),
+            (129, 0x9820_6b85_79bc_a083),
+            (192, 0x3fb4_2d06_dd42_f727),
+            (300, 0xdfbc_ed11_6079_af13),
+        ] {
+            let text: Vec<u8> = (0..length).map(|n: usize| (n * 7 + 3) as u8).collect();
+            assert_eq!(fingerprint64(&text), expected, "{length} bytes");
+        }
+    }
+}
