@@ -25,6 +25,7 @@ mod matmul;
 mod nn;
 mod norm;
 mod optional;
+mod parse;
 mod pool;
 mod quantized;
 mod queue;
@@ -53,6 +54,7 @@ mod summary;
 mod table;
 mod tensor_array;
 mod tensor_map;
+mod unicode;
 mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -75,6 +77,7 @@ static FAMILIES: &[&[OpDef]] = &[
     nn::OPS,
     norm::OPS,
     optional::OPS,
+    parse::OPS,
     pool::OPS,
     quantized::OPS,
     queue::OPS,
@@ -101,6 +104,7 @@ static FAMILIES: &[&[OpDef]] = &[
     table::OPS,
     tensor_array::OPS,
     tensor_map::OPS,
+    unicode::OPS,
     variable_part::OPS,
 ];
 

@@ -25,6 +25,7 @@ mod matmul;
 mod nonzero;
 mod one_hot;
 mod pad;
+mod parse;
 mod partition;
 mod patches;
 mod pool;
@@ -85,6 +86,12 @@ const KERNELS: &[&[(&str, Build)]] = &[
     nonzero::KERNELS,
     one_hot::KERNELS,
     pad::KERNELS,
+    parse::compressed::KERNELS,
+    parse::csv::KERNELS,
+    parse::example::KERNELS,
+    parse::raw::KERNELS,
+    parse::sequence::KERNELS,
+    parse::tensor::KERNELS,
     partition::KERNELS,
     patches::KERNELS,
     pool::KERNELS,
@@ -119,9 +126,11 @@ const KERNELS: &[&[(&str, Build)]] = &[
     string::join::KERNELS,
     string::ngrams::KERNELS,
     string::regex::KERNELS,
+    string::script::KERNELS,
     string::split::KERNELS,
     string::substr::KERNELS,
     string::to_number::KERNELS,
+    string::unicode::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,

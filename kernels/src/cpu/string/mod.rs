@@ -4,15 +4,18 @@ pub(super) mod as_string;
 pub(super) mod base64;
 pub(super) mod case;
 pub(super) mod edit_distance;
+mod encoding;
 pub(super) mod format;
 pub(super) mod hash;
 pub(super) mod join;
 pub(super) mod ngrams;
 mod printf;
 pub(super) mod regex;
+pub(super) mod script;
 pub(super) mod split;
 pub(super) mod substr;
 pub(super) mod to_number;
+pub(super) mod unicode;
 
 use super::cell::Cell;
 use crate::{device::OpCall, error::Result, kernel::Io};

@@ -1,0 +1,68 @@
+//! Compressed bytes: `DecodeCompressed`.
+
+use crate::{
+    cpu::{Build, cell::Cell},
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use bytes::Bytes;
+use ferroflow_ir::{Code, DType, Error, Shape};
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use std::{
+    io::{ErrorKind, Read},
+    sync::Arc,
+};
+
+pub(crate) const KERNELS: &[(&str, Build)] = &[("DecodeCompressed", decode)];
+
+#[derive(Debug, Clone, Copy)]
+enum Method {
+    None,
+    Zlib,
+    Gzip,
+}
+
+fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let method = match call.attrs.string("compression_type")? {
+        "" => Method::None,
+        "ZLIB" => Method::Zlib,
+        "GZIP" => Method::Gzip,
+        "ZSTD" => return Ok(None),
+        other => return Err(call.wrong("compression_type", "empty, ZLIB, GZIP or ZSTD", other)),
+    };
+    let shape = call.shape(0).clone();
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let mut decoded = Vec::new();
+        for bytes in io.strings(0)? {
+            decoded.push(match method {
+                Method::None => bytes.clone(),
+                Method::Zlib => read_all(io, ZlibDecoder::new(&bytes[..]))?,
+                Method::Gzip => read_all(io, MultiGzDecoder::new(&bytes[..]))?,
+            });
+        }
+        Bytes::write(io, 0, DType::String, &shape, |out| {
+            out.clone_from_slice(&decoded);
+            Ok(())
+        })
+    })))
+}
+
+/// What can be read; bytes that are cut off give what they hold.
+fn read_all(io: &Io<'_>, mut from: impl Read) -> Result<Bytes> {
+    let (mut all, mut piece) = (Vec::new(), vec![0; 1 << 14]);
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(all.into()),
+            Ok(n) => {
+                io.check_size(DType::U8, &Shape::new([all.len() + n])?)?;
+                all.extend_from_slice(&piece[..n]);
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(all.into()),
+            Err(error) => {
+                let (op, detail) = ("DecodeCompressed".into(), error.to_string());
+                return Err(Error::Status { code: Code::DataLoss, op, detail }.into());
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Text as code points: `UnicodeDecode`, `UnicodeDecodeWithOffsets`, `UnicodeEncode`,
+//! `UnicodeTranscode`.
+
+use super::{Mapped, encoding::Encoding, put_mapped, put_strings};
+use crate::{
+    cpu::{
+        Build,
+        cell::Cell,
+        index::{integers, put_integers},
+    },
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use bytes::Bytes;
+use ferroflow_ir::{DType, Error, Shape};
+use std::sync::Arc;
+
+pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("UnicodeDecode", decode),
+    ("UnicodeDecodeWithOffsets", decode),
+    ("UnicodeEncode", encode),
+    ("UnicodeTranscode", transcode),
+];
+
+/// What becomes of text that is none.
+#[derive(Debug, Clone, Copy)]
+enum Malformed {
+    Fail,
+    Skip,
+    Replace(char),
+}
+
+impl Malformed {
+    fn of(call: &OpCall<'_>) -> Result<Malformed> {
+        let replacement = call.attrs.int("replacement_char")?;
+        let replacement = u32::try_from(replacement).ok().and_then(char::from_u32);
+        Ok(match call.attrs.string("errors")? {
+            "strict" => Malformed::Fail,
+            "ignore" => Malformed::Skip,
+            _ => Malformed::Replace(replacement.unwrap_or(char::REPLACEMENT_CHARACTER)),
+        })
+    }
+
+    /// The character that stands for a malformed part, if any.
+    fn character(self) -> Result<Option<char>> {
+        match self {
+            Malformed::Replace(replacement) => Ok(Some(replacement)),
+            Malformed::Skip => Ok(None),
+            Malformed::Fail => {
+                let (expected, found) = ("well-formed text", "something else");
+                Err(Error::argument("unicode", "input", expected, found).into())
+            }
+        }
+    }
+}
+
+/// How strings are read.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    encoding: Encoding,
+    malformed: Malformed,
+    /// Whether control characters count as malformed.
+    refuse_controls: bool,
+}
+
+impl Reader {
+    fn new(call: &OpCall<'_>) -> Result<Reader> {
+        let name = call.attrs.string("input_encoding")?;
+        let encoding = Encoding::find(name)
+            .ok_or_else(|| call.wrong("input_encoding", "a known encoding", name))?;
+        let refuse_controls = call.attrs.bool("replace_control_characters")?;
+        Ok(Reader { encoding, malformed: Malformed::of(call)?, refuse_controls })
+    }
+
+    /// Passes on each character of a text, and the byte it begins at.
+    fn read(&self, text: &[u8], mut take: impl FnMut(usize, char)) -> Result<()> {
+        for (start, character) in self.encoding.decode(text) {
+            let fine = character.filter(|&c| !self.refuse_controls || u32::from(c) > 0x1f);
+            let shown = match fine {
+                Some(character) => Some(character),
+                None => self.malformed.character()?,
+            };
+            if let Some(character) = shown {
+                take(start, character);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (reader, splits_dtype) = (Reader::new(call)?, call.outputs[0].dtype);
+    let with_offsets = call.outputs.len() > 2;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (mut characters, mut offsets, mut splits) = (Vec::new(), Vec::new(), vec![0]);
+        for text in io.strings(0)? {
+            reader.read(text, |start, character| {
+                characters.push(character as i32);
+                offsets.push(start);
+            })?;
+            splits.push(characters.len());
+        }
+        put_integers(io, 0, splits_dtype, &Shape::new([splits.len()])?, splits.into_iter())?;
+        let shape = Shape::new([characters.len()])?;
+        i32::write(io, 1, DType::I32, &shape, |out| {
+            out.copy_from_slice(&characters);
+            Ok(())
+        })?;
+        match with_offsets {
+            true => put_integers(io, 2, DType::I64, &shape, offsets.into_iter()),
+            false => Ok(()),
+        }
+    })))
+}
+
+fn transcode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (mapped, reader, output) = (Mapped::new(call), Reader::new(call)?, output_encoding(call)?);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        put_mapped(io, &mapped, |text| {
+            let mut written = Vec::with_capacity(text.len());
+            reader.read(text, |_, character| output.encode(character, &mut written))?;
+            Ok(Bytes::from(written))
+        })
+    })))
+}
+
+fn output_encoding(call: &OpCall<'_>) -> Result<Encoding> {
+    let name = call.attrs.string("output_encoding")?;
+    Encoding::find(name).ok_or_else(|| call.wrong("output_encoding", "a known encoding", name))
+}
+
+fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (malformed, output) = (Malformed::of(call)?, output_encoding(call)?);
+    let (n, dtype) = (call.shape(0)[0], call.dtype(1));
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (codes, splits): (&[i32], _) = (io.input(0), integers(io, 1, dtype));
+        if splits[0] != 0 || splits[splits.len() - 1] != n as i64 || !splits.is_sorted() {
+            let (expected, found) = (format!("from 0 to {n}, rising"), format!("{splits:?}"));
+            return Err(Error::argument("UnicodeEncode", "input_splits", expected, found).into());
+        }
+        let mut texts = Vec::with_capacity(splits.len() - 1);
+        for ends in splits.windows(2) {
+            let mut text = Vec::new();
+            for &code in &codes[ends[0] as usize..ends[1] as usize] {
+                let character = match u32::try_from(code).ok().and_then(char::from_u32) {
+                    Some(character) => Some(character),
+                    None => malformed.character()?,
+                };
+                if let Some(character) = character {
+                    output.encode(character, &mut text);
+                }
+            }
+            texts.push(Bytes::from(text));
+        }
+        put_strings(io, 0, &Shape::new([texts.len()])?, texts)
+    })))
+}
