@@ -5,6 +5,7 @@ use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},
     ops::RuntimeCall,
+    plan::Origin,
     resource::{ResourceHandle, ResourceManager},
 };
 use ferroflow_ir::{
@@ -35,9 +36,16 @@ pub struct Scope<'a> {
     pub library: &'a Arc<FunctionLibrary>,
     /// The resources that ops find by name.
     pub resources: &'a Arc<ResourceManager>,
+    /// The node of a function that makes the call; none in eager code.
+    pub(crate) origin: Option<&'a Origin>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    /// Where code outside functions makes calls: in the state of the context.
+    pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
+        Scope { context, library, resources: context.resources(), origin: None }
+    }
+
     /// Checks that an op may read a file: one in the folder of its model, or any where the context
     /// grants that.
     ///
@@ -73,7 +81,7 @@ pub fn execute(
 ) -> Result<Results> {
     let (op, attrs) = find(context, op, attrs, inputs.iter().map(EagerTensor::dtype))?;
     let library = Arc::new(FunctionLibrary::new());
-    let scope = Scope { context, library: &library, resources: context.resources() };
+    let scope = Scope::eager(context, &library);
     execute_op(scope, op, &attrs, inputs.iter().cloned().collect())
 }
 
@@ -392,7 +400,7 @@ impl Evaluate for Context {
             inputs.iter().map(|input| input.value.cloned().map(EagerTensor::from)).collect();
         if let Some(values) = values {
             let library = Arc::new(FunctionLibrary::new());
-            let scope = Scope { context: self, library: &library, resources: self.resources() };
+            let scope = Scope::eager(self, &library);
             let results = execute_op(scope, op, attrs, values).ok()?;
             return results.into_iter().map(|result| result.into_host().ok()).collect();
         }

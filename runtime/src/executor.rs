@@ -109,7 +109,8 @@ impl Run<'_> {
     fn op(&mut self, action: &OpAction) -> Result<()> {
         let inputs: Result<SmallVec<[EagerTensor; 4]>> =
             action.inputs.iter().map(|input| self.tensor(input)).collect();
-        let results = execute_op(self.scope, action.op, &action.attrs, inputs?)?;
+        let scope = Scope { origin: Some(&action.origin), ..self.scope };
+        let results = execute_op(scope, action.op, &action.attrs, inputs?)?;
         for (&slot, result) in action.outputs.iter().zip(results) {
             *self.frame.slot_mut(slot) = Some(result.into_host()?);
         }
@@ -228,6 +229,7 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { context: &self.context, library: &self.library, resources: &self.resources }
+        let (context, library, resources) = (&self.context, &self.library, &self.resources);
+        Scope { context, library, resources, origin: None }
     }
 }

@@ -40,6 +40,7 @@ pub mod error;
 pub mod execute;
 mod executor;
 mod glob;
+mod generator;
 pub mod ops;
 mod optional;
 pub mod plan;

@@ -4,7 +4,10 @@
 //! dtype resource, either owns it too (as those that ops make) or only knows of it (as those that
 //! functions capture).
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    generator::Generators,
+};
 use ferroflow_ir::{DType, Handle, HostTensor, TensorSpec, ValueType};
 use parking_lot::Mutex;
 use std::{
@@ -134,6 +137,7 @@ impl ResourceHandle {
 pub struct ResourceManager {
     entries: Mutex<HashMap<(String, String), Arc<dyn Resource>>>,
     folder: Option<PathBuf>,
+    generators: Generators,
 }
 
 impl ResourceManager {
@@ -150,6 +154,11 @@ impl ResourceManager {
     /// The folder of the model.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
+    }
+
+    /// The hidden state of random ops.
+    pub(crate) fn generators(&self) -> &Generators {
+        &self.generators
     }
 
     /// The resource of this name, made by `create` if there is none.

@@ -21,7 +21,7 @@ const DRAW: OpDef = OpDef {
     ],
     infer: draw,
     lowering: Lowering::Runtime,
-    ..OpDef::STATEFUL
+    ..OpDef::WRITES
 };
 
 pub(super) static OPS: &[OpDef] = &[

@@ -24,6 +24,9 @@ mod optional;
 mod queue;
 mod ragged;
 mod sparse_map;
+mod candidates;
+mod random;
+mod random_state;
 mod state;
 mod table;
 mod tensor_array;
@@ -61,6 +64,11 @@ const BODIES: &[&[(&str, Body)]] = &[
     tensor_map::BODIES,
     variable_part::BODIES,
     variant::BODIES,
+    candidates::BODIES,
+    random::BODIES,
+    random_state::BODIES,
+    state::BODIES,
+    variable_part::BODIES,
 ];
 
 /// The body of an op, by name.

@@ -1,0 +1,86 @@
+//! Random generators that nobody sees: the state of ops such as `RandomUniform`.
+//!
+//! Each node of a function has a generator of its own, as has each pair of seeds in eager code. It
+//! begins where the seeds say, and each call goes on where the last one ended.
+
+use crate::plan::Origin;
+use ferroflow_kernels::philox::Philox;
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+/// The generators of one model, or of eager code.
+#[derive(Debug, Default)]
+pub(crate) struct Generators(Mutex<HashMap<Owner, Philox>>);
+
+/// Whose generator it is: function and node, the op, and its seeds.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    place: Option<(Arc<str>, Box<str>)>,
+    op: &'static str,
+    seeds: [i64; 2],
+}
+
+impl Owner {
+    /// The owner of the generator of a call: of a node of a function, or of eager code.
+    pub(crate) fn new(origin: Option<&Origin>, op: &'static str, seeds: [i64; 2]) -> Owner {
+        let place = origin.map(|origin| (origin.function.clone(), origin.node.clone()));
+        Owner { place, op, seeds }
+    }
+}
+
+impl Generators {
+    /// Sets `blocks` aside for a call; gives the place where they begin.
+    pub(crate) fn reserve(&self, owner: Owner, blocks: u128) -> Philox {
+        let seeds = owner.seeds;
+        let mut generators = self.0.lock();
+        let generator = generators.entry(owner).or_insert_with(|| seeded(seeds));
+        let place = *generator;
+        *generator = generator.skipped(blocks);
+        place
+    }
+}
+
+/// The generator of two seeds; if both are 0, one that nobody can foresee.
+///
+/// Source: `GuardedPhiloxRandom::Init` in TensorFlow's `guarded_philox_random.cc`.
+fn seeded(seeds: [i64; 2]) -> Philox {
+    let [key, counter] = match seeds {
+        [0, 0] => [unforeseen(), unforeseen()],
+        [first, second] => [first as u64, second as u64],
+    };
+    Philox::new(key, u128::from(counter) << 64)
+}
+
+/// Bits that differ from call to call and from process to process.
+pub(crate) fn unforeseen() -> u64 {
+    // Each `RandomState` has keys of its own, drawn from the system's entropy.
+    RandomState::new().hash_one(std::time::Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(seeds: [i64; 2]) -> Owner {
+        Owner::new(None, "RandomUniform", seeds)
+    }
+
+    #[test]
+    fn calls_go_on_where_the_last_one_ended() {
+        let generators = Generators::default();
+        let first = generators.reserve(owner([1, 2]), 10);
+        assert_eq!((first.key(), first.counter()), (1, [0, 2]));
+        assert_eq!(generators.reserve(owner([1, 2]), 10), first.skipped(10));
+        assert_eq!(generators.reserve(owner([1, 3]), 10).counter(), [0, 3]);
+    }
+
+    #[test]
+    fn without_seeds_nothing_repeats() {
+        let places = [(); 2].map(|()| Generators::default().reserve(owner([0, 0]), 1));
+        assert_ne!(places[0], places[1]);
+    }
+}
