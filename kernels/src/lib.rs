@@ -43,6 +43,7 @@ pub mod frame;
 mod hash;
 pub mod kernel;
 mod number;
+pub mod optimizer;
 pub mod philox;
 pub mod plan;
 mod scratch;

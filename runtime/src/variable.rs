@@ -4,8 +4,9 @@ use crate::{
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{DType, HostTensor, PartialShape, TensorSpec};
-use parking_lot::Mutex;
+use ferroflow_ir::{Code, DType, HostTensor, PartialShape, TensorSpec};
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
 use std::{any::Any, fmt, sync::Arc};
 
 /// A variable. Clones are the same variable; it lives as long as one of them does.
@@ -177,6 +178,35 @@ impl VariableState {
     fn uninitialized(&self) -> Error {
         Error::Uninitialized { name: self.name.clone() }
     }
+}
+
+/// Changes the values of several variables in place; nobody reads a half-changed value.
+///
+/// # Errors
+///
+/// [`Error::Uninitialized`] when one has no value yet, [`Error::Status`] when one is given twice,
+/// and those of `change`.
+pub(crate) fn update_all<R>(
+    variables: &[Arc<VariableState>],
+    change: impl FnOnce(Vec<&mut HostTensor>) -> Result<R>,
+) -> Result<R> {
+    // Everybody locks in the order of addresses, so that nobody waits in a circle.
+    let mut order: SmallVec<[usize; 4]> = (0..variables.len()).collect();
+    order.sort_unstable_by_key(|&index| Arc::as_ptr(&variables[index]));
+    let is_same = |pair: &[usize]| Arc::ptr_eq(&variables[pair[0]], &variables[pair[1]]);
+    if let Some(pair) = order.windows(2).find(|pair| is_same(pair)) {
+        let name = &variables[pair[0]].name;
+        let message = format!("variable `{name}` cannot be two variables of one step");
+        return Err(Error::Status { code: Code::InvalidArgument, message });
+    }
+    let mut locked: SmallVec<[(usize, MutexGuard<'_, Option<HostTensor>>); 4]> =
+        order.into_iter().map(|index| (index, variables[index].value.lock())).collect();
+    locked.sort_unstable_by_key(|(index, _)| *index);
+    let values: Result<Vec<&mut HostTensor>> = locked
+        .iter_mut()
+        .map(|(index, value)| value.as_mut().ok_or_else(|| variables[*index].uninitialized()))
+        .collect();
+    change(values?)
 }
 
 impl Resource for VariableState {

@@ -55,6 +55,7 @@ mod table;
 mod tensor_array;
 mod tensor_map;
 mod unicode;
+mod training;
 mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -105,6 +106,7 @@ static FAMILIES: &[&[OpDef]] = &[
     tensor_array::OPS,
     tensor_map::OPS,
     unicode::OPS,
+    training::OPS,
     variable_part::OPS,
 ];
 

@@ -31,6 +31,7 @@ mod state;
 mod table;
 mod tensor_array;
 mod tensor_map;
+mod training;
 mod variable_part;
 mod variant;
 
@@ -68,6 +69,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     random::BODIES,
     random_state::BODIES,
     state::BODIES,
+    training::BODIES,
     variable_part::BODIES,
 ];
 
