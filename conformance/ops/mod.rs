@@ -1,5 +1,6 @@
 //! Single ops against recorded results.
 
+mod graph;
 mod value;
 
 use crate::{
@@ -8,8 +9,8 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
-    ir::OpDef,
-    runtime::{Context, ContextOptions, EagerTensor, Error, FileAccess, execute},
+    ir::Code,
+    runtime::{Context, ContextOptions, EagerTensor, FileAccess, execute},
     saved_model::add_ops,
 };
 use flate2::read::GzDecoder;
@@ -101,27 +102,36 @@ fn call(
     if !context.supports(record) {
         return Ok((Outcome::Unsupported(op.into()), Vec::new()));
     }
-    let outcome =
-        value::attrs(record, &case["attrs"]).map(|attrs| execute(context, op, attrs, &inputs))?;
-    match (outcome, case["error"]["class"].as_str()) {
-        (Ok(results), None) => {
-            let outcome = compare(case, &results)?;
-            Ok((outcome, results.into_vec()))
-        }
-        (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results.into_vec())),
+    let attrs = value::attrs(record, &case["attrs"])?;
+    let result = execute(context, op, attrs, &inputs)
+        .map(|results| results.into_vec())
+        .map_err(|error| (error.code(), error.to_string()));
+    judge(op, case, result)
+}
+
+/// Compares what came of a call with what was recorded.
+fn judge(
+    op: &str,
+    case: &Value,
+    result: Result<Vec<EagerTensor>, (Code, String)>,
+) -> Result<(Outcome, Vec<EagerTensor>)> {
+    match (result, case["error"]["class"].as_str()) {
+        (Ok(results), None) => Ok((compare(case, &results)?, results)),
+        (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results)),
         (Ok(_), Some(class)) => Ok((Outcome::Failed(format!("no {class}")), Vec::new())),
-        (Err(error), None) => Ok((Outcome::of_error(error.code(), error.to_string()), Vec::new())),
-        (Err(error), Some(class)) => Ok((same_class(record, &error, class), Vec::new())),
+        (Err((code, message)), None) => Ok((Outcome::of_error(code, message), Vec::new())),
+        (Err((code, message)), Some(class)) => {
+            Ok((same_class(op, code, &message, class), Vec::new()))
+        }
     }
 }
 
-fn same_class(record: &OpDef, error: &Error, class: &str) -> Outcome {
-    let found = error.code().class_name();
+fn same_class(op: &str, code: Code, message: &str, class: &str) -> Outcome {
+    let found = code.class_name();
     if found == class {
         return Outcome::Passed;
     }
-    let message = format!("{}: {found} instead of {class}: {error}", record.name);
-    Outcome::of_error(error.code(), message)
+    Outcome::of_error(code, format!("{op}: {found} instead of {class}: {message}"))
 }
 
 fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {
@@ -173,12 +183,15 @@ fn tensors(inputs: &Value) -> Result<Vec<EagerTensor>> {
 }
 
 fn run_sequence(context: &Context, sequence: &Value) -> Result<Outcome> {
-    // A graph that runs once, each step after the one before it, does what the calls do.
-    if !matches!(sequence["mode"].as_str(), Some("eager" | "graph_once")) {
-        return Ok(Outcome::Unsupported("graph sequences".into()));
+    let steps = sequence["steps"].as_array().context("steps")?;
+    match sequence["mode"].as_str() {
+        Some("graph") => return graph::run(context, steps),
+        // A graph that runs once, each step after the one before it, does what the calls do.
+        Some("eager" | "graph_once") => {}
+        other => bail!("unknown mode {other:?}"),
     }
     let mut results: Vec<Vec<EagerTensor>> = Vec::new();
-    for (number, step) in sequence["steps"].as_array().context("steps")?.iter().enumerate() {
+    for (number, step) in steps.iter().enumerate() {
         let op = step["op"].as_str().context("an op")?;
         let mut inputs = Vec::new();
         for input in step["inputs"].as_array().context("inputs")? {

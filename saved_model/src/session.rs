@@ -64,7 +64,15 @@ impl Session {
     ///
     /// When the file is missing or damaged, or the graph is malformed.
     pub fn of_graph(context: &Context, path: impl AsRef<Path>) -> Result<Session> {
-        let mut graph: proto::GraphDef = read_message(path.as_ref())?;
+        Session::of_graph_def(context, read_message(path.as_ref())?)
+    }
+
+    /// The session of a GraphDef.
+    ///
+    /// # Errors
+    ///
+    /// When the graph is malformed.
+    pub fn of_graph_def(context: &Context, mut graph: proto::GraphDef) -> Result<Session> {
         let library = graph.library.take().unwrap_or_default();
         let (registry, limits) = (context.registry().clone(), context.limits().clone());
         let definitions = Arc::new(Definitions::new(library, registry, limits)?);

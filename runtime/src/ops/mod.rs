@@ -18,6 +18,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+mod candidates;
 mod file;
 mod list;
 mod optional;
@@ -53,6 +54,7 @@ pub struct RuntimeCall<'a> {
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
 const BODIES: &[&[(&str, Body)]] = &[
+    candidates::BODIES,
     file::BODIES,
     list::BODIES,
     optional::BODIES,
@@ -69,8 +71,11 @@ const BODIES: &[&[(&str, Body)]] = &[
     random::BODIES,
     random_state::BODIES,
     state::BODIES,
+    table::BODIES,
+    tensor_array::BODIES,
     training::BODIES,
     variable_part::BODIES,
+    variant::BODIES,
 ];
 
 /// The body of an op, by name.

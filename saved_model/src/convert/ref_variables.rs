@@ -84,6 +84,7 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Ou
     if !has_references {
         return Ok((graph, HashMap::new()));
     }
+    forget_shapes(&mut graph);
     let order = order(&graph);
     let mut references: HashMap<Outlet, Reference> = HashMap::new();
     for &id in &order {
@@ -128,6 +129,36 @@ fn name_variables(graph: &mut Graph) {
             *graph.node_mut(id).attrs = attrs.into();
         }
     }
+}
+
+/// A variable that is set without a look at its shape may come to have any.
+fn forget_shapes(graph: &mut Graph) {
+    let takes_any = |node: &NodeDef| {
+        node.op.name() == "Assign" && node.attrs.bool("validate_shape").is_ok_and(|check| !check)
+    };
+    let set: Vec<NodeId> =
+        graph.iter().filter(|(_, node)| takes_any(node)).map(|(id, _)| id).collect();
+    for id in set {
+        if let Some(variable) = variable_behind(graph, id) {
+            let attrs = (*graph[variable].attrs).clone().with("shape", PartialShape::Unknown);
+            *graph.node_mut(variable).attrs = attrs.into();
+        }
+    }
+}
+
+/// The variable whose reference a node takes, also through nodes that pass it on.
+fn variable_behind(graph: &Graph, mut id: NodeId) -> Option<NodeId> {
+    // In a loop of references there are no more steps than nodes.
+    for _ in 0..graph.len() {
+        let node = &graph[id];
+        if is_variable(node) {
+            return Some(id);
+        }
+        let by_reference = takes_reference(node);
+        let reference = node.inputs().iter().zip(by_reference).find(|(_, is_ref)| *is_ref)?;
+        id = reference.0.node;
+    }
+    None
 }
 
 fn is_variable(node: &NodeDef) -> bool {
