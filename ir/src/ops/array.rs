@@ -302,7 +302,7 @@ fn broadcast_to(context: &mut OpContext<'_>) -> Result<()> {
     let target = context.shape_value(1)?;
     let input = context.shape(0);
     let fits = input.broadcast(&target)?;
-    if fits.rank() != target.rank() || !fits.is_compatible_with(&target) {
+    if !fits.is_compatible_with(&target) {
         return Err(context.wrong(0, format!("broadcastable to {target}"), input));
     }
     context.set(0, target);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod functions;
+mod lists;
 mod loops;
 mod support;
 mod variables;
