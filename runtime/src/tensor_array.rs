@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Result},
     resource::Resource,
-    tensor_list::checked_length,
+    variant::tensor_list::checked_length,
 };
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
 use parking_lot::Mutex;

@@ -8,8 +8,10 @@ use crate::{
     error::Result,
     execute::Results,
     rows::{Part, join, row, rows, split, stacked},
-    tensor_list::{TensorList, checked_length},
-    variant,
+    variant::{
+        self,
+        tensor_list::{TensorList, checked_length},
+    },
 };
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor, PartialShape, Shape};
 use smallvec::SmallVec;

@@ -1,7 +1,11 @@
 //! Optional values.
 
 use super::{Body, RuntimeCall, one};
-use crate::{error::Result, execute::Results, optional::Optional, variant};
+use crate::{
+    error::Result,
+    execute::Results,
+    variant::{self, optional::Optional},
+};
 use ferroflow_ir::{Error as IrError, HostTensor};
 
 fn optional<'a>(call: &'a RuntimeCall<'_>) -> Result<&'a Optional> {

@@ -4,8 +4,10 @@ use super::{Body, RuntimeCall, one};
 use crate::{
     error::Result,
     execute::Results,
-    ragged::{Ragged, concat, stack},
-    variant,
+    variant::{
+        self,
+        ragged::{Ragged, concat, stack},
+    },
 };
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor, Shape};
 use std::sync::Arc;

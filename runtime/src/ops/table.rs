@@ -5,8 +5,10 @@ use crate::{
     error::{Error, Result},
     execute::Results,
     resource::{Resource, ResourceHandle},
-    table::{Table, TableKind, TableOptions},
-    text_table::{Lines, TextColumns},
+    table::{
+        Table, TableKind, TableOptions,
+        text::{Lines, TextColumns},
+    },
 };
 use ferroflow_ir::{Error as IrError, HostTensor, Shape};
 use smallvec::SmallVec;

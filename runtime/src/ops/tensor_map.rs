@@ -6,8 +6,7 @@ use crate::{
     error::Result,
     execute::Results,
     rows::{Part, join, stacked},
-    tensor_map::TensorMap,
-    variant,
+    variant::{self, tensor_map::TensorMap},
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
 

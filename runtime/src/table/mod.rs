@@ -1,5 +1,7 @@
 //! Lookup tables: keys and the values they stand for.
 
+pub(crate) mod text;
+
 use crate::{
     context::Context,
     error::{Error, Result},

@@ -1,14 +1,17 @@
 //! Values of dtype variant: lists, maps, optional values, ragged tensors.
 
-use crate::{
-    error::{Error, Result},
-    optional::Optional,
-    ragged::Ragged,
-    tensor_list::TensorList,
-    tensor_map::TensorMap,
-};
+pub(crate) mod optional;
+pub(crate) mod ragged;
+pub(crate) mod tensor_list;
+pub(crate) mod tensor_map;
+
+use crate::error::{Error, Result};
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor};
+use optional::Optional;
+use ragged::Ragged;
 use std::{any::Any, sync::Arc};
+use tensor_list::TensorList;
+use tensor_map::TensorMap;
 
 /// The value in a scalar tensor of dtype variant.
 ///
@@ -121,4 +124,48 @@ pub(crate) fn add(
 
 fn unsupported(what: &'static str, handle: &Arc<dyn Handle>) -> Error {
     IrError::Unsupported { op: what.into(), what: format!("{handle:?} has none").into() }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferroflow_ir::PartialShape;
+
+    fn list() -> HostTensor {
+        scalar(TensorList::new(DType::F32, PartialShape::Unknown, Vec::new()))
+    }
+
+    fn push(tensor: HostTensor) -> HostTensor {
+        let item = HostTensor::scalar(1.0f32);
+        change(tensor, "a list", |list: &mut TensorList| list.push(item)).unwrap()
+    }
+
+    fn length(tensor: &HostTensor) -> usize {
+        value::<TensorList>(tensor, "a list").unwrap().elements.len()
+    }
+
+    #[test]
+    fn values_nobody_else_holds_change_in_place() {
+        let address = |tensor: &HostTensor| Arc::as_ptr(&tensor.handles().unwrap()[0]).cast::<()>();
+        let before = list();
+        let place = address(&before);
+        let after = push(before);
+        assert_eq!(address(&after), place);
+        let shared = after.clone();
+        let longer = push(after);
+        assert_ne!(address(&longer), place);
+        assert_eq!((length(&shared), length(&longer)), (1, 2));
+    }
+
+    #[test]
+    fn values_are_what_they_are() {
+        assert!(value::<Optional>(&list(), "an optional").is_err());
+        assert!(change(list(), "an optional", |_: &mut Optional| Ok(())).is_err());
+        let sum = add(
+            &list().handles().unwrap()[0],
+            &scalar(Optional(None)).handles().unwrap()[0],
+            &|a, _| Ok(a.clone()),
+        );
+        assert!(sum.is_err());
+    }
 }
