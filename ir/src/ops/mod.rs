@@ -54,8 +54,8 @@ mod summary;
 mod table;
 mod tensor_array;
 mod tensor_map;
-mod unicode;
 mod training;
+mod unicode;
 mod variable_part;
 
 static FAMILIES: &[&[OpDef]] = &[
@@ -105,8 +105,8 @@ static FAMILIES: &[&[OpDef]] = &[
     table::OPS,
     tensor_array::OPS,
     tensor_map::OPS,
-    unicode::OPS,
     training::OPS,
+    unicode::OPS,
     variable_part::OPS,
 ];
 
