@@ -412,6 +412,7 @@ impl Part<'_> {
 
     /// A loop of the 1.x kind is reported as what it is: an op nobody runs.
     fn check_order(&self) -> Result<()> {
+        convert::check_frames(&self.graph)?;
         let Err(cycle) = self.graph.topological_order() else { return Ok(()) };
         let unknown = |node: &NodeDef| {
             node.op.def().is_none_or(|op| matches!(op.lowering, Lowering::Interface))

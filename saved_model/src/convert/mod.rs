@@ -7,6 +7,7 @@ mod attr;
 mod budget;
 mod definitions;
 mod dtype;
+mod frames;
 mod function;
 mod graph;
 mod node;
@@ -27,5 +28,6 @@ pub use shape::{known_shape, shape, shape_message};
 pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
 
+pub(crate) use frames::check_frames;
 pub(crate) use shape::optional_shape;
 pub(crate) use tensor::tensor_elements;
