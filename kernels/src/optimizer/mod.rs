@@ -6,7 +6,7 @@
 mod rules;
 mod sweep;
 
-use crate::{error::Result, number::Number, threads::Threads};
+use crate::{error::Result, threads::Threads};
 use ferroflow_ir::{DType, Error, HostTensor, Shape};
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -88,7 +88,7 @@ impl Optimizer {
 /// A step for real elements.
 fn real<R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    R: Rule<f32, N> + Rule<f64, N>,
+    R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
 {
     match update.gradient.dtype() {
         DType::F16 => run::<f16, R, N>(update, threads),
@@ -102,7 +102,8 @@ where
 /// A step for real or complex elements.
 fn any<R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    R: Rule<f32, N> + Rule<f64, N> + Rule<Complex<f32>, N> + Rule<Complex<f64>, N>,
+    R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
+    R: Rule<Complex<f32>, N> + Rule<Complex<f64>, N>,
 {
     match update.gradient.dtype() {
         DType::C64 => run::<Complex<f32>, R, N>(update, threads),
@@ -118,13 +119,12 @@ fn unsupported(update: &Update<'_>, dtype: DType) -> crate::Error {
 
 fn run<T, R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
-    T: Number,
-    T::Acc: Field,
-    R: Rule<T::Acc, N>,
+    T: Field,
+    R: Rule<T, N>,
 {
     let shape = check_state(&update, N)?;
     let rows = rows(&update, &shape)?;
-    let parameters = Parameters::<T::Acc>::read::<T>(&update)?;
+    let parameters = Parameters::<T>::read(&update)?;
     let step = R::step(&parameters)?;
     let gradient = bytemuck::cast_slice::<_, T>(update.gradient.bytes());
     let mut tensors = update.state.into_iter();
@@ -199,7 +199,7 @@ struct Parameters<'a, A> {
 }
 
 impl<'a, A: Field> Parameters<'a, A> {
-    fn read<T: Number<Acc = A>>(update: &Update<'a>) -> Result<Parameters<'a, A>> {
+    fn read(update: &Update<'a>) -> Result<Parameters<'a, A>> {
         let mut values = SmallVec::new();
         for &(name, tensor) in update.scalars {
             if tensor.shape().rank() != 0 {
@@ -209,7 +209,7 @@ impl<'a, A: Field> Parameters<'a, A> {
                 name,
                 match tensor.dtype() {
                     DType::I64 => A::of(tensor.as_scalar::<i64>()? as f64),
-                    _ => bytemuck::cast_slice::<_, T>(tensor.bytes())[0].to_acc(),
+                    _ => bytemuck::cast_slice(tensor.bytes())[0],
                 },
             ));
         }

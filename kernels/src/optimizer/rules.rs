@@ -1,10 +1,12 @@
 //! The formulas: how one element of a variable and its slots changes.
 //!
-//! Source: `training_ops.cc` of TensorFlow. The state is in the order of the op's arguments, the
-//! variable first.
+//! Source: `training_ops.cc` of TensorFlow, also for the order of operations: every one rounds to
+//! the dtype of the variable, which 16-bit floats show. The state is in the order of the op's
+//! arguments, the variable first.
 
 use super::Parameters;
 use crate::{error::Result, number::Number};
+use half::{bf16, f16};
 use num_complex::Complex;
 use num_traits::Float;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -20,6 +22,9 @@ pub(super) trait Field:
 {
     /// The number.
     fn of(value: f64) -> Self;
+
+    /// One divided by the square root, rounded once.
+    fn reciprocal_root(self) -> Self;
 }
 
 macro_rules! fields {
@@ -27,11 +32,19 @@ macro_rules! fields {
         impl Field for $type {
             #[inline(always)]
             fn of($value: f64) -> $type { $number }
+
+            #[inline(always)]
+            fn reciprocal_root(self) -> $type {
+                let wide = self.to_acc();
+                <$type>::from_acc(<Self as Number>::Acc::ONE.over(wide.root()))
+            }
         }
     )*};
 }
 
 fields! {
+    f16, value => f16::from_f64(value);
+    bf16, value => bf16::from_f64(value);
     f32, value => value as f32;
     f64, value => value;
     Complex<f32>, value => Complex::new(value as f32, 0.0);
@@ -123,7 +136,7 @@ impl<A: Field> Rule<A, 2> for Adagrad {
         let (lr, update) = (p.get("lr")?, p.flag("update_slots"));
         Ok(move |[var, accum]: [A; 2], grad: A| {
             let accum = if update { accum + grad * grad } else { accum };
-            [var - grad * lr / accum.root(), accum]
+            [var - grad * lr * accum.reciprocal_root(), accum]
         })
     }
 }
@@ -162,7 +175,7 @@ impl<A: Real> Rule<A, 2> for ProximalAdagrad {
         let (lr, l1, l2) = (p.get("lr")?, p.get("l1")?, p.get("l2")?);
         Ok(move |[var, accum]: [A; 2], grad| {
             let accum = accum + grad * grad;
-            let rate = lr / accum.root();
+            let rate = lr * accum.reciprocal_root();
             [proximal(var - grad * rate, rate, l1, l2), accum]
         })
     }
@@ -177,7 +190,8 @@ impl<A: Field> Rule<A, 3> for Adadelta {
         let rest = A::of(1.0) - rho;
         Ok(move |[var, accum, accum_update]: [A; 3], grad| {
             let accum = accum * rho + grad * grad * rest;
-            let update = (accum_update + epsilon).root() / (accum + epsilon).root() * grad;
+            let update =
+                (accum_update + epsilon).root() * (accum + epsilon).reciprocal_root() * grad;
             [var - update * lr, accum, accum_update * rho + update * update * rest]
         })
     }

@@ -21,7 +21,7 @@ pub(super) fn all<T, S, const N: usize>(
     threads: &Threads,
 ) where
     T: Number,
-    S: Fn([T::Acc; N], T::Acc) -> [T::Acc; N] + Sync,
+    S: Fn([T; N], T) -> [T; N] + Sync,
 {
     let pieces = gradient.chunks(PIECE).map(|gradient| (cut(&mut state, gradient.len()), gradient));
     threads.for_each(pieces, |(state, gradient)| vectorize(Run { state, gradient, step }));
@@ -37,7 +37,7 @@ pub(super) fn rows<T, S, const N: usize>(
     threads: &Threads,
 ) where
     T: Number,
-    S: Fn([T::Acc; N], T::Acc) -> [T::Acc; N] + Sync,
+    S: Fn([T; N], T) -> [T; N] + Sync,
 {
     let size = gradient.len() / rows.len().max(1);
     let mut order: Vec<(usize, usize)> = rows.iter().copied().zip(0..).collect();
@@ -92,7 +92,7 @@ struct Run<'a, T, S, const N: usize> {
 impl<T, S, const N: usize> Vectorized for Run<'_, T, S, N>
 where
     T: Number,
-    S: Fn([T::Acc; N], T::Acc) -> [T::Acc; N],
+    S: Fn([T; N], T) -> [T; N],
 {
     type Output = ();
 
@@ -101,10 +101,10 @@ where
         let n = self.gradient.len();
         let state = self.state.map(|slice| &mut slice[..n]);
         for position in 0..n {
-            let old = array::from_fn(|index| state[index][position].to_acc());
-            let new = (self.step)(old, self.gradient[position].to_acc());
+            let old = array::from_fn(|index| state[index][position]);
+            let new = (self.step)(old, self.gradient[position]);
             for index in 0..N {
-                state[index][position] = T::from_acc(new[index]);
+                state[index][position] = new[index];
             }
         }
     }

@@ -105,7 +105,14 @@ fn parameterized(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let columns = HostTensor::vector(&[row as i64, n_rows as i64])?.into();
     let dtype = call.attrs.dtype("dtype")?;
     let op = "_StatelessParameterizedTruncatedNormalV2";
-    let drawn = draw(call, op, columns, generator, &call.inputs[1..], dtype)?.remove(0);
+    let size = HostTensor::vector(&[n_rows as i64])?;
+    let of_rows = |parameter: &EagerTensor| -> Result<EagerTensor> {
+        let inputs = [parameter.clone(), size.clone().into()];
+        Ok(execute(call.context(), "BroadcastTo", Attrs::new(), &inputs)?.remove(0))
+    };
+    let parameters: Vec<EagerTensor> =
+        call.inputs[1..].iter().map(of_rows).collect::<Result<_>>()?;
+    let drawn = draw(call, op, columns, generator, &parameters, dtype)?.remove(0);
     let swap = HostTensor::vector(&[1i32, 0])?.into();
     let rows = execute(call.context(), "Transpose", Attrs::new(), &[drawn, swap])?.remove(0);
     one(rows.into_host()?.reshaped(shape)?)

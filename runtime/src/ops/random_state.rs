@@ -113,13 +113,14 @@ fn by_algorithm(call: &RuntimeCall<'_>, op: &str) -> Result<Results> {
     numbers(call, op, 2)
 }
 
-/// As TensorFlow does, sets fewer blocks aside than drawing may need.
+/// A batch of `n` numbers sets 200 (n + 3) / 4 times aside what a number may need.
 fn binomial(call: &mut RuntimeCall<'_>) -> Result<Results> {
     check_algorithm(call)?;
     let shapes = [3, 4].map(|index| call.inputs[index].shape());
     let n_batches = shapes[0].broadcast(shapes[1])?.num_elements() as u128;
     let per_batch = n_numbers(call)?.checked_div(n_batches).unwrap_or(0);
-    let state = advance(call, PHILOX_STATE, n_batches * 2 * 100 * (per_batch + 3) / 4)?;
+    let n_reserved = n_batches * 200 * (per_batch + 3) / 4;
+    let state = advance(call, PHILOX_STATE, n_reserved * u128::from(BLOCKS_PER_NUMBER))?;
     let (op, dtype) = ("_StatelessRandomBinomialV2", call.attrs.dtype("dtype")?);
     draw(call, op, call.inputs[2].clone(), philox(&state), &call.inputs[3..], dtype)
 }
