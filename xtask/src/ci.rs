@@ -9,7 +9,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     step("tidy", || tidy::run(root))?;
     step("codegen", || codegen::run(root, &codegen::Flags::check_all()))?;
     step("clippy", || {
-        cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        let what = ["clippy", "--workspace", "--all-targets", "--all-features"];
+        cargo(root, &[&what[..], &["--", "-D", "warnings"]].concat())
     })?;
     step("test", || test(root))?;
     step("doc", || {
@@ -20,12 +21,13 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 fn test(root: &Path) -> Result<()> {
+    let all = ["--workspace", "--all-features"];
     let nextest = command::output(command::cargo(root, &["nextest", "--version"]));
     if nextest.is_ok() {
-        cargo(root, &["nextest", "run", "--workspace", "--no-tests", "pass"])?;
-        cargo(root, &["test", "--workspace", "--doc"])
+        cargo(root, &[&["nextest", "run"], &all[..]].concat())?;
+        cargo(root, &[&["test", "--doc"], &all[..]].concat())
     } else {
-        cargo(root, &["test", "--workspace"])
+        cargo(root, &[&["test"], &all[..]].concat())
     }
 }
 
