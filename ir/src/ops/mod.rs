@@ -20,6 +20,7 @@ mod indexing;
 mod interface;
 mod internal;
 mod list;
+mod linalg;
 mod math;
 mod matmul;
 mod nn;
@@ -41,6 +42,7 @@ mod segment;
 mod set;
 mod sets;
 mod shape;
+mod signal;
 mod slice;
 mod softmax;
 mod space;
@@ -73,6 +75,7 @@ static FAMILIES: &[&[OpDef]] = &[
     indexing::OPS,
     internal::OPS,
     list::OPS,
+    linalg::OPS,
     math::OPS,
     matmul::OPS,
     nn::OPS,
@@ -93,6 +96,7 @@ static FAMILIES: &[&[OpDef]] = &[
     segment::OPS,
     set::OPS,
     shape::OPS,
+    signal::OPS,
     slice::OPS,
     softmax::OPS,
     space::OPS,

@@ -15,10 +15,12 @@ mod dilation;
 pub(crate) mod dispatch;
 mod exp;
 mod extreme;
+mod fft;
 mod gather;
 mod gemm;
 mod index;
 mod isotonic;
+mod linalg;
 mod lrn;
 mod lstm;
 mod matmul;
@@ -78,6 +80,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     diagonal::KERNELS,
     dilation::KERNELS,
     extreme::KERNELS,
+    fft::KERNELS,
     gather::KERNELS,
     isotonic::KERNELS,
     lrn::KERNELS,
@@ -197,7 +200,8 @@ impl Device for CpuDevice {
 fn build(op: &str) -> Option<Build> {
     static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
-        KERNELS.iter().chain(quantized::KERNELS).flat_map(|rows| rows.iter().copied()).collect()
+        let families = [KERNELS, linalg::KERNELS, quantized::KERNELS];
+        families.into_iter().flatten().flat_map(|rows| rows.iter().copied()).collect()
     });
     by_name.get(op).copied()
 }

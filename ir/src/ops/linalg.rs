@@ -1,0 +1,296 @@
+//! Linear algebra on stacks of matrices: the last two dimensions are those of a matrix.
+
+use super::sets::*;
+use crate::{
+    attr::Attrs,
+    dtype::DType,
+    emit::{Composite, Value},
+    error::Result,
+    infer::OpContext,
+    op::*,
+    shape::{Dim, PartialShape},
+};
+
+const SOLVABLE: &[DType] = &[DType::F64, DType::F32, DType::C64, DType::C128];
+
+/// A function of square matrices that gives matrices of the same size.
+const SQUARE: OpDef = OpDef {
+    inputs: &[arg("input", "T")],
+    outputs: &[arg("output", "T")],
+    attrs: &[ty("T", LINALG)],
+    infer: |context| {
+        let (shape, ..) = square(context, 0)?;
+        let n = shape.dim(-1);
+        context.set(0, of_matrices(&shape, &[n, n]));
+        Ok(())
+    },
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+const SOLVE: OpDef = OpDef {
+    inputs: &[arg("matrix", "T"), arg("rhs", "T")],
+    attrs: &[flag("adjoint", false), ty("T", LINALG)],
+    infer: |context| {
+        let (matrix, n) = square(context, 0)?;
+        let (right, [rows, columns]) = matrices(context, 1)?;
+        context.same("the rows of rhs", n, rows)?;
+        let batch = stack(&matrix);
+        let merged = batch.merge(&stack(&right));
+        let batch = merged.ok_or_else(|| context.wrong(1, "a stack as that of matrix", right))?;
+        context.set(0, joined(&batch, &[n, columns]));
+        Ok(())
+    },
+    ..SQUARE
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "Cholesky",
+        summary: "Computes the lower triangle whose product with its adjoint is the matrix.",
+        ..SQUARE
+    },
+    OpDef {
+        name: "CholeskyGrad",
+        summary: "Gradient of `Cholesky`.",
+        inputs: &[arg("l", "T"), arg("grad", "T")],
+        attrs: &[ty("T", IEEE_FLOATS)],
+        infer: |context| {
+            let (shape, _) = square(context, 0)?;
+            let merged = shape.merge(context.shape(1));
+            let shape = merged.ok_or_else(|| context.wrong(1, "of the shape of l", shape))?;
+            context.set(0, shape);
+            Ok(())
+        },
+        lowering: Lowering::Composite(cholesky_grad),
+        ..SQUARE
+    },
+    OpDef {
+        name: "LogMatrixDeterminant",
+        summary: "Computes the sign of the determinant and the logarithm of its magnitude.",
+        outputs: &[arg("sign", "T"), arg("log_abs_determinant", "T")],
+        infer: determinant,
+        ..SQUARE
+    },
+    OpDef {
+        name: "Lu",
+        summary: "Factors rows in another order into a lower and an upper triangle.",
+        outputs: &[arg("lu", "T"), arg("p", "output_idx_type")],
+        attrs: &[ty("T", LINALG), ty_or("output_idx_type", INDEX, DType::I32)],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            context.set(0, of_matrices(&shape, &[n, n]));
+            context.set(1, of_matrices(&shape, &[n]));
+            Ok(())
+        },
+        ..SQUARE
+    },
+    OpDef {
+        name: "MatrixDeterminant",
+        summary: "Computes the determinant.",
+        infer: determinant,
+        ..SQUARE
+    },
+    OpDef {
+        name: "MatrixInverse",
+        summary: "Computes the inverse of the matrix or of its adjoint.",
+        attrs: &[flag("adjoint", false), ty("T", LINALG)],
+        ..SQUARE
+    },
+    OpDef {
+        name: "MatrixLogarithm",
+        summary: "Computes the principal logarithm of the matrix.",
+        attrs: &[ty("T", COMPLEX)],
+        ..SQUARE
+    },
+    OpDef { name: "MatrixSolve", summary: "Solves systems of linear equations.", ..SOLVE },
+    OpDef {
+        name: "MatrixSquareRoot",
+        summary: "Computes the principal square root of the matrix.",
+        ..SQUARE
+    },
+    OpDef {
+        name: "MatrixTriangularSolve",
+        summary: "Solves systems of linear equations whose matrix is a triangle.",
+        attrs: &[flag("lower", true), flag("adjoint", false), ty("T", FLOATS_AND_COMPLEX)],
+        infer: |context| {
+            let (matrix, n) = square(context, 0)?;
+            let (right, [rows, columns]) = matrices(context, 1)?;
+            context.same("the rows of rhs", n, rows)?;
+            let batch = stack(&matrix).broadcast(&stack(&right))?;
+            context.set(0, joined(&batch, &[n, columns]));
+            Ok(())
+        },
+        ..SOLVE
+    },
+    OpDef {
+        name: "Qr",
+        summary: "Factors into a matrix with orthonormal columns and an upper triangle.",
+        outputs: &[arg("q", "T"), arg("r", "T")],
+        attrs: &[flag("full_matrices", false), ty("T", LINALG)],
+        infer: |context| {
+            let (shape, [rows, columns]) = matrices(context, 0)?;
+            let inner = match context.attrs.bool("full_matrices")? {
+                true => rows,
+                false => smaller(rows, columns),
+            };
+            context.set(0, of_matrices(&shape, &[rows, inner]));
+            context.set(1, of_matrices(&shape, &[inner, columns]));
+            Ok(())
+        },
+        ..SQUARE
+    },
+    OpDef {
+        name: "SelfAdjointEigV2",
+        summary: "Computes eigenvalues and eigenvectors of matrices that are their own adjoints.",
+        outputs: &[arg("e", "T"), arg("v", "T")],
+        attrs: &[flag("compute_v", true), ty("T", LINALG)],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            context.set(0, of_matrices(&shape, &[n]));
+            let vectors = context.attrs.bool("compute_v")?;
+            let vectors = vectors.then(|| of_matrices(&shape, &[n, n]));
+            context.set(1, vectors.unwrap_or_else(PartialShape::scalar));
+            Ok(())
+        },
+        ..SQUARE
+    },
+    OpDef {
+        name: "Svd",
+        summary: "Computes singular values and singular vectors.",
+        outputs: &[arg("s", "T"), arg("u", "T"), arg("v", "T")],
+        attrs: &[flag("compute_uv", true), flag("full_matrices", false), ty("T", LINALG)],
+        infer: |context| {
+            let (shape, [rows, columns]) = matrices(context, 0)?;
+            let inner = smaller(rows, columns);
+            context.set(0, of_matrices(&shape, &[inner]));
+            if !context.attrs.bool("compute_uv")? {
+                context.set(1, PartialShape::scalar());
+                context.set(2, PartialShape::scalar());
+                return Ok(());
+            }
+            let full = context.attrs.bool("full_matrices")?;
+            context.set(1, of_matrices(&shape, &[rows, if full { rows } else { inner }]));
+            context.set(2, of_matrices(&shape, &[columns, if full { columns } else { inner }]));
+            Ok(())
+        },
+        ..SQUARE
+    },
+    OpDef {
+        name: "TridiagonalMatMul",
+        summary: "Multiplies a matrix that has three diagonals by a matrix.",
+        inputs: &[
+            arg("superdiag", "T"),
+            arg("maindiag", "T"),
+            arg("subdiag", "T"),
+            arg("rhs", "T"),
+        ],
+        attrs: &[ty("T", SOLVABLE)],
+        infer: |context| {
+            let (right, [rows, columns]) = matrices(context, 3)?;
+            let mut batch = stack(&right);
+            for index in 0..3 {
+                let (diagonal, [one, n]) = matrices(context, index)?;
+                context.same("the rows of a diagonal", one, Some(1))?;
+                context.same("the size of a diagonal", n, rows)?;
+                let merged = batch.merge(&stack(&diagonal));
+                let found = diagonal;
+                batch = merged.ok_or_else(|| context.wrong(index, "a stack as rhs", found))?;
+            }
+            context.set(0, joined(&batch, &[rows, columns]));
+            Ok(())
+        },
+        ..SQUARE
+    },
+    OpDef {
+        name: "TridiagonalSolve",
+        summary: "Solves systems of linear equations whose matrix has three diagonals.",
+        inputs: &[arg("diagonals", "T"), arg("rhs", "T")],
+        attrs: &[
+            flag("partial_pivoting", true),
+            flag("perturb_singular", false),
+            ty("T", SOLVABLE),
+        ],
+        infer: |context| {
+            let (diagonals, [three, n]) = matrices(context, 0)?;
+            let (right, [rows, columns]) = matrices(context, 1)?;
+            context.same("the number of diagonals", three, Some(3))?;
+            context.same("the size of the diagonals", n, rows)?;
+            let merged = stack(&diagonals).merge(&stack(&right));
+            let batch = merged.ok_or_else(|| context.wrong(1, "a stack as diagonals", right))?;
+            context.set(0, joined(&batch, &[rows, columns]));
+            Ok(())
+        },
+        ..SQUARE
+    },
+];
+
+/// The shape of input `index` and the sizes of its matrices.
+fn matrices(context: &OpContext<'_>, index: usize) -> Result<(PartialShape, [Dim; 2])> {
+    context.check_rank_at_least(index, 2)?;
+    let shape = context.shape(index);
+    Ok((shape.clone(), [shape.dim(-2), shape.dim(-1)]))
+}
+
+/// The shape of input `index`, whose matrices are square, and their size.
+fn square(context: &OpContext<'_>, index: usize) -> Result<(PartialShape, Dim)> {
+    let (shape, [rows, columns]) = matrices(context, index)?;
+    let n = context.same("the rows and columns of a matrix", rows, columns)?;
+    Ok((shape, n))
+}
+
+/// The dimensions before those of the matrices.
+fn stack(shape: &PartialShape) -> PartialShape {
+    match shape.dims() {
+        Some(dims) => PartialShape::ranked(dims[..dims.len() - 2].iter().copied()),
+        None => PartialShape::Unknown,
+    }
+}
+
+/// Something of these sizes for each element of a stack.
+fn joined(stack: &PartialShape, sizes: &[Dim]) -> PartialShape {
+    match stack.dims() {
+        Some(dims) => PartialShape::ranked(dims.iter().chain(sizes).copied()),
+        None => PartialShape::Unknown,
+    }
+}
+
+/// Something of these sizes for each matrix of a shape.
+fn of_matrices(shape: &PartialShape, sizes: &[Dim]) -> PartialShape {
+    joined(&stack(shape), sizes)
+}
+
+fn smaller(a: Dim, b: Dim) -> Dim {
+    a.zip(b).map(|(a, b)| a.min(b))
+}
+
+/// One number for each square matrix.
+fn determinant(context: &mut OpContext<'_>) -> Result<()> {
+    let (shape, _) = square(context, 0)?;
+    context.set_all(&of_matrices(&shape, &[]));
+    Ok(())
+}
+
+/// The symmetric gradient of I. Murray, "Differentiation of the Cholesky decomposition" (2016),
+/// equation 10: with `P` the lower triangle of `lᵀ grad` whose diagonal is halved, the symmetric
+/// part of `l⁻ᵀ P l⁻¹`.
+fn cholesky_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (l, grad) = (c.x(0), c.x(1));
+    let band = |x: Value<'e>, below: i64| {
+        let attrs = Attrs::new().with("T", x.dtype()).with("Tindex", DType::I64);
+        c.call1("MatrixBandPart", attrs, &[x, c.scalar(below), c.scalar(0i64)])
+    };
+    let adjoint = |x: Value<'e>| {
+        let rank = x.shape().rank() as i64;
+        let swapped = (0..rank - 2).chain([rank - 1, rank - 2]);
+        x.transpose(&swapped.collect::<Vec<_>>())
+    };
+    let solve = |right: Value<'e>| {
+        let attrs = Attrs::new().with("T", l.dtype()).with("lower", true).with("adjoint", true);
+        c.call1("MatrixTriangularSolve", attrs, &[l, right])
+    };
+    let product = l.batch_matmul(band(grad, -1), true, false);
+    let halved = band(product, -1) - band(product, 0) * 0.5;
+    let result = solve(adjoint(solve(halved)));
+    vec![(result + adjoint(result)) * 0.5]
+}

@@ -1,0 +1,156 @@
+//! Fourier transforms over the last dimensions.
+
+use super::sets::*;
+use crate::{
+    dtype::DType,
+    error::Result,
+    infer::{self, OpContext},
+    op::*,
+    shape::{Dim, PartialShape},
+};
+
+const COMPLEX_TO_COMPLEX: OpDef = OpDef {
+    inputs: &[arg("input", "Tcomplex")],
+    outputs: &[arg("output", "Tcomplex")],
+    attrs: &[ty_or("Tcomplex", COMPLEX, DType::C64)],
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+const REAL_ATTRS: &[AttrDef] =
+    &[ty_or("Treal", F32_F64, DType::F32), ty_or("Tcomplex", COMPLEX, DType::C64)];
+
+const FROM_REAL: OpDef = OpDef {
+    inputs: &[arg("input", "Treal"), arg_of("fft_length", DType::I32).host()],
+    outputs: &[arg("output", "Tcomplex")],
+    attrs: REAL_ATTRS,
+    lowering: Lowering::Kernel,
+    ..OpDef::PURE
+};
+
+const TO_REAL: OpDef = OpDef {
+    inputs: &[arg("input", "Tcomplex"), arg_of("fft_length", DType::I32).host()],
+    outputs: &[arg("output", "Treal")],
+    ..FROM_REAL
+};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "FFT",
+        summary: "Computes the discrete Fourier transform of the last dimension.",
+        infer: unchanged::<1>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "FFT2D",
+        summary: "Computes the discrete Fourier transform of the last two dimensions.",
+        infer: unchanged::<2>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "FFT3D",
+        summary: "Computes the discrete Fourier transform of the last three dimensions.",
+        infer: unchanged::<3>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "IFFT",
+        summary: "Computes the inverse of `FFT`.",
+        infer: unchanged::<1>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "IFFT2D",
+        summary: "Computes the inverse of `FFT2D`.",
+        infer: unchanged::<2>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "IFFT3D",
+        summary: "Computes the inverse of `FFT3D`.",
+        infer: unchanged::<3>,
+        ..COMPLEX_TO_COMPLEX
+    },
+    OpDef {
+        name: "IRFFT",
+        summary: "Computes the inverse of `RFFT`.",
+        infer: to_real::<1>,
+        ..TO_REAL
+    },
+    OpDef {
+        name: "IRFFT2D",
+        summary: "Computes the inverse of `RFFT2D`.",
+        infer: to_real::<2>,
+        ..TO_REAL
+    },
+    OpDef {
+        name: "IRFFT3D",
+        summary: "Computes the inverse of `RFFT3D`.",
+        infer: to_real::<3>,
+        ..TO_REAL
+    },
+    OpDef {
+        name: "RFFT",
+        summary: "Computes the half of `FFT` that real elements determine.",
+        infer: from_real::<1>,
+        ..FROM_REAL
+    },
+    OpDef {
+        name: "RFFT2D",
+        summary: "Computes the half of `FFT2D` that real elements determine.",
+        infer: from_real::<2>,
+        ..FROM_REAL
+    },
+    OpDef {
+        name: "RFFT3D",
+        summary: "Computes the half of `FFT3D` that real elements determine.",
+        infer: from_real::<3>,
+        ..FROM_REAL
+    },
+];
+
+fn unchanged<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank_at_least(0, RANK)?;
+    infer::unchanged(context)
+}
+
+fn from_real<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
+    resized::<RANK>(context, |length| length, |length| length / 2 + 1)
+}
+
+fn to_real<const RANK: usize>(context: &mut OpContext<'_>) -> Result<()> {
+    resized::<RANK>(context, |length| length / 2 + 1, |length| length)
+}
+
+/// The last dimensions become those in input 1. Of the last length, `needed` elements are read and
+/// `given` are the result; larger inputs are cut.
+fn resized<const RANK: usize>(
+    context: &mut OpContext<'_>,
+    needed: fn(usize) -> usize,
+    given: fn(usize) -> usize,
+) -> Result<()> {
+    context.check_rank_at_least(0, RANK)?;
+    let [count] = context.dims::<1>(1)?;
+    context.same("the number of lengths", count, Some(RANK))?;
+    let Some(dims) = context.shape(0).dims() else { return Ok(()) };
+    let (outer, inner) = dims.split_at(dims.len() - RANK);
+    let mut sizes: Vec<Dim> = vec![None; RANK];
+    if let Some(lengths) = context.ints(1)? {
+        for (index, &length) in lengths.iter().enumerate() {
+            let wrong = || context.wrong(1, "not negative", length);
+            let length = usize::try_from(length).map_err(|_| wrong())?;
+            let (read, written) = match index + 1 == RANK {
+                true => (needed(length), given(length)),
+                false => (length, length),
+            };
+            if inner[index].is_some_and(|size| size != 0 && size < read) {
+                let expected = format!("at least {read} long in dimension {index} of the last");
+                return Err(context.wrong(0, expected, context.shape(0)));
+            }
+            sizes[index] = Some(written);
+        }
+    }
+    let shape = PartialShape::ranked(outer.iter().copied().chain(sizes));
+    context.set(0, shape);
+    Ok(())
+}

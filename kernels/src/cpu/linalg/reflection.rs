@@ -1,0 +1,112 @@
+//! Householder reflections, with the signs of LAPACK and Eigen.
+
+use num_complex::ComplexFloat;
+
+/// A number in double precision, real or complex.
+pub(super) trait Exact: ComplexFloat<Real = f64> + From<f64> + Send + Sync {}
+
+impl<E: ComplexFloat<Real = f64> + From<f64> + Send + Sync> Exact for E {}
+
+/// `h = 1 - factor v vᴴ`, whose `v` begins at some row.
+#[derive(Debug)]
+pub(super) struct Reflection<E> {
+    v: Vec<E>,
+    factor: E,
+    /// What becomes of the first element of the vector that the reflection is made for; the others
+    /// become 0.
+    pub(super) first: f64,
+}
+
+impl<E: Exact> Reflection<E> {
+    /// The reflection of a vector onto the first axis: to the other side of zero, or not at all if
+    /// it lies there.
+    pub(super) fn new(x: impl Iterator<Item = E>) -> Reflection<E> {
+        let mut v: Vec<E> = x.collect();
+        let Some((&first, rest)) = v.split_first() else {
+            return Reflection { v, factor: E::zero(), first: 0.0 };
+        };
+        let rest: f64 = rest.iter().map(|&x| square(x)).sum();
+        if rest <= f64::MIN_POSITIVE && first.im() * first.im() <= f64::MIN_POSITIVE {
+            v.fill(E::zero());
+            return Reflection { v, factor: E::zero(), first: first.re() };
+        }
+        let norm = (square(first) + rest).sqrt();
+        let target = if first.re() >= 0.0 { -norm } else { norm };
+        let scale = first - target.into();
+        v.iter_mut().for_each(|x| *x = *x / scale);
+        v[0] = E::one();
+        let factor = ((Into::<E>::into(target) - first) / target.into()).conj();
+        Reflection { v, factor, first: target }
+    }
+
+    /// Multiplies rows from `first` on, of `columns` elements, by `h`.
+    pub(super) fn apply(&self, matrix: &mut [E], columns: usize, first: usize) {
+        self.multiply(matrix, columns, first, self.factor);
+    }
+
+    /// Multiplies rows from `first` on by the adjoint of `h`.
+    pub(super) fn apply_adjoint(&self, matrix: &mut [E], columns: usize, first: usize) {
+        self.multiply(matrix, columns, first, self.factor.conj());
+    }
+
+    fn multiply(&self, matrix: &mut [E], columns: usize, first: usize, factor: E) {
+        let rows = &mut matrix[first * columns..];
+        let mut sums = vec![E::zero(); columns];
+        for (row, &v) in rows.chunks(columns).zip(&self.v) {
+            sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum = *sum + v.conj() * x);
+        }
+        for (row, &v) in rows.chunks_mut(columns).zip(&self.v) {
+            let factor = factor * v;
+            row.iter_mut().zip(&sums).for_each(|(x, &sum)| *x = *x - factor * sum);
+        }
+    }
+
+    /// Multiplies a matrix by the adjoint of `h` from the right; its columns from `first` on change.
+    pub(super) fn apply_right(&self, matrix: &mut [E], columns: usize, first: usize) {
+        for row in matrix.chunks_mut(columns) {
+            let row = &mut row[first..];
+            let sum = row.iter().zip(&self.v).fold(E::zero(), |sum, (&x, &v)| sum + x * v);
+            let factor = self.factor.conj() * sum;
+            row.iter_mut().zip(&self.v).for_each(|(x, v)| *x = *x - factor * v.conj());
+        }
+    }
+}
+
+/// The squared magnitude.
+pub(super) fn square<E: Exact>(x: E) -> f64 {
+    x.re() * x.re() + x.im() * x.im()
+}
+
+/// Turns a matrix into an upper triangle by one reflection per column.
+pub(super) fn triangulate<E: Exact>(
+    matrix: &mut [E],
+    rows: usize,
+    columns: usize,
+) -> Vec<Reflection<E>> {
+    let mut reflections = Vec::with_capacity(rows.min(columns));
+    for k in 0..rows.min(columns) {
+        let reflection = Reflection::new((k..rows).map(|row| matrix[row * columns + k]));
+        reflection.apply(matrix, columns, k);
+        for row in k..rows {
+            let value = if row == k { reflection.first } else { 0.0 };
+            matrix[row * columns + k] = value.into();
+        }
+        reflections.push(reflection);
+    }
+    reflections
+}
+
+/// The first `columns` columns of the product of the adjoints of reflections of vectors of `rows`
+/// elements, of which number `k` begins at row `k`.
+pub(super) fn product<E: Exact>(
+    reflections: &[Reflection<E>],
+    rows: usize,
+    columns: usize,
+) -> Vec<E> {
+    let mut q = vec![E::zero(); rows * columns];
+    (0..rows.min(columns)).for_each(|k| q[k * columns + k] = E::one());
+    for (k, reflection) in reflections.iter().enumerate().rev() {
+        reflection.apply_adjoint(&mut q, columns.max(1), k);
+    }
+    q
+}
