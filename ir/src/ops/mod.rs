@@ -16,6 +16,7 @@ mod dilation;
 mod einsum;
 mod file;
 mod functional;
+mod image;
 mod indexing;
 mod interface;
 mod internal;
@@ -72,6 +73,7 @@ static FAMILIES: &[&[OpDef]] = &[
     dilation::OPS,
     file::OPS,
     functional::OPS,
+    image::OPS,
     indexing::OPS,
     internal::OPS,
     list::OPS,

@@ -1,6 +1,6 @@
 //! Quantised numbers: integers that stand for an even division of a range of reals.
 
-use super::{array, conv, matmul, pool, sets::*};
+use super::{array, conv, image, matmul, pool, sets::*};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -434,6 +434,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("half_pixel_centers", false),
         ],
         infer: |context| {
+            image::check_centres(context)?;
             let [batch, height, width, channels] = context.dims::<4>(0)?;
             if height == Some(0) || width == Some(0) {
                 return Err(context.wrong(0, "an image with elements", context.shape(0)));

@@ -18,6 +18,7 @@ mod extreme;
 mod fft;
 mod gather;
 mod gemm;
+mod image;
 mod index;
 mod isotonic;
 mod linalg;
@@ -200,7 +201,7 @@ impl Device for CpuDevice {
 fn build(op: &str) -> Option<Build> {
     static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
-        let families = [KERNELS, linalg::KERNELS, quantized::KERNELS];
+        let families = [KERNELS, image::KERNELS, linalg::KERNELS, quantized::KERNELS];
         families.into_iter().flatten().flat_map(|rows| rows.iter().copied()).collect()
     });
     by_name.get(op).copied()

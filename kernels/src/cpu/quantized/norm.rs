@@ -2,7 +2,7 @@
 
 use super::{Quantum, Range, with_quantum};
 use crate::{
-    cpu::Build,
+    cpu::{Build, image::Resize},
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
@@ -68,88 +68,26 @@ fn normalize(image: &mut [f32], channel: usize, channels: usize, epsilon: f32) {
 
 /// Interpolates between the four nearest values; a linear map commutes with dequantisation.
 fn resize_bilinear(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: bytemuck::Pod + Send>(
-        plan: Plan,
+    fn kernel<T: bytemuck::Pod>(
+        resize: Resize,
         real: fn(T) -> f32,
         value: fn(f32) -> T,
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (x, y): (&[T], &mut [T]) = (io.input(0), io.output(0));
-            let Plan { height, width, channels, rows, columns } = &plan;
-            for (line, y) in y.chunks_mut((columns.len() * channels).max(1)).enumerate() {
-                let (image, row) = (line / rows.len(), &rows[line % rows.len()]);
-                let corner = |y: usize, x: usize| ((image * height + y) * width + x) * channels;
-                for (y, column) in y.chunks_mut(*channels).zip(columns) {
-                    for (channel, y) in y.iter_mut().enumerate() {
-                        let at = |y, column| real(x[corner(y, column) + channel]);
-                        let mix = |low: f32, high: f32, part: f32| low + (high - low) * part;
-                        let top =
-                            mix(at(row.low, column.low), at(row.low, column.high), column.part);
-                        let bottom =
-                            mix(at(row.high, column.low), at(row.high, column.high), column.part);
-                        *y = value(mix(top, bottom, row.part));
-                    }
-                }
-            }
+            let x: Vec<f32> = io.input(0).iter().map(|&x| real(x)).collect();
+            let y: &mut [T] = io.output(0);
+            let mut resized = vec![0.0; y.len()];
+            resize.apply(io.threads(), &x, &mut resized);
+            y.iter_mut().zip(resized).for_each(|(y, x)| *y = value(x));
             Range::read(io, 2).write(io, 1);
             Ok(())
         })
     }
-    let (shape, out) = (call.shape(0), call.output_shape(0)?);
-    let (aligned, centred) =
-        (call.attrs.bool("align_corners")?, call.attrs.bool("half_pixel_centers")?);
-    if aligned && centred {
-        return Err(call.wrong("align_corners", "false where `half_pixel_centers` is true", true));
-    }
-    let points = |input: usize, output: usize| -> Vec<Point> {
-        (0..output).map(|index| Point::new(index, input, output, aligned, centred)).collect()
-    };
-    let plan = Plan {
-        height: shape[1],
-        width: shape[2],
-        channels: shape[3],
-        rows: points(shape[1], out[1]),
-        columns: points(shape[2], out[2]),
-    };
-    if out.num_elements() == 0 {
-        return Ok(None);
-    }
+    let resize = Resize::bilinear(call)?;
     Ok(match call.dtype(0) {
-        DType::QU8 => Some(kernel::<u8>(plan, f32::from, |x| x.round() as u8)),
-        DType::QI32 => Some(kernel::<i32>(plan, |x| x as f32, |x| x.round() as i32)),
-        DType::F32 => Some(kernel::<f32>(plan, |x| x, |x| x)),
+        DType::QU8 => Some(kernel::<u8>(resize, f32::from, |x| x.round() as u8)),
+        DType::QI32 => Some(kernel::<i32>(resize, |x| x as f32, |x| x.round() as i32)),
+        DType::F32 => Some(kernel::<f32>(resize, |x| x, |x| x)),
         _ => None,
     })
-}
-
-struct Plan {
-    height: usize,
-    width: usize,
-    channels: usize,
-    rows: Vec<Point>,
-    columns: Vec<Point>,
-}
-
-/// A place between two positions of a dimension.
-struct Point {
-    low: usize,
-    high: usize,
-    /// How far it is from `low` to `high`.
-    part: f32,
-}
-
-impl Point {
-    fn new(index: usize, input: usize, output: usize, aligned: bool, centred: bool) -> Point {
-        let scale = match aligned && output > 1 {
-            true => (input - 1) as f32 / (output - 1) as f32,
-            false => input as f32 / output as f32,
-        };
-        let place = match centred {
-            true => (index as f32 + 0.5) * scale - 0.5,
-            false => index as f32 * scale,
-        };
-        let low = place.floor().max(0.0) as usize;
-        let low = low.min(input - 1);
-        Point { low, high: (low + 1).min(input - 1), part: (place - place.floor()).max(0.0) }
-    }
 }

@@ -1,0 +1,234 @@
+//! Which positions of a dimension make up a position of another one, and how much of each.
+//!
+//! The rules are those of `tensorflow/core/util/image_resizer_state.h` and the kernels that use it,
+//! in single precision as there.
+
+/// How positions of a dimension correspond to those of one of another size.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scaling {
+    pub(super) input: usize,
+    pub(super) output: usize,
+    /// Whether the first and the last position of both are the same.
+    pub(super) aligned: bool,
+    /// Whether positions are the middles of pixels.
+    pub(super) centred: bool,
+}
+
+impl Scaling {
+    /// Positions of the input from one of the output to the next.
+    pub(super) fn scale(&self) -> f32 {
+        match self.aligned && self.output > 1 {
+            true => (self.input - 1) as f32 / (self.output - 1) as f32,
+            false => self.input as f32 / self.output as f32,
+        }
+    }
+
+    /// Where in the input a position of the output lies.
+    fn place(&self, index: usize) -> f32 {
+        match self.centred {
+            true => (index as f32 + 0.5) * self.scale() - 0.5,
+            false => index as f32 * self.scale(),
+        }
+    }
+
+    /// The position of the input nearest to one of the output.
+    pub(super) fn nearest(&self, index: usize) -> usize {
+        let place = match (self.centred, self.aligned) {
+            (true, _) => ((index as f32 + 0.5) * self.scale()).floor(),
+            (false, true) => (index as f32 * self.scale()).round(),
+            (false, false) => (index as f32 * self.scale()).floor(),
+        };
+        (place.max(0.0) as usize).min(self.input - 1)
+    }
+}
+
+/// For each position of an output, positions of an input with their weights.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Taps {
+    list: Vec<(usize, f32)>,
+    ends: Vec<usize>,
+}
+
+impl Taps {
+    /// Adds the taps of the next position. Weights of 0 are left out.
+    pub(super) fn push(&mut self, taps: impl IntoIterator<Item = (usize, f32)>) {
+        self.list.extend(taps.into_iter().filter(|&(_, weight)| weight != 0.0));
+        self.ends.push(self.list.len());
+    }
+
+    /// The taps of each position.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[(usize, f32)]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.list[start..end])
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> &[(usize, f32)] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.list[start..self.ends[index]]
+    }
+}
+
+/// Linear interpolation between two positions.
+pub(super) fn bilinear(scaling: Scaling) -> Taps {
+    let mut taps = Taps::default();
+    for index in 0..scaling.output {
+        let place = scaling.place(index);
+        let (floor, last) = (place.floor(), scaling.input - 1);
+        let high = (place.ceil().max(0.0) as usize).min(last);
+        let low = (floor.max(0.0) as usize).min(high);
+        let part = place - floor;
+        match low == high {
+            true => taps.push([(low, 1.0)]),
+            false => taps.push([(low, 1.0 - part), (high, part)]),
+        }
+    }
+    taps
+}
+
+/// Steps between two positions for which cubic weights are computed.
+const STEPS: i64 = 1 << 10;
+
+/// Cubic interpolation between four positions (Keys 1981). Between centres with `a = -0.5` and
+/// without positions outside, otherwise with `a = -0.75` and the nearest positions inside.
+pub(super) fn bicubic(scaling: Scaling) -> Taps {
+    let a = if scaling.centred { -0.5f32 } else { -0.75 };
+    let near = |step: i64| {
+        let x = step as f32 / STEPS as f32;
+        ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    };
+    let far = |step: i64| {
+        let x = step as f32 / STEPS as f32 + 1.0;
+        ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
+    };
+    let last = scaling.input as i64 - 1;
+    let mut taps = Taps::default();
+    for index in 0..scaling.output {
+        let place = scaling.place(index);
+        let first = place.floor();
+        let step = ((place - first) * STEPS as f32).round_ties_even() as i64;
+        let weights = [far(step), near(step), near(STEPS - step), far(STEPS - step)];
+        let position = |index: usize| first as i64 - 1 + index as i64;
+        let bounded = |index: usize| position(index).clamp(0, last);
+        let mut own: [(usize, f32); 4] =
+            std::array::from_fn(|index| (bounded(index) as usize, weights[index]));
+        if scaling.centred {
+            for (index, tap) in own.iter_mut().enumerate() {
+                tap.1 = if bounded(index) == position(index) { tap.1 } else { 0.0 };
+            }
+            normalize(&mut own);
+        }
+        taps.push(own);
+    }
+    taps
+}
+
+/// Scales weights so that their sum is 1, unless it is about 0.
+fn normalize(taps: &mut [(usize, f32)]) {
+    let sum: f32 = taps.iter().map(|tap| tap.1).sum();
+    if sum.abs() >= 1000.0 * f32::MIN_POSITIVE {
+        let scale = 1.0 / sum;
+        taps.iter_mut().for_each(|tap| tap.1 *= scale);
+    }
+}
+
+/// The mean over the area that a position of the output covers.
+pub(super) fn area(scaling: Scaling) -> Taps {
+    let scale = scaling.scale();
+    let mut taps = Taps::default();
+    for index in 0..scaling.output {
+        let (start, end) = (index as f32 * scale, (index + 1) as f32 * scale);
+        let part = |position: i64| {
+            let begin = if (position as f32) < start { start } else { position as f32 };
+            let whole = (position as f32) >= start;
+            match (whole, (position + 1) as f32 > end) {
+                (true, false) => 1.0,
+                (false, true) => scale,
+                (true, true) => end - position as f32,
+                (false, false) => (position + 1) as f32 - begin,
+            }
+        };
+        let positions = start.floor() as i64..end.ceil() as i64;
+        let last = scaling.input as i64 - 1;
+        let mut own: Vec<(usize, f32)> = Vec::new();
+        for position in positions {
+            own.push((position.clamp(0, last) as usize, part(position) / scale));
+        }
+        taps.push(own);
+    }
+    taps
+}
+
+/// A filter: a function of the distance, and the distance beyond which it is 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Filter {
+    pub(super) radius: f32,
+    pub(super) weight: fn(f32) -> f32,
+}
+
+/// Positions that a filter reaches, where positions are scaled and then moved.
+pub(super) fn filtered(
+    filter: Filter,
+    (input, output): (usize, usize),
+    scale: f32,
+    translation: f32,
+    antialias: bool,
+) -> Taps {
+    let inverse = 1.0 / scale;
+    let shift = -inverse * translation;
+    let width = if antialias { inverse.max(1.0) } else { 1.0 };
+    let reach = filter.radius * width;
+    let mut taps = Taps::default();
+    for index in 0..output {
+        let middle = (index as f32 + 0.5) * inverse + shift;
+        if !(0.0..=input as f32).contains(&middle) {
+            taps.push([]);
+            continue;
+        }
+        let last = (input - 1) as i64;
+        let first = ((middle - reach - 0.5).ceil() as i64).clamp(0, last);
+        let end = ((middle + reach - 0.5).floor() as i64).clamp(0, last);
+        let weight = |position: i64| {
+            let distance = position as f32 + 0.5 - middle;
+            (position as usize, (filter.weight)((distance / width).abs()))
+        };
+        let mut own: Vec<(usize, f32)> = (first..=end).map(weight).collect();
+        normalize(&mut own);
+        taps.push(own);
+    }
+    taps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(taps: &Taps, expected: &[&[(usize, f32)]]) {
+        assert_eq!(taps.iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn linear_weights() {
+        let scaling = Scaling { input: 2, output: 4, aligned: false, centred: false };
+        let last: &[(usize, f32)] = &[(1, 1.0)];
+        let between: &[(usize, f32)] = &[(0, 0.5), (1, 0.5)];
+        check(&bilinear(scaling), &[&[(0, 1.0)], between, last, last]);
+        let centred = Scaling { centred: true, ..scaling };
+        let (near, far): (&[(usize, f32)], &[(usize, f32)]) =
+            (&[(0, 0.75), (1, 0.25)], &[(0, 0.25), (1, 0.75)]);
+        check(&bilinear(centred), &[&[(0, 1.0)], near, far, last]);
+    }
+
+    #[test]
+    fn areas_are_shared() {
+        let scaling = Scaling { input: 3, output: 2, aligned: false, centred: false };
+        let third = 1.0 / 3.0;
+        let found = area(scaling);
+        let sums: Vec<f32> = found.iter().map(|taps| taps.iter().map(|tap| tap.1).sum()).collect();
+        assert_eq!(sums, [1.0, 1.0]);
+        assert!((found.get(0)[1].1 - third).abs() < 1e-6);
+    }
+}
