@@ -7,6 +7,7 @@ use crate::op::OpDef;
 mod activation;
 mod array;
 mod checkpoint;
+mod codec;
 mod control;
 mod conv;
 mod count;
@@ -65,6 +66,7 @@ static FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
     array::OPS,
     checkpoint::OPS,
+    codec::OPS,
     control::OPS,
     conv::OPS,
     count::OPS,

@@ -4,6 +4,7 @@ mod assertion;
 mod bounds;
 mod cell;
 mod check;
+mod codec;
 mod concat;
 mod conv;
 mod copy;
@@ -50,6 +51,7 @@ mod string;
 mod top_k;
 mod unique;
 mod unsorted_segment;
+mod wav;
 mod window;
 
 use crate::{
@@ -73,6 +75,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     assertion::KERNELS,
     bounds::KERNELS,
     check::KERNELS,
+    codec::KERNELS,
     concat::KERNELS,
     conv::KERNELS,
     count::KERNELS,
@@ -138,6 +141,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,
+    wav::KERNELS,
     window::KERNELS,
 ];
 
