@@ -1,7 +1,7 @@
 //! The 64-bit MurmurHash2 (Austin Appleby, `MurmurHash64A`) with the seed TensorFlow gives it
 //! (`tensorflow/core/platform/hash.cc`).
 
-const SEED: u64 = 0xdeca_fcaf_fe;
+const SEED: u64 = 0x00de_cafc_affe;
 const MUL: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;
 

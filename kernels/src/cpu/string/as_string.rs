@@ -1,7 +1,7 @@
 //! Numbers as text: `AsString`.
 
 use super::{
-    printf::{Format, Notation},
+    printf::{Format, Notation, flushed},
     put_strings,
 };
 use crate::{
@@ -26,12 +26,12 @@ struct Style {
 }
 
 impl Style {
-    fn float(&self, value: impl Into<f64>) -> String {
-        self.format.float(value.into(), self.notation)
+    fn double(&self, value: f64) -> String {
+        self.format.float(value, self.notation)
     }
 
-    fn complex(&self, re: impl Into<f64>, im: impl Into<f64>) -> String {
-        format!("({},{})", self.float(re), self.float(im))
+    fn float(&self, value: impl Into<f32>) -> String {
+        self.double(flushed(value.into()).into())
     }
 }
 
@@ -66,7 +66,7 @@ fn writer(dtype: DType, shape: Shape, style: Style) -> Option<Arc<dyn Kernel>> {
     }
     match dtype {
         DType::F32 => each!(f32, x => style.float(x)),
-        DType::F64 => each!(f64, x => style.float(x)),
+        DType::F64 => each!(f64, x => style.double(x)),
         DType::F16 => each!(f16, x => style.float(x)),
         DType::BF16 => each!(bf16, x => style.float(x)),
         DType::I8 => each!(i8, x => style.format.signed(x.into())),
@@ -77,8 +77,12 @@ fn writer(dtype: DType, shape: Shape, style: Style) -> Option<Arc<dyn Kernel>> {
         DType::U16 => each!(u16, x => style.format.unsigned(x.into())),
         DType::U32 => each!(u32, x => style.format.unsigned(x.into())),
         DType::U64 => each!(u64, x => style.format.unsigned(x)),
-        DType::C64 => each!(Complex<f32>, x => style.complex(x.re, x.im)),
-        DType::C128 => each!(Complex<f64>, x => style.complex(x.re, x.im)),
+        DType::C64 => {
+            each!(Complex<f32>, x => format!("({},{})", style.float(x.re), style.float(x.im)))
+        }
+        DType::C128 => {
+            each!(Complex<f64>, x => format!("({},{})", style.double(x.re), style.double(x.im)))
+        }
         DType::Bool => each!(u8, x => if x != 0 { "true" } else { "false" }),
         DType::String => Some(Arc::new(move |io: &mut Io<'_>| {
             let texts = io.strings(0)?.iter().map(|text| {

@@ -1,7 +1,7 @@
 //! Tensors put into text: `StringFormat`.
 
 use super::{
-    printf::{quoted, shown},
+    printf::{flushed, quoted, shown},
     put_strings,
 };
 use crate::{
@@ -36,7 +36,12 @@ fn string_format(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let mut text = pieces[0].clone().into_bytes();
         for (input, (dtype, shape)) in specs.iter().enumerate() {
             let show = Elements { io, input, dtype: *dtype };
-            show.dims(shape, 0, shape.rank(), edge.min(shape.num_elements()), &mut text)?;
+            match edge.min(shape.num_elements()) {
+                // Flags of which none is shown leave no trace.
+                0 if *dtype == DType::Bool => {}
+                0 if shape.rank() == 0 => text.extend_from_slice(b"..."),
+                edge => show.dims(shape, 0, shape.rank(), edge, &mut text)?,
+            }
             text.extend_from_slice(pieces[input + 1].as_bytes());
         }
         put_strings(io, 0, &Shape::scalar(), vec![Bytes::from(text)])
@@ -92,10 +97,10 @@ impl Elements<'_, '_> {
             };
         }
         let text = match self.dtype {
-            DType::F32 => shown(self.io.input::<f32>(self.input)[index], 6, 9),
+            DType::F32 => shown(flushed(self.io.input::<f32>(self.input)[index]), 6, 9),
             DType::F64 => shown(self.io.input::<f64>(self.input)[index], 15, 17),
             DType::F16 => shown(f32::from(self.io.input::<f16>(self.input)[index]), 6, 9),
-            DType::BF16 => shown(f32::from(self.io.input::<bf16>(self.input)[index]), 6, 9),
+            DType::BF16 => shown(flushed(self.io.input::<bf16>(self.input)[index].into()), 6, 9),
             DType::I8 | DType::QI8 => number!(i8),
             DType::I16 | DType::QI16 => number!(i16),
             DType::I32 | DType::QI32 => number!(i32),

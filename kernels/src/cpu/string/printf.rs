@@ -49,7 +49,9 @@ impl Format {
 
     /// A float.
     pub(super) fn float(&self, value: f64, notation: Notation) -> String {
-        let (negative, size) = (value.is_sign_negative(), value.abs());
+        // A subnormal number is printed as 0, as by TensorFlow's threads.
+        let size = if value.is_subnormal() { 0.0 } else { value.abs() };
+        let negative = value.is_sign_negative();
         if !size.is_finite() {
             return self.number(negative, if size.is_nan() { "nan" } else { "inf" }, false);
         }
@@ -108,6 +110,11 @@ fn shortest(value: f64, precision: usize, keep_zeros: bool) -> String {
         false => digits,
     };
     format!("{digits}{rest}")
+}
+
+/// The value, or a zero of its sign if it is subnormal, as TensorFlow's threads widen it.
+pub(super) fn flushed(value: f32) -> f32 {
+    if value.is_subnormal() { 0f32.copysign(value) } else { value }
 }
 
 /// A float as TensorFlow shows it: `%g` with `digits` digits, or with `more` where those are not

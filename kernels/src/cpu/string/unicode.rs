@@ -33,12 +33,10 @@ enum Malformed {
 
 impl Malformed {
     fn of(call: &OpCall<'_>) -> Result<Malformed> {
-        let replacement = call.attrs.int("replacement_char")?;
-        let replacement = u32::try_from(replacement).ok().and_then(char::from_u32);
         Ok(match call.attrs.string("errors")? {
             "strict" => Malformed::Fail,
             "ignore" => Malformed::Skip,
-            _ => Malformed::Replace(replacement.unwrap_or(char::REPLACEMENT_CHARACTER)),
+            _ => Malformed::Replace(replacement(call)?),
         })
     }
 
@@ -55,13 +53,19 @@ impl Malformed {
     }
 }
 
+/// The character that stands for what is malformed.
+fn replacement(call: &OpCall<'_>) -> Result<char> {
+    let code = u32::try_from(call.attrs.int("replacement_char")?).ok();
+    Ok(code.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER))
+}
+
 /// How strings are read.
 #[derive(Debug, Clone, Copy)]
 struct Reader {
     encoding: Encoding,
     malformed: Malformed,
-    /// Whether control characters count as malformed.
-    refuse_controls: bool,
+    /// What becomes of control characters, if they do not pass.
+    controls: Option<Malformed>,
 }
 
 impl Reader {
@@ -69,17 +73,18 @@ impl Reader {
         let name = call.attrs.string("input_encoding")?;
         let encoding = Encoding::find(name)
             .ok_or_else(|| call.wrong("input_encoding", "a known encoding", name))?;
-        let refuse_controls = call.attrs.bool("replace_control_characters")?;
-        Ok(Reader { encoding, malformed: Malformed::of(call)?, refuse_controls })
+        let malformed = Malformed::of(call)?;
+        let controls = call.attrs.bool("replace_control_characters")?.then_some(malformed);
+        Ok(Reader { encoding, malformed, controls })
     }
 
     /// Passes on each character of a text, and the byte it begins at.
     fn read(&self, text: &[u8], mut take: impl FnMut(usize, char)) -> Result<()> {
         for (start, character) in self.encoding.decode(text) {
-            let fine = character.filter(|&c| !self.refuse_controls || u32::from(c) > 0x1f);
-            let shown = match fine {
-                Some(character) => Some(character),
-                None => self.malformed.character()?,
+            let shown = match (character, self.controls) {
+                (Some('\0'..='\x1f'), Some(controls)) => controls.character()?,
+                (Some(character), _) => Some(character),
+                (None, _) => self.malformed.character()?,
             };
             if let Some(character) = shown {
                 take(start, character);
@@ -90,7 +95,11 @@ impl Reader {
 }
 
 fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let (reader, splits_dtype) = (Reader::new(call)?, call.outputs[0].dtype);
+    let (mut reader, splits_dtype) = (Reader::new(call)?, call.outputs[0].dtype);
+    if let Some(Malformed::Fail) = reader.controls {
+        // Unlike malformed text, a control character is no reason to fail here.
+        reader.controls = Some(Malformed::Replace(replacement(call)?));
+    }
     let with_offsets = call.outputs.len() > 2;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (mut characters, mut offsets, mut splits) = (Vec::new(), Vec::new(), vec![0]);
