@@ -128,6 +128,21 @@ pub(super) static OPS: &[OpDef] = &[
         ..MERGE
     },
     OpDef {
+        name: "SparseAddGrad",
+        summary: "Gradient of `SparseAdd`.",
+        inputs: &[
+            arg("backprop_val_grad", "T"),
+            arg_of("a_indices", DType::I64),
+            arg_of("b_indices", DType::I64),
+            arg_of("sum_indices", DType::I64),
+        ],
+        outputs: &[arg("a_val_grad", "T"), arg("b_val_grad", "T")],
+        attrs: &[ty("T", NUMBERS)],
+        infer: add_grad,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "SparseConcat",
         summary: "Joins sparse tensors along an axis.",
         inputs: &[
@@ -333,6 +348,21 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "SparseSliceGrad",
+        summary: "Gradient of `SparseSlice`.",
+        inputs: &[
+            arg("backprop_val_grad", "T"),
+            arg_of("input_indices", DType::I64),
+            arg_of("input_start", DType::I64),
+            arg_of("output_indices", DType::I64),
+        ],
+        outputs: &[arg("val_grad", "T")],
+        attrs: &[ty("T", NUMBERS)],
+        infer: slice_grad,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "SparseSoftmax",
         summary: "Computes softmax over the elements of each row of a sparse tensor.",
         inputs: &[
@@ -373,6 +403,21 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[int("num_split").at_least(1), any_ty("T")],
         infer: split,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "SparseTensorDenseAdd",
+        summary: "Adds a sparse tensor to a dense one.",
+        inputs: &[
+            arg("a_indices", "Tindices"),
+            arg("a_values", "T"),
+            arg("a_shape", "Tindices"),
+            arg("b", "T"),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX)],
+        infer: dense_add,
         lowering: Lowering::Kernel,
         ..OpDef::PURE
     },
@@ -459,6 +504,34 @@ fn add(context: &mut OpContext<'_>) -> Result<()> {
         return Err(context.wrong_attr("Treal", real.name(), threshold));
     }
     merge(context)
+}
+
+fn add_grad(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    let mut rank = None;
+    for index in 1..4 {
+        let [_, own] = context.dims(index)?;
+        rank = context.same("ranks", rank, own)?;
+    }
+    context.set(0, PartialShape::vector(context.shape(1).dim(0)));
+    context.set(1, PartialShape::vector(context.shape(2).dim(0)));
+    Ok(())
+}
+
+fn slice_grad(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 1)?;
+    let ([n, rank], [start], [_, own]) = (context.dims(1)?, context.dims(2)?, context.dims(3)?);
+    let rank = context.same("ranks", rank, start)?;
+    context.same("ranks", rank, own)?;
+    context.set(0, PartialShape::vector(n));
+    Ok(())
+}
+
+fn dense_add(context: &mut OpContext<'_>) -> Result<()> {
+    let (_, rank) = sparse(context, [0, 1, 2])?;
+    context.same("ranks", rank, context.shape(3).rank())?;
+    context.set(0, context.shape(3).clone());
+    Ok(())
 }
 
 fn concat(context: &mut OpContext<'_>) -> Result<()> {

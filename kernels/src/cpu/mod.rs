@@ -118,6 +118,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     softmax::KERNELS,
     sparse::cross::KERNELS,
     sparse::dense::KERNELS,
+    sparse::grad::KERNELS,
     sparse::merge::KERNELS,
     sparse::order::KERNELS,
     sparse::reduce::KERNELS,

@@ -41,16 +41,15 @@ fn bincount(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let out: &mut [T] = io.output(0);
             out.fill(T::ZERO);
             for (row, ends) in splits.windows(2).enumerate() {
-                for n in ends[0] as usize..ends[1] as usize {
-                    let Ok(bin) = usize::try_from(values[n].into()) else {
+                let own = ends[0] as usize..ends[1] as usize;
+                for (n, &value) in values[own.clone()].iter().enumerate() {
+                    let Ok(bin) = usize::try_from(value.into()) else {
                         let (op, expected) = ("RaggedBincount", "not negative");
-                        return Err(
-                            Error::argument(op, "values", expected, values[n].into()).into()
-                        );
+                        return Err(Error::argument(op, "values", expected, value.into()).into());
                     };
                     if bin < size {
                         let bin = &mut out[row * size + bin];
-                        let weight = weights.get(n).copied().unwrap_or(T::ONE);
+                        let weight = weights.get(own.start + n).copied().unwrap_or(T::ONE);
                         *bin = if binary { T::ONE } else { bin.plus(weight) };
                     }
                 }

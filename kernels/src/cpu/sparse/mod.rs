@@ -2,6 +2,7 @@
 
 pub(super) mod cross;
 pub(super) mod dense;
+pub(super) mod grad;
 pub(super) mod merge;
 pub(super) mod order;
 pub(super) mod reduce;

@@ -1,0 +1,108 @@
+//! Gradients of elements of sparse tensors: `SparseAddGrad`, `SparseSliceGrad`; and the sum of a
+//! sparse tensor and a dense one, `SparseTensorDenseAdd`.
+
+use super::put_values;
+use crate::{
+    cpu::{
+        Build,
+        cell::Cell,
+        dispatch::{with_cell, with_number},
+        index::{Bad, integers, places},
+    },
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+    number::Number,
+};
+use ferroflow_ir::{DType, Error};
+use std::{collections::HashMap, sync::Arc};
+
+pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("SparseAddGrad", add_grad),
+    ("SparseSliceGrad", slice_grad),
+    ("SparseTensorDenseAdd", dense_add),
+];
+
+/// Elements by their coordinates, which are `rank` integers each.
+fn by_place(indices: &[i64], rank: usize) -> HashMap<&[i64], usize> {
+    indices.chunks_exact(rank.max(1)).enumerate().map(|(n, place)| (place, n)).collect()
+}
+
+/// Each element of `a` and `b` gets the gradient of the sum at its place; 0 where there is none.
+fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Cell>(dtype: DType, rank: usize, n_sums: usize) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (grads, sums): (&[T], &[i64]) = (T::read(io, 0)?, io.input(3));
+            if grads.len() != n_sums {
+                let (op, argument) = ("SparseAddGrad", "backprop_val_grad");
+                let expected = format!("of {n_sums} elements");
+                return Err(Error::argument(op, argument, expected, grads.len()).into());
+            }
+            let sums = by_place(sums, rank);
+            for (input, output) in [(1, 0), (2, 1)] {
+                let indices: &[i64] = io.input(input);
+                let own: Vec<T> = indices
+                    .chunks_exact(rank.max(1))
+                    .map(|place| sums.get(place).map_or_else(T::blank, |&n| grads[n].clone()))
+                    .collect();
+                put_values(io, output, dtype, &own)?;
+            }
+            Ok(())
+        })
+    }
+    let (rank, n_sums) = (call.shape(3)[1], call.shape(3)[0]);
+    let dtype = call.dtype(0);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, rank, n_sums)))
+}
+
+/// Each element of the input gets the gradient of the element it became in the window; 0 if it is
+/// outside.
+fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Cell>(dtype: DType, rank: usize, n_out: usize) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (grads, start): (&[T], &[i64]) = (T::read(io, 0)?, io.input(2));
+            if grads.len() != n_out {
+                let (op, argument) = ("SparseSliceGrad", "backprop_val_grad");
+                let expected = format!("of {n_out} elements");
+                return Err(Error::argument(op, argument, expected, grads.len()).into());
+            }
+            let kept = by_place(io.input(3), rank);
+            let indices: &[i64] = io.input(1);
+            let own: Vec<T> = indices
+                .chunks_exact(rank.max(1))
+                .map(|place| {
+                    let moved = place.iter().zip(start).map(|(at, start)| at.wrapping_sub(*start));
+                    let moved: Vec<i64> = moved.collect();
+                    kept.get(&moved[..]).map_or_else(T::blank, |&n| grads[n].clone())
+                })
+                .collect();
+            put_values(io, 0, dtype, &own)
+        })
+    }
+    let (dtype, rank, n_out) = (call.dtype(0), call.shape(1)[1], call.shape(3)[0]);
+    Ok(with_cell!(dtype, T => kernel::<T>(dtype, rank, n_out)))
+}
+
+fn dense_add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<T: Number>(index_dtype: DType, n: usize, dims: Vec<usize>) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let given = integers(io, 2, index_dtype);
+            if given.iter().ne(dims.iter().map(|&size| size as i64).collect::<Vec<_>>().iter()) {
+                let (expected, found) = (format!("{dims:?}, as that of `b`"), format!("{given:?}"));
+                return Err(
+                    Error::argument("SparseTensorDenseAdd", "a_shape", expected, found).into()
+                );
+            }
+            let places = places(io, 0, index_dtype, n, &dims, Bad::Fail)?;
+            let (values, dense): (&[T], &[T]) = (io.input(1), io.input(3));
+            let out: &mut [T] = io.output(0);
+            out.copy_from_slice(dense);
+            for (&place, &value) in places.iter().zip(values) {
+                out[place] = out[place].plus(value);
+            }
+            Ok(())
+        })
+    }
+    let (index_dtype, n, dims) = (call.dtype(0), call.shape(1)[0], call.shape(3).to_vec());
+    Ok(with_number!(call.dtype(1), T => kernel::<T>(index_dtype, n, dims)))
+}
