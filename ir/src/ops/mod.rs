@@ -21,8 +21,8 @@ mod image;
 mod indexing;
 mod interface;
 mod internal;
-mod list;
 mod linalg;
+mod list;
 mod math;
 mod matmul;
 mod nn;
@@ -78,8 +78,8 @@ static FAMILIES: &[&[OpDef]] = &[
     image::OPS,
     indexing::OPS,
     internal::OPS,
-    list::OPS,
     linalg::OPS,
+    list::OPS,
     math::OPS,
     matmul::OPS,
     nn::OPS,
