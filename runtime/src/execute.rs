@@ -199,8 +199,14 @@ fn run_kernel(
 ///
 /// # Errors
 ///
-/// When the call does not fit the op, or no device can run it.
+/// When the call does not fit the op, or no device can run it, or its results go beyond the limits:
+/// kernels may prepare tables as long as a result.
 pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Kernel>> {
+    for ty in &call.outputs {
+        if let Some(shape) = ty.shape.known() {
+            check_size(ty.dtype, &shape, context.limits().tensor_bytes)?;
+        }
+    }
     let device = context.cpu();
     let kernel = device.kernel(call)?;
     kernel.ok_or_else(|| {
