@@ -66,6 +66,28 @@ const MAX_GRAD: OpDef = OpDef {
     ..MAX_GRAD_GRAD
 };
 
+/// A pool of images by factors that need not be whole.
+const FRACTIONAL: OpDef = OpDef {
+    inputs: &[arg("value", "T")],
+    outputs: &[
+        arg("output", "T"),
+        arg_of("row_pooling_sequence", DType::I64),
+        arg_of("col_pooling_sequence", DType::I64),
+    ],
+    attrs: &[
+        floats("pooling_ratio").at_least(4),
+        flag("pseudo_random", false),
+        flag("overlapping", false),
+        flag("deterministic", false),
+        int_or("seed", 0),
+        int_or("seed2", 0),
+        ty("T", &[DType::F32, DType::F64, DType::I32, DType::I64]),
+    ],
+    infer: fractional,
+    lowering: Lowering::Kernel,
+    ..OpDef::STATEFUL
+};
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AvgPool",
@@ -106,6 +128,16 @@ pub(super) static OPS: &[OpDef] = &[
         infer: average_grad,
         lowering: Lowering::Kernel,
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "FractionalAvgPool",
+        summary: "Takes the mean of windows with random borders.",
+        ..FRACTIONAL
+    },
+    OpDef {
+        name: "FractionalMaxPool",
+        summary: "Takes the largest element of windows with random borders.",
+        ..FRACTIONAL
     },
     OpDef {
         name: "MaxPool",
@@ -325,5 +357,31 @@ fn average_grad(context: &mut OpContext<'_>) -> Result<()> {
         return Err(context.wrong(1, format!("of shape {expected}"), found));
     }
     context.set(0, input);
+    Ok(())
+}
+
+fn fractional(context: &mut OpContext<'_>) -> Result<()> {
+    let seeds = [context.attrs.int("seed")?, context.attrs.int("seed2")?];
+    if !context.attrs.bool("deterministic")? && seeds != [0, 0] {
+        return Err(context.wrong_attr("seed", "0 unless deterministic", format!("{seeds:?}")));
+    }
+    let ratios = context.attrs.floats("pooling_ratio")?;
+    if ratios.len() != 4 || ratios.iter().any(|&ratio| !(ratio >= 1.0)) {
+        let expected = "four numbers of 1 or more";
+        return Err(context.wrong_attr("pooling_ratio", expected, format!("{ratios:?}")));
+    }
+    if ratios[0] != 1.0 || ratios[3] != 1.0 {
+        let what = "windows over batch or channels".into();
+        return Err(Error::Unsupported { op: context.op.name.into(), what });
+    }
+    let [batch, height, width, channels] = context.dims::<4>(0)?;
+    let pooled = |size: Dim, ratio: f32| match size.map(|size| (size as f32 / ratio) as usize) {
+        Some(0) => Err(context.wrong(0, "larger than the ratio", context.shape(0))),
+        size => Ok(size),
+    };
+    let (rows, columns) = (pooled(height, ratios[1])?, pooled(width, ratios[2])?);
+    context.set(0, PartialShape::ranked([batch, rows, columns, channels]));
+    context.set(1, PartialShape::vector(rows.map(|rows| rows + 1)));
+    context.set(2, PartialShape::vector(columns.map(|columns| columns + 1)));
     Ok(())
 }

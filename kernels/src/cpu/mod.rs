@@ -17,6 +17,7 @@ pub(crate) mod dispatch;
 mod exp;
 mod extreme;
 mod fft;
+mod fractional_pool;
 mod gather;
 mod gemm;
 mod image;
@@ -85,8 +86,23 @@ const KERNELS: &[&[(&str, Build)]] = &[
     dilation::KERNELS,
     extreme::KERNELS,
     fft::KERNELS,
+    fractional_pool::KERNELS,
     gather::KERNELS,
+    image::color::KERNELS,
+    image::crop::KERNELS,
+    image::draw::KERNELS,
+    image::glimpse::KERNELS,
+    image::resize::KERNELS,
+    image::suppress::KERNELS,
+    image::transform::KERNELS,
     isotonic::KERNELS,
+    linalg::eigen::KERNELS,
+    linalg::function::KERNELS,
+    linalg::lu::KERNELS,
+    linalg::qr::KERNELS,
+    linalg::svd::KERNELS,
+    linalg::triangular::KERNELS,
+    linalg::tridiagonal::KERNELS,
     lrn::KERNELS,
     lstm::KERNELS,
     matmul::KERNELS,
@@ -102,6 +118,12 @@ const KERNELS: &[&[(&str, Build)]] = &[
     partition::KERNELS,
     patches::KERNELS,
     pool::KERNELS,
+    quantized::convert::KERNELS,
+    quantized::fake::KERNELS,
+    quantized::math::KERNELS,
+    quantized::norm::KERNELS,
+    quantized::round_trip::KERNELS,
+    quantized::uniform::KERNELS,
     ragged::gather::KERNELS,
     ragged::rows::KERNELS,
     ragged::to_sparse::KERNELS,
@@ -205,9 +227,7 @@ impl Device for CpuDevice {
 
 fn build(op: &str) -> Option<Build> {
     static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
-    let by_name = BY_NAME.get_or_init(|| {
-        let families = [KERNELS, image::KERNELS, linalg::KERNELS, quantized::KERNELS];
-        families.into_iter().flatten().flat_map(|rows| rows.iter().copied()).collect()
-    });
+    let by_name =
+        BY_NAME.get_or_init(|| KERNELS.iter().flat_map(|rows| rows.iter().copied()).collect());
     by_name.get(op).copied()
 }

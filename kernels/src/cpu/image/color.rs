@@ -10,7 +10,7 @@ use crate::{
 use num_traits::Float;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("AdjustHue", |call| build(call, Change::Hue)),
     ("AdjustSaturation", |call| build(call, Change::Saturation)),
     ("HSVToRGB", |call| build(call, Change::ToRgb)),

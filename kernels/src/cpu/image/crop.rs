@@ -14,7 +14,7 @@ use ferroflow_ir::{Code, Error, Shape};
 use num_traits::AsPrimitive;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("CropAndResize", crop),
     ("CropAndResizeGradBoxes", by_boxes),
     ("CropAndResizeGradImage", by_image),

@@ -10,7 +10,7 @@ use ferroflow_ir::{DType, Shape};
 use half::f16;
 use std::{ops::Range, sync::Arc};
 
-pub(super) const KERNELS: &[(&str, Build)] =
+pub(crate) const KERNELS: &[(&str, Build)] =
     &[("DrawBoundingBoxes", build), ("DrawBoundingBoxesV2", build)];
 
 /// The colours that TensorFlow draws with where none are given.

@@ -9,7 +9,7 @@ use crate::{
 use ferroflow_ir::Error;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("ExtractGlimpse", |call| build(call, first_version)),
     ("ExtractGlimpseV2", |call| build(call, second_version)),
 ];

@@ -1,27 +1,16 @@
 //! Images: `[batch, height, width, channels]`.
 
-mod color;
-mod crop;
-mod draw;
-mod glimpse;
-mod resize;
-mod suppress;
+pub(super) mod color;
+pub(super) mod crop;
+pub(super) mod draw;
+pub(super) mod glimpse;
+pub(super) mod resize;
+pub(super) mod suppress;
 mod taps;
-mod transform;
+pub(super) mod transform;
 
-use super::Build;
 use crate::number::Number;
 pub(super) use resize::Resize;
-
-pub(super) const KERNELS: &[&[(&str, Build)]] = &[
-    color::KERNELS,
-    crop::KERNELS,
-    draw::KERNELS,
-    glimpse::KERNELS,
-    resize::KERNELS,
-    suppress::KERNELS,
-    transform::KERNELS,
-];
 
 /// The elements in single precision.
 fn to_floats<T: Number + num_traits::AsPrimitive<f32>>(x: &[T]) -> Vec<f32> {

@@ -22,7 +22,7 @@ use ferroflow_ir::{DType, Error, Shape};
 use num_traits::AsPrimitive;
 use std::{f32::consts::PI, sync::Arc};
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("ResizeArea", |call| resize(call, area)),
     ("ResizeBicubic", |call| resize(call, bicubic)),
     ("ResizeBicubicGrad", |call| resize_grad(call, bicubic)),

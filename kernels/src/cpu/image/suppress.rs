@@ -14,7 +14,7 @@ use ferroflow_ir::{DType, Error, Shape};
 use half::f16;
 use std::{cmp::Ordering, collections::BinaryHeap, sync::Arc};
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("CombinedNonMaxSuppression", combined),
     ("NonMaxSuppression", build),
     ("NonMaxSuppressionV2", build),

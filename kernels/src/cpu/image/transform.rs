@@ -12,7 +12,7 @@ use crate::{
 use num_traits::AsPrimitive;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
+pub(crate) const KERNELS: &[(&str, Build)] =
     &[("ImageProjectiveTransformV2", build), ("ImageProjectiveTransformV3", build)];
 
 /// What lies outside an image.

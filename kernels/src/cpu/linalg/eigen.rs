@@ -17,7 +17,7 @@ use crate::{
 use ferroflow_ir::Error;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[("SelfAdjointEigV2", self_adjoint)];
+pub(crate) const KERNELS: &[(&str, Build)] = &[("SelfAdjointEigV2", self_adjoint)];
 
 fn self_adjoint(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Field>(op: &'static str, stack: Stack, with_vectors: bool) -> Arc<dyn Kernel> {

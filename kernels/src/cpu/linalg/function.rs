@@ -14,7 +14,7 @@ use crate::{
 use num_complex::Complex;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("MatrixLogarithm", |call| build(call, logarithm)),
     ("MatrixSquareRoot", |call| build(call, square_root)),
 ];

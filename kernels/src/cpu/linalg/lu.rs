@@ -18,7 +18,7 @@ use crate::{
 use num_complex::Complex;
 use std::{ops::Range, sync::Arc};
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("LogMatrixDeterminant", log_determinant),
     ("Lu", lu),
     ("MatrixDeterminant", determinant),

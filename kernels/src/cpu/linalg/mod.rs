@@ -1,16 +1,16 @@
 //! Linear algebra: one matrix of a stack at a time, and the stack shared among threads.
 
-mod eigen;
-mod function;
-mod lu;
-mod qr;
+pub(super) mod eigen;
+pub(super) mod function;
+pub(super) mod lu;
+pub(super) mod qr;
 mod reflection;
 mod schur;
-mod svd;
-mod triangular;
-mod tridiagonal;
+pub(super) mod svd;
+pub(super) mod triangular;
+pub(super) mod tridiagonal;
 
-use super::{Build, gemm::Factor};
+use super::gemm::Factor;
 use crate::{
     error::Result,
     kernel::Io,
@@ -20,16 +20,6 @@ use crate::{
 use ferroflow_ir::{Error, Shape};
 use num_complex::Complex;
 use reflection::Exact;
-
-pub(super) const KERNELS: &[&[(&str, Build)]] = &[
-    eigen::KERNELS,
-    function::KERNELS,
-    lu::KERNELS,
-    qr::KERNELS,
-    svd::KERNELS,
-    triangular::KERNELS,
-    tridiagonal::KERNELS,
-];
 
 /// A type of elements that matrices can be solved in.
 trait Field: Factor<Acc = Self> {

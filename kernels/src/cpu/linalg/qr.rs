@@ -13,7 +13,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[("Qr", qr)];
+pub(crate) const KERNELS: &[(&str, Build)] = &[("Qr", qr)];
 
 fn qr(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Field>(stack: Stack, inner: usize) -> Arc<dyn Kernel> {

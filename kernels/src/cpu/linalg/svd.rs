@@ -16,7 +16,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[("Svd", svd)];
+pub(crate) const KERNELS: &[(&str, Build)] = &[("Svd", svd)];
 
 /// What to compute besides the values.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,7 +10,7 @@ use crate::{
 use ferroflow_ir::Shape;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
+pub(crate) const KERNELS: &[(&str, Build)] =
     &[("Cholesky", cholesky), ("MatrixTriangularSolve", solve)];
 
 /// Computes `l` with `l lᴴ = a`, of which the upper triangle is not read. `None` where a number on

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
+pub(crate) const KERNELS: &[(&str, Build)] =
     &[("TridiagonalMatMul", multiply), ("TridiagonalSolve", solve)];
 
 fn multiply(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

@@ -11,7 +11,7 @@ use crate::{
 use ferroflow_ir::{DType, Error};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("Dequantize", dequantize),
     ("QuantizeDownAndShrinkRange", shrink),
     ("QuantizeV2", quantize),

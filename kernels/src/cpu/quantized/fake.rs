@@ -8,7 +8,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("FakeQuantWithMinMaxArgs", args),
     ("FakeQuantWithMinMaxArgsGradient", args_gradient),
     ("FakeQuantWithMinMaxVars", vars),

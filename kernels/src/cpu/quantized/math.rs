@@ -19,7 +19,7 @@ use crate::{
 use ferroflow_ir::{DType, Shape};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("QuantizedAdd", add),
     ("QuantizedAvgPool", average_pool),
     ("QuantizedBiasAdd", bias_add),

@@ -3,24 +3,14 @@
 //! Results are integers, so the arithmetic follows TensorFlow's step by step
 //! (`tensorflow/core/kernels/quantization_utils.h`), including where it rounds to single precision.
 
-mod convert;
-mod fake;
-mod math;
-mod norm;
-mod round_trip;
-mod uniform;
+pub(super) mod convert;
+pub(super) mod fake;
+pub(super) mod math;
+pub(super) mod norm;
+pub(super) mod round_trip;
+pub(super) mod uniform;
 
-use super::Build;
 use crate::{kernel::Io, number::Ordered};
-
-pub(super) const KERNELS: &[&[(&str, Build)]] = &[
-    convert::KERNELS,
-    fake::KERNELS,
-    math::KERNELS,
-    norm::KERNELS,
-    round_trip::KERNELS,
-    uniform::KERNELS,
-];
 
 /// An integer that stores quantised numbers.
 trait Quantum: Ordered + Into<i64> {

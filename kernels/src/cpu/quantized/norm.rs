@@ -10,7 +10,7 @@ use crate::{
 use ferroflow_ir::DType;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
+pub(crate) const KERNELS: &[(&str, Build)] =
     &[("QuantizedInstanceNorm", instance_norm), ("QuantizedResizeBilinear", resize_bilinear)];
 
 /// Normalises each channel of each image `[batch, height, width, channels]`.

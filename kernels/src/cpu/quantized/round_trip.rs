@@ -14,7 +14,7 @@ use ferroflow_ir::Error;
 use num_traits::Float;
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("QuantizeAndDequantizeV2", build),
     ("QuantizeAndDequantizeV3", build),
     ("QuantizeAndDequantizeV4", build),

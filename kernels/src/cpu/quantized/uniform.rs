@@ -13,7 +13,7 @@ use crate::{
 use ferroflow_ir::{DType, Error, Shape};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] = &[
+pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("UniformDequantize", dequantize),
     ("UniformQuantize", quantize),
     ("UniformRequantize", requantize),
