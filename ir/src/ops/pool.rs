@@ -366,7 +366,7 @@ fn fractional(context: &mut OpContext<'_>) -> Result<()> {
         return Err(context.wrong_attr("seed", "0 unless deterministic", format!("{seeds:?}")));
     }
     let ratios = context.attrs.floats("pooling_ratio")?;
-    if ratios.len() != 4 || ratios.iter().any(|&ratio| !(ratio >= 1.0)) {
+    if ratios.len() != 4 || !ratios.iter().all(|&ratio| ratio >= 1.0) {
         let expected = "four numbers of 1 or more";
         return Err(context.wrong_attr("pooling_ratio", expected, format!("{ratios:?}")));
     }

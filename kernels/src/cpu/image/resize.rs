@@ -265,7 +265,7 @@ fn filter(name: &str) -> Option<Filter> {
         "gaussian" => (1.5, |x| if x >= 1.5 { 0.0 } else { (-x * x / 0.5).exp() }),
         "box" => (1.0, |x| match x {
             x if x < 0.5 => 1.0,
-            x if x == 0.5 => 0.5,
+            0.5 => 0.5,
             _ => 0.0,
         }),
         "triangle" => (1.0, |x| (1.0 - x).max(0.0)),

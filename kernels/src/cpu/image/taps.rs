@@ -206,19 +206,21 @@ pub(super) fn filtered(
 mod tests {
     use super::*;
 
-    fn check(taps: &Taps, expected: &[&[(usize, f32)]]) {
+    type Row = [(usize, f32)];
+
+    fn check(taps: &Taps, expected: &[&Row]) {
         assert_eq!(taps.iter().collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn linear_weights() {
         let scaling = Scaling { input: 2, output: 4, aligned: false, centred: false };
-        let last: &[(usize, f32)] = &[(1, 1.0)];
-        let between: &[(usize, f32)] = &[(0, 0.5), (1, 0.5)];
+        let last: &Row = &[(1, 1.0)];
+        let between: &Row = &[(0, 0.5), (1, 0.5)];
         check(&bilinear(scaling), &[&[(0, 1.0)], between, last, last]);
         let centred = Scaling { centred: true, ..scaling };
-        let (near, far): (&[(usize, f32)], &[(usize, f32)]) =
-            (&[(0, 0.75), (1, 0.25)], &[(0, 0.25), (1, 0.75)]);
+        let near: &Row = &[(0, 0.75), (1, 0.25)];
+        let far: &Row = &[(0, 0.25), (1, 0.75)];
         check(&bilinear(centred), &[&[(0, 1.0)], near, far, last]);
     }
 
