@@ -56,8 +56,8 @@ pub(super) fn run(context: &Context, steps: &[Value]) -> Result<Outcome> {
 fn session(context: &Context, steps: &[Value]) -> Result<(Session, BTreeMap<usize, Error>)> {
     let mut refused: BTreeMap<usize, Error> = BTreeMap::new();
     let build = |n_steps: usize, refused: &BTreeMap<usize, Error>| -> Result<_> {
-        let mut graph = GraphDef::default();
-        graph.versions = Some(VersionDef { producer: PRODUCER, ..VersionDef::default() });
+        let versions = VersionDef { producer: PRODUCER, ..VersionDef::default() };
+        let mut graph = GraphDef { versions: Some(versions), ..GraphDef::default() };
         for (number, step) in steps[..n_steps].iter().enumerate() {
             if !refused.contains_key(&number) {
                 add(context, &mut graph, number, step, steps)?;

@@ -25,6 +25,18 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "LoopCond",
+        summary: "Passes on whether a loop of TensorFlow 1 goes round once more.",
+        inputs: &[arg_of("input", DType::Bool)],
+        outputs: &[arg_of("output", DType::Bool)],
+        infer: |context| {
+            context.check_rank(0, 0)?;
+            infer::scalar(context)
+        },
+        lowering: Lowering::Alias,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "NoOp",
         summary: "Does nothing; other ops may wait for it.",
         lowering: Lowering::Composite(|_| Vec::new()),

@@ -3,14 +3,16 @@
 //! Each optimizer is a formula for one element, in [`rules`]; [`sweep`] runs it over all elements,
 //! or over the rows that indices name.
 
+mod field;
 mod rules;
 mod sweep;
 
 use crate::{error::Result, threads::Threads};
 use ferroflow_ir::{DType, Error, HostTensor, Shape};
+use field::Field;
 use half::{bf16, f16};
 use num_complex::Complex;
-use rules::{Field, Rule};
+use rules::Rule;
 use smallvec::SmallVec;
 
 /// A step of an optimizer.

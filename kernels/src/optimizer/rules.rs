@@ -4,78 +4,16 @@
 //! the dtype of the variable, which 16-bit floats show. The state is in the order of the op's
 //! arguments, the variable first.
 
-use super::Parameters;
-use crate::{error::Result, number::Number};
-use half::{bf16, f16};
-use num_complex::Complex;
-use num_traits::Float;
-use std::ops::{Add, Div, Mul, Neg, Sub};
-
-/// Numbers that formulas compute with.
-pub(super) trait Field:
-    Number
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-{
-    /// The number.
-    fn of(value: f64) -> Self;
-
-    /// One divided by the square root, rounded once.
-    fn reciprocal_root(self) -> Self;
-}
-
-macro_rules! fields {
-    ($($type:ty, $value:ident => $number:expr;)*) => {$(
-        impl Field for $type {
-            #[inline(always)]
-            fn of($value: f64) -> $type { $number }
-
-            #[inline(always)]
-            fn reciprocal_root(self) -> $type {
-                let wide = self.to_acc();
-                <$type>::from_acc(<Self as Number>::Acc::ONE.over(wide.root()))
-            }
-        }
-    )*};
-}
-
-fields! {
-    f16, value => f16::from_f64(value);
-    bf16, value => bf16::from_f64(value);
-    f32, value => value as f32;
-    f64, value => value;
-    Complex<f32>, value => Complex::new(value as f32, 0.0);
-    Complex<f64>, value => Complex::new(value, 0.0);
-}
-
-/// Real numbers.
-pub(super) trait Real: Field + Float {}
-
-impl<A: Field + Float> Real for A {}
+use super::{
+    Parameters,
+    field::{Field, Real, proximal, shrunk, sign},
+};
+use crate::error::Result;
 
 /// A formula over the numbers `A`, for a variable with `N - 1` slots.
 pub(super) trait Rule<A, const N: usize> {
     /// The formula with the parameters of a call: from state and gradient to the new state.
     fn step(p: &Parameters<'_, A>) -> Result<impl Fn([A; N], A) -> [A; N] + Sync>;
-}
-
-/// -1, 0 or 1; NaN of NaN.
-fn sign<A: Real>(x: A) -> A {
-    if x > A::zero() {
-        A::one()
-    } else if x < A::zero() {
-        -A::one()
-    } else {
-        x
-    }
-}
-
-/// `x` moved towards 0 by `distance`, at most to 0.
-fn shrunk<A: Real>(x: A, distance: A) -> A {
-    sign(x) * (x.abs() - distance).max(A::zero())
 }
 
 pub(super) struct GradientDescent;
@@ -94,12 +32,6 @@ impl<A: Real> Rule<A, 1> for ProximalGradientDescent {
         let (alpha, l1, l2) = (p.get("alpha")?, p.get("l1")?, p.get("l2")?);
         Ok(move |[var]: [A; 1], grad| [proximal(var - grad * alpha, alpha, l1, l2)])
     }
-}
-
-/// The proximal step of penalties `l1` and `l2`.
-fn proximal<A: Real>(x: A, rate: A, l1: A, l2: A) -> A {
-    let x = if l1 > A::zero() { shrunk(x, rate * l1) } else { x };
-    x / (A::one() + rate * l2)
 }
 
 pub(super) struct Momentum;

@@ -100,9 +100,8 @@ where
     fn run(self) {
         let n = self.gradient.len();
         let state = self.state.map(|slice| &mut slice[..n]);
-        for position in 0..n {
-            let old = array::from_fn(|index| state[index][position]);
-            let new = (self.step)(old, self.gradient[position]);
+        for (position, &gradient) in self.gradient.iter().enumerate() {
+            let new = (self.step)(array::from_fn(|index| state[index][position]), gradient);
             for index in 0..N {
                 state[index][position] = new[index];
             }

@@ -207,7 +207,9 @@ fn convert(
         });
     }
     if passed.is_some() {
-        match OPS.iter().find(|(on_references, _)| *on_references == graph[id].op.name()) {
+        let name = graph[id].op.name();
+        let twin = OPS.iter().find(|(on_references, _)| *on_references == name);
+        match twin.filter(|_| !changes_nothing(graph, &graph[id])) {
             Some((_, on_handles)) => replace(graph, id, op(on_handles)?)?,
             // `RefIdentity` and the like pass the reference on and do nothing else.
             None if gives => replace(graph, id, op("NoOp")?)?,
@@ -220,6 +222,18 @@ fn convert(
         references.insert(id.into(), Reference { after: Some(id), ..reference });
     }
     Ok(())
+}
+
+/// Whether an op adds constant zeros to parts of a variable. TensorFlow's sessions leave such ops
+/// out, even where the indices are wrong (`constant_folding.cc`).
+fn changes_nothing(graph: &Graph, node: &NodeDef) -> bool {
+    const ADD: &[&str] = &["ScatterAdd", "ScatterNdAdd", "ScatterNdSub", "ScatterSub"];
+    const UPDATES: usize = 2;
+    let updates = node.inputs().get(UPDATES).filter(|_| ADD.contains(&node.op.name()));
+    let constant = updates.map(|updates| &graph[updates.node]).and_then(|source| {
+        (source.op.name() == "Const").then(|| source.attrs.tensor("value").ok()).flatten()
+    });
+    constant.is_some_and(|zeros| zeros.is_plain() && zeros.bytes().iter().all(|&byte| byte == 0))
 }
 
 /// The variable itself becomes a handle.

@@ -1,0 +1,74 @@
+//! The numbers that formulas compute with, and what several formulas share.
+
+use crate::number::Number;
+use half::{bf16, f16};
+use num_complex::Complex;
+use num_traits::Float;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// Numbers that formulas compute with.
+pub(super) trait Field:
+    Number
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+{
+    /// The number.
+    fn of(value: f64) -> Self;
+
+    /// One divided by the square root, rounded once.
+    fn reciprocal_root(self) -> Self;
+}
+
+macro_rules! fields {
+    ($($type:ty, $value:ident => $number:expr;)*) => {$(
+        impl Field for $type {
+            #[inline(always)]
+            fn of($value: f64) -> $type { $number }
+
+            #[inline(always)]
+            fn reciprocal_root(self) -> $type {
+                let wide = self.to_acc();
+                <$type>::from_acc(<Self as Number>::Acc::ONE.over(wide.root()))
+            }
+        }
+    )*};
+}
+
+fields! {
+    f16, value => f16::from_f64(value);
+    bf16, value => bf16::from_f64(value);
+    f32, value => value as f32;
+    f64, value => value;
+    Complex<f32>, value => Complex::new(value as f32, 0.0);
+    Complex<f64>, value => Complex::new(value, 0.0);
+}
+
+/// Real numbers.
+pub(super) trait Real: Field + Float {}
+
+impl<A: Field + Float> Real for A {}
+
+/// -1, 0 or 1; NaN of NaN.
+pub(super) fn sign<A: Real>(x: A) -> A {
+    if x > A::zero() {
+        A::one()
+    } else if x < A::zero() {
+        -A::one()
+    } else {
+        x
+    }
+}
+
+/// `x` moved towards 0 by `distance`, at most to 0.
+pub(super) fn shrunk<A: Real>(x: A, distance: A) -> A {
+    sign(x) * (x.abs() - distance).max(A::zero())
+}
+
+/// The proximal step of penalties `l1` and `l2`.
+pub(super) fn proximal<A: Real>(x: A, rate: A, l1: A, l2: A) -> A {
+    let x = if l1 > A::zero() { shrunk(x, rate * l1) } else { x };
+    x / (A::one() + rate * l2)
+}
