@@ -250,4 +250,19 @@ mod tests {
         drop(variable);
         assert!(matches!(handle.resource(), Err(Error::Dropped { name, .. }) if name == "v"));
     }
+
+    #[test]
+    fn variables_of_one_step_are_different_ones() {
+        let values = [1.0f32, 2.0].map(|value| Variable::new("v", HostTensor::scalar(value)));
+        let [a, b] = values.clone().map(|variable| variable.0);
+        let swapped = update_all(&[b.clone(), a.clone()], |mut state| {
+            let (first, second) = state.split_at_mut(1);
+            std::mem::swap(first[0], second[0]);
+            Ok(())
+        });
+        assert!(swapped.is_ok());
+        let read = |variable: &Variable| variable.read().unwrap().as_scalar::<f32>().unwrap();
+        assert_eq!((read(&values[0]), read(&values[1])), (2.0, 1.0));
+        assert!(update_all(&[a.clone(), b, a], |_| Ok(())).is_err());
+    }
 }

@@ -3,7 +3,7 @@
 use super::{Body, RuntimeCall, none};
 use crate::{
     error::Result,
-    execute::Results,
+    execute::{Results, infer_outputs},
     variable::{VariableState, update_all},
 };
 use ferroflow_ir::{AttrValue, DType, HostTensor};
@@ -14,6 +14,8 @@ use std::sync::Arc;
 /// Makes a step: the handles among the inputs are the variable and its slots, the others say by
 /// their names what they are.
 fn step(call: &RuntimeCall<'_>, optimizer: Optimizer) -> Result<Results> {
+    // Dtypes, and the ranks of scalars.
+    infer_outputs(call.op, call.attrs, &call.inputs)?;
     let mut variables: SmallVec<[Arc<VariableState>; 4]> = SmallVec::new();
     let (mut gradient, mut indices, mut scalars) = (None, None, Vec::new());
     for (index, arg) in call.op.inputs.iter().enumerate() {
