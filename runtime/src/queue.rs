@@ -104,7 +104,7 @@ impl Queue {
     /// A status `Cancelled` when it was closed before.
     pub(crate) fn close(&self, cancel: bool) -> Result<()> {
         let mut state = self.state.lock();
-        if state.closed && !(cancel && !state.cancelled) {
+        if state.closed && (!cancel || state.cancelled) {
             return Err(cancelled());
         }
         state.closed = true;
