@@ -17,7 +17,7 @@ use crate::{
     plan::window::Sweep,
     scratch::Scratch,
     threads::Threads,
-    wide::Wide,
+    wide::{Round, Wide},
 };
 use ferroflow_ir::{
     Error, Shape,
@@ -248,35 +248,59 @@ fn scatter_products<A: Factor<Acc = A> + Default>(
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide<Acc: Factor + Default>>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide<Acc: Factor + Default>>(
+        g: Geometry,
+        round: Option<Round<T::Acc>>,
+    ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
             let threads = io.threads();
-            T::through_acc(io.output(0), |dw| sum_products(threads, &g, &input, &dy, dw))
+            T::through_acc(io.output(0), |dw| sum_products(threads, &g, &input, &dy, dw, round))
         })
     }
     let geometry = Geometry::new(call, call.shape(0), &call.output_shape(0)?)?;
-    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
+    let images = call.op.name.starts_with("Conv2D");
+    Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry, T::ROUND.filter(|_| images))))
+}
+
+/// Adds `[k, m]` transposed, times `[k, n]`, to sums: rows of both others are `stride` apart.
+fn add_rounded<A: Factor<Acc = A>>(
+    sizes: Sizes,
+    rows: &[A],
+    dy: &[A],
+    sums: &mut [A],
+    stride: usize,
+    round: Round<A>,
+) {
+    for (row, dy) in rows.chunks_exact(sizes.m).zip(dy.chunks(stride)) {
+        for (&x, sums) in row.iter().zip(sums.chunks_mut(stride)) {
+            for (sum, &dy) in sums.iter_mut().zip(&dy[..sizes.n]) {
+                *sum = round(sum.plus(x.times(dy)));
+            }
+        }
+    }
 }
 
 /// Rows of the filter that are worth a piece of work.
 const ROWS_PER_PIECE: usize = 32;
 
 /// Computes the gradient by the filter: the taps of all windows, transposed, times the gradient of
-/// the output. Threads share the taps.
+/// the output. Threads share the taps. With `round`, every sum is rounded at every step, as
+/// TensorFlow does for 16-bit floats (`conv_grad_filter_ops.cc`, by Eigen's scalar products).
 fn sum_products<A: Factor<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
     dy: &[A],
     dw: &mut [A],
+    round: Option<Round<A>>,
 ) -> Result<()> {
     if dw.is_empty() || input.is_empty() || dy.is_empty() {
         dw.fill(A::ZERO);
         return Ok(());
     }
     let (n_windows, own) = (g.sweep.n_windows(), g.own_filters());
-    if g.groups == 1 && g.sweep.is_pointwise() {
+    if g.groups == 1 && g.sweep.is_pointwise() && round.is_none() {
         let sizes = Sizes { m: g.depth(), k: n_windows, n: g.filters };
         let taps = Matrix::row_major(input, g.depth()).transposed();
         let dy = Matrix::row_major(dy, g.filters);
@@ -301,6 +325,11 @@ fn sum_products<A: Factor<Acc = A> + Default>(
                 g.sweep.gather(input, windows.clone(), taps.clone(), channels, rows);
                 let sizes = Sizes { m: depth, k: windows.len(), n: own };
                 let at = first * g.filters + group * own;
+                if let Some(round) = round {
+                    let (dy, dw) = (&dy[at..], &mut dw[group * own..]);
+                    add_rounded(sizes, rows, dy, dw, g.filters, round);
+                    continue;
+                }
                 let place = Product {
                     data: &mut dw[group * own..],
                     row_stride: g.filters,

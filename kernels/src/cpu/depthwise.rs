@@ -12,7 +12,7 @@ use crate::{
     plan::window::Sweep,
     simd::{Vectorized, vectorize},
     threads::Threads,
-    wide::Wide,
+    wide::{Round, Wide},
 };
 use ferroflow_ir::{
     Shape,
@@ -266,7 +266,7 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
             let threads = io.threads();
-            T::through_acc(io.output(0), |dw| by_filter(threads, &g, &input, &dy, dw));
+            T::through_acc(io.output(0), |dw| by_filter(threads, &g, &input, &dy, dw, T::ROUND));
             Ok(())
         })
     }
@@ -274,13 +274,15 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(0), T => kernel::<T>(geometry)))
 }
 
-/// Each tap sums over all windows, line by line.
+/// Each tap sums over all windows, line by line. With `round`, image by image, and every sum is
+/// rounded at every step, as TensorFlow does for 16-bit floats (`depthwise_conv_grad_op.cc`).
 fn by_filter<A: Number<Acc = A>>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
     dy: &[A],
     dw: &mut [A],
+    round: Option<Round<A>>,
 ) {
     let [_, rows, columns] = &g.sweep.slides;
     let filters = g.filters();
@@ -298,18 +300,25 @@ fn by_filter<A: Number<Acc = A>>(
         let mut sums = vec![A::ZERO; filters];
         dw.fill(A::ZERO);
         for image in 0..g.sweep.batch {
+            sums.fill(A::ZERO);
             for &(window_y, position_y) in &lines {
-                sums.fill(A::ZERO);
                 let dy_line = (image * rows.output + window_y) * columns.output;
                 let x_line = (image * rows.input + position_y) * columns.input;
-                vectorize(AddLine {
+                let line = AddLine {
                     windows: &windows,
                     channels: g.sweep.channels,
                     input: &input[x_line * g.sweep.channels..],
                     dy: &dy[dy_line * filters..],
                     sums: &mut sums,
-                });
-                dw.iter_mut().zip(&sums).for_each(|(dw, &sum)| *dw = dw.plus(sum));
+                };
+                match round {
+                    Some(round) => line.run_rounded(round),
+                    None => vectorize(line),
+                }
+            }
+            for (dw, &sum) in dw.iter_mut().zip(&sums) {
+                let sum = dw.plus(sum);
+                *dw = round.map_or(sum, |round| round(sum));
             }
         }
     });
@@ -322,6 +331,19 @@ struct AddLine<'a, A> {
     input: &'a [A],
     dy: &'a [A],
     sums: &'a mut [A],
+}
+
+impl<A: Number<Acc = A>> AddLine<'_, A> {
+    fn run_rounded(self, round: Round<A>) {
+        let multiplier = self.sums.len() / self.channels;
+        for &(window, position) in self.windows {
+            let x = &self.input[position * self.channels..][..self.channels];
+            let dy = &self.dy[window * self.sums.len()..][..self.sums.len()];
+            for (index, (sum, &dy)) in self.sums.iter_mut().zip(dy).enumerate() {
+                *sum = round(sum.plus(x[index / multiplier].times(dy)));
+            }
+        }
+    }
 }
 
 impl<A: Number<Acc = A>> Vectorized for AddLine<'_, A> {
