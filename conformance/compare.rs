@@ -69,7 +69,7 @@ fn close(found: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Res
     for (index, (&found, &expected)) in found_values.iter().zip(&expected_values).enumerate() {
         let same = found == expected || (found.is_nan() && expected.is_nan());
         let near = (found - expected).abs() <= tolerance.atol + tolerance.rtol * expected.abs();
-        if !same && !(near && expected.is_finite()) {
+        if !(same || near && expected.is_finite()) {
             let n = found_values.len();
             bail!("element {index} of {n} is {found:e} instead of {expected:e}");
         }
