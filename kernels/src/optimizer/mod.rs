@@ -1,6 +1,6 @@
 //! Steps of optimizers: a variable and its slots, changed in place by a gradient.
 //!
-//! Each optimizer is a formula for one element, in [`rules`]; [`sweep`] runs it over all elements,
+//! Each optimizer is a formula for one element, in `rules`; `sweep` runs it over all elements,
 //! or over the rows that indices name.
 
 mod field;

@@ -1,9 +1,9 @@
 //! From a specialised function to a linear program.
 //!
-//! Planning has two stages. [`draft`] walks the nodes in order and decides for each how it runs
+//! Planning has two stages. `draft` walks the nodes in order and decides for each how it runs
 //! (a kernel on known shapes, an op whose shapes come at run time, a body in the runtime, a loop, a
 //! branch) and where its results go: to the arena, if they are plain elements of known shape, or to
-//! a slot. [`layout`] then gives every arena buffer its offset and every slot the moment it is
+//! a slot. `layout` then gives every arena buffer its offset and every slot the moment it is
 //! emptied.
 //!
 //! Loops and branches are nested lists of the same program: their bodies work on the same arena and
