@@ -126,9 +126,9 @@ impl Context {
             Lowering::Interface => false,
             Lowering::Kernel => self.0.cpu.has_kernel(op),
             Lowering::Runtime => {
-                // Where values come from, and what leaves nothing to run.
-                let is_compiled_away = matches!(op.name, "_Arg" | "Const" | "NoOp" | "Placeholder");
-                is_compiled_away || op.call != Call::None || self.body(op).is_some()
+                // Where values come from: nothing is left to run.
+                let is_source = matches!(op.name, "_Arg" | "Const" | "Placeholder");
+                is_source || op.call != Call::None || self.body(op).is_some()
             }
             Lowering::Elementwise(_)
             | Lowering::Fused

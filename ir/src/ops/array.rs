@@ -62,15 +62,6 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "Const",
-        summary: "Gives a constant.",
-        outputs: &[arg("output", "dtype")],
-        attrs: &[tensor("value"), any_ty("dtype")],
-        infer: constant,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
-    },
-    OpDef {
         name: "Empty",
         summary: "Makes a tensor of zeros; TensorFlow leaves the elements undefined unless `init`.",
         inputs: &[arg_of("shape", DType::I32).host()],
@@ -366,15 +357,6 @@ pub(super) fn concatenated(
         }
     }
     Ok(PartialShape::Ranked(joined))
-}
-
-fn constant(context: &mut OpContext<'_>) -> Result<()> {
-    let (value, dtype) = (context.attrs.tensor("value")?, context.attrs.dtype("dtype")?);
-    if value.dtype() != dtype {
-        return Err(context.wrong_attr("value", dtype.name(), value.dtype()));
-    }
-    context.set(0, value.shape());
-    Ok(())
 }
 
 /// The result has the shape in input 0, which must have no unknown sizes.

@@ -19,12 +19,6 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
-        name: "NoOp",
-        summary: "Does nothing; other nodes run before or after it.",
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
-    },
-    OpDef {
         name: "Placeholder",
         summary: "Stands for a value that is fed from outside.",
         outputs: &[arg("output", "dtype")],

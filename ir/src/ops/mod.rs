@@ -132,3 +132,17 @@ pub fn interface(name: &str) -> Option<&'static OpDef> {
 pub fn tensorflow_names() -> impl Iterator<Item = &'static str> {
     interface::names()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn an_op_has_one_record() {
+        let mut names = HashSet::new();
+        let twice: Vec<&str> =
+            all().map(|record| record.name).filter(|name| !names.insert(*name)).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
+}
