@@ -3,8 +3,8 @@
 //! Each macro takes a dtype and an expression over the name of a type, and gives the expression's
 //! value for the type of the dtype as `Some`, or `None` where the dtype has no such type.
 
-/// By size alone, for kernels that move elements: plain elements, strings and handles.
-macro_rules! with_cell {
+/// By size alone: plain elements and strings.
+macro_rules! with_stored {
     ($dtype:expr, $T:ident => $body:expr) => {
         match ($dtype, $dtype.size()) {
             (ferroflow_ir::DType::String, _) => {
@@ -31,11 +31,20 @@ macro_rules! with_cell {
                 type $T = [u64; 2];
                 Some($body)
             }
-            (_, None) => {
+            (_, _) => None,
+        }
+    };
+}
+
+/// As [`with_stored`], for kernels that only move elements: handles too.
+macro_rules! with_cell {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            ferroflow_ir::DType::Resource | ferroflow_ir::DType::Variant => {
                 type $T = std::sync::Arc<dyn ferroflow_ir::Handle>;
                 Some($body)
             }
-            (_, Some(_)) => None,
+            dtype => $crate::cpu::dispatch::with_stored!(dtype, $T => $body),
         }
     };
 }
@@ -168,4 +177,6 @@ macro_rules! with_index {
     };
 }
 
-pub(crate) use {with_cell, with_complex, with_float, with_index, with_number, with_real};
+pub(crate) use {
+    with_cell, with_complex, with_float, with_index, with_number, with_real, with_stored,
+};

@@ -3,7 +3,7 @@
 //! Elements are looked up in a hash table with open addressing. Floats are equal by value: zeros of
 //! either sign are, NaN never is.
 
-use super::{Build, cell::Cell, index::put_integers};
+use super::{Build, cell::Cell, dispatch::with_stored, index::put_integers};
 use crate::{
     device::OpCall,
     error::Result,
@@ -91,48 +91,24 @@ impl Key for Bytes {
 /// their bits.
 macro_rules! with_key {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match ($dtype, $dtype.size()) {
-            (DType::F16, _) => {
+        match $dtype {
+            DType::F16 => {
                 type $T = half::f16;
                 Some($body)
             }
-            (DType::BF16, _) => {
+            DType::BF16 => {
                 type $T = half::bf16;
                 Some($body)
             }
-            (DType::F32, _) => {
+            DType::F32 => {
                 type $T = f32;
                 Some($body)
             }
-            (DType::F64, _) => {
+            DType::F64 => {
                 type $T = f64;
                 Some($body)
             }
-            (DType::String, _) => {
-                type $T = Bytes;
-                Some($body)
-            }
-            (_, Some(1)) => {
-                type $T = u8;
-                Some($body)
-            }
-            (_, Some(2)) => {
-                type $T = u16;
-                Some($body)
-            }
-            (_, Some(4)) => {
-                type $T = u32;
-                Some($body)
-            }
-            (_, Some(8)) => {
-                type $T = u64;
-                Some($body)
-            }
-            (_, Some(16)) => {
-                type $T = [u64; 2];
-                Some($body)
-            }
-            (_, _) => None,
+            dtype => with_stored!(dtype, $T => $body),
         }
     };
 }
