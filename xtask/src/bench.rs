@@ -48,7 +48,8 @@ struct Side {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let program = build(root)?;
+    // Some workloads start the command line.
+    let program = command::build_workers(root, "bench", &["bench", "ferroflow"])?;
     if flags.serve {
         return command::run(worker(&program, flags));
     }
@@ -72,22 +73,6 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
             .with_context(|| path.display().to_string())?;
     }
     Ok(())
-}
-
-/// Builds the worker and the command line, which some workloads start.
-fn build(root: &Path) -> Result<PathBuf> {
-    let bins = ["--bin", "bench", "--bin", "ferroflow"];
-    let mut args = vec!["build", "--release", "--features", "bench", "--message-format", "json"];
-    args.extend(bins);
-    let mut command = command::cargo(root, &args);
-    command.stderr(Stdio::inherit());
-    let output = String::from_utf8(command::output(command)?)?;
-    let program = output.lines().find_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_bench = message["target"]["name"] == "bench";
-        message["executable"].as_str().filter(|_| is_bench).map(PathBuf::from)
-    });
-    program.context("cargo builds the worker")
 }
 
 fn worker(program: &Path, flags: &Flags) -> Command {

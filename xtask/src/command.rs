@@ -1,9 +1,10 @@
 //! Running other programs.
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::{
     io::Write,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -12,6 +13,20 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root);
     command
+}
+
+/// Builds programs of the root package for speed; gives the path of the first.
+pub(crate) fn build_workers(root: &Path, feature: &str, programs: &[&str]) -> Result<PathBuf> {
+    let mut build = cargo(root, &["build", "--release", "--features", feature]);
+    build.args(["--message-format", "json-render-diagnostics"]);
+    build.args(programs.iter().flat_map(|program| ["--bin", program]));
+    let messages = String::from_utf8(output(build)?)?;
+    let executable = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_first = message["target"]["name"] == programs[0];
+        message["executable"].as_str().filter(|_| is_first).map(PathBuf::from)
+    };
+    messages.lines().find_map(executable).context("cargo names the program it built")
 }
 
 /// Runs a command and shows what it prints; it must succeed.

@@ -11,10 +11,7 @@ mod tidy;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 #[derive(Parser)]
 #[command(about = "Development chores of the workspace")]
@@ -59,6 +56,8 @@ fn run(verb: Verb) -> Result<()> {
 }
 
 fn workspace_root() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Cargo says where the workspace lies now; a program that was built elsewhere would not know.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let here = here.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     Ok(here.parent().context("this crate lies in the workspace's folder")?.to_path_buf())
 }

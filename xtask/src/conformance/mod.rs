@@ -97,7 +97,7 @@ impl Counts {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let program = build(root)?;
+    let program = command::build_workers(root, "conformance", &["conformance"])?;
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));
     let mut results = Vec::new();
     let mut failed = 0;
@@ -129,20 +129,6 @@ fn fits(pattern: &str, name: &str) -> bool {
         Some(beginning) => name.starts_with(beginning),
         None => name == pattern,
     }
-}
-
-/// Builds the worker.
-fn build(root: &Path) -> Result<PathBuf> {
-    let args = ["build", "--release", "--features", "conformance", "--bin", "conformance"];
-    let mut build = command::cargo(root, &args);
-    build.args(["--message-format", "json-render-diagnostics"]);
-    let messages = String::from_utf8(command::output(build)?)?;
-    let program = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .next_back();
-    program.context("cargo names the program it built")
 }
 
 /// The entries of a folder whose names `wanted` takes, sorted.
