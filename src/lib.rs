@@ -9,3 +9,8 @@ pub use ferroflow_tracer as tracer;
 
 pub mod coverage;
 pub mod npy;
+
+/// The program in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -16,8 +16,10 @@
 //! # }
 //! ```
 //!
+//! - [`load()`] gives a [`SavedModel`]: a [`Model`] of objects, functions and signatures, or a
+//!   [`Session`] over a graph of TensorFlow 1.
 //! - [`proto`] holds the messages, generated from the declarations in `protos/`.
-//! - [`bundle`] reads checkpoints: tensors by name, whole or in slices.
+//! - [`bundle`] reads and writes checkpoints: tensors by name, whole or in slices.
 //! - [`convert`] makes programs of messages: graphs, functions, tensors, structured values.
 //! - [`checkpoint_state`] reads which checkpoints a folder has.
 //!
