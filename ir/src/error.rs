@@ -6,6 +6,9 @@ use std::{borrow::Cow, fmt};
 /// The result of a fallible operation on programs.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// A line of source.
+pub type SourceLocation = &'static std::panic::Location<'static>;
+
 /// The canonical status code that TensorFlow would report for an error.
 ///
 /// Callers that translate errors for another system (an RPC status, an exit code) use this
@@ -171,7 +174,7 @@ pub enum Error {
         limit: u64,
     },
     /// An error in a named node of a graph or function.
-    #[error("{source} (node `{node}`, op {op}{})", in_function(.function))]
+    #[error("{source} (node `{node}`, op {op}{}{})", in_function(.function), at(*.location))]
     AtNode {
         /// The node.
         node: String,
@@ -179,6 +182,8 @@ pub enum Error {
         op: String,
         /// The function around it; empty for a main graph.
         function: String,
+        /// Where the call was written, of nodes that were traced.
+        location: Option<SourceLocation>,
         /// What went wrong there.
         source: Box<Error>,
     },
@@ -196,6 +201,11 @@ pub enum Error {
 
 fn in_function(function: &str) -> String {
     if function.is_empty() { String::new() } else { format!(", function `{function}`") }
+}
+
+/// How messages name the line of source that a node was traced from: after a comma, or not at all.
+pub fn at(location: Option<SourceLocation>) -> String {
+    location.map_or_else(String::new, |location| format!(", at {location}"))
 }
 
 impl Error {
@@ -249,9 +259,19 @@ impl Error {
                 node: node.into(),
                 op: op.into(),
                 function: function.into(),
+                location: None,
                 source: Box::new(source),
             },
         }
+    }
+
+    /// Adds where the call that failed was written, unless that is known.
+    #[must_use]
+    pub fn written_at(mut self, place: Option<SourceLocation>) -> Error {
+        if let Error::AtNode { location, .. } = &mut self {
+            *location = location.or(place);
+        }
+        self
     }
 
     /// The error without the place it happened at.

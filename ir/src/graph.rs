@@ -2,7 +2,7 @@
 
 use crate::{
     attr::Attrs,
-    error::{Error, Result},
+    error::{Error, Result, SourceLocation},
     expr::Expr,
     op::{Effect, OpDef},
     spec::ValueType,
@@ -135,6 +135,8 @@ pub struct NodeDef {
     pub device: Box<str>,
     /// The function the call was written in, once it has been inlined elsewhere.
     pub function: Option<Arc<str>>,
+    /// Where the call was written, of nodes that were traced.
+    pub location: Option<SourceLocation>,
     /// For fused nodes, the scalar expression they compute: of an elementwise node the whole, of a
     /// kernel what is applied to its result before it is stored.
     pub expr: Option<Arc<Expr>>,
@@ -156,6 +158,7 @@ impl NodeDef {
             attrs: attrs.into(),
             device: "".into(),
             function: None,
+            location: None,
             expr: None,
             inputs: SmallVec::new(),
             controls: SmallVec::new(),
@@ -208,8 +211,8 @@ impl NodeDef {
     /// another.
     pub fn locate(&self, function: &str) -> impl Fn(Error) -> Error + use<> {
         let function = self.function.as_deref().unwrap_or(function).to_string();
-        let (node, op) = (self.name.clone(), self.op.clone());
-        move |error| error.at_node(&node, op.name(), &function)
+        let (node, op, location) = (self.name.clone(), self.op.clone(), self.location);
+        move |error| error.at_node(&node, op.name(), &function).written_at(location)
     }
 }
 
@@ -231,6 +234,8 @@ enum Edge {
 pub struct Graph {
     nodes: StableDiGraph<NodeDef, Edge>,
     by_name: HashMap<Box<str>, NodeId>,
+    /// Where the search for a free name goes on.
+    suffixes: HashMap<Box<str>, usize>,
 }
 
 impl Graph {
@@ -492,14 +497,17 @@ impl Graph {
     }
 
     /// A name that is free, made from `base`: itself, or with `_1`, `_2`, … appended.
-    pub fn unique_name(&self, base: &str) -> String {
+    pub fn unique_name(&mut self, base: &str) -> String {
         if !self.by_name.contains_key(base) {
             return base.into();
         }
-        (1..)
-            .map(|n| format!("{base}_{n}"))
-            .find(|name| !self.by_name.contains_key(name.as_str()))
-            .expect("there are more numbers than nodes")
+        let first = self.suffixes.get(base).copied().unwrap_or(1);
+        let (number, name) = (first..)
+            .map(|number| (number, format!("{base}_{number}")))
+            .find(|(_, name)| !self.by_name.contains_key(name.as_str()))
+            .expect("there are more numbers than nodes");
+        self.suffixes.insert(base.into(), number + 1);
+        name
     }
 }
 

@@ -47,8 +47,8 @@ pub fn verify_function(function: &FunctionDef) -> Result<()> {
         }
     }
     verify_graph(graph).map_err(|error| match error {
-        Error::AtNode { node, op, source, .. } => {
-            Error::AtNode { node, op, function: function.name.to_string(), source }
+        Error::AtNode { node, op, location, source, .. } => {
+            Error::AtNode { node, op, function: function.name.to_string(), location, source }
         }
         other => other,
     })

@@ -1,6 +1,9 @@
 //! The error type of this crate.
 
-use ferroflow_ir::{Code, DType, PartialShape, Shape};
+use ferroflow_ir::{
+    Code, DType, PartialShape, Shape,
+    error::{SourceLocation, at},
+};
 
 /// The result of a fallible operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -15,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Kernel(ferroflow_kernels::Error),
     /// An error in a named node of a function.
-    #[error("{source} (node `{node}`, op {op}, function `{function}`)")]
+    #[error("{source} (node `{node}`, op {op}, function `{function}`{})", at(*.location))]
     AtNode {
         /// The node.
         node: String,
@@ -23,6 +26,8 @@ pub enum Error {
         op: String,
         /// The function it was written in.
         function: String,
+        /// Where the call was written, of nodes that were traced.
+        location: Option<SourceLocation>,
         /// What went wrong there.
         source: Box<Error>,
     },
@@ -123,9 +128,19 @@ impl Error {
                 node: node.into(),
                 op: op.into(),
                 function: function.into(),
+                location: None,
                 source: Box::new(source),
             },
         }
+    }
+
+    /// Adds where the call that failed was written, unless that is known.
+    #[must_use]
+    pub fn written_at(mut self, place: Option<SourceLocation>) -> Error {
+        if let Error::AtNode { location, .. } = &mut self {
+            *location = location.or(place);
+        }
+        self
     }
 }
 
@@ -133,8 +148,8 @@ impl From<ferroflow_ir::Error> for Error {
     /// The place of a failure stays the place of the failure.
     fn from(error: ferroflow_ir::Error) -> Error {
         match error {
-            ferroflow_ir::Error::AtNode { node, op, function, source } => {
-                Error::AtNode { node, op, function, source: Box::new(Error::Ir(*source)) }
+            ferroflow_ir::Error::AtNode { node, op, function, location, source } => {
+                Error::AtNode { node, op, function, location, source: Box::new(Error::Ir(*source)) }
             }
             other => Error::Ir(other),
         }

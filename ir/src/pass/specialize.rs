@@ -10,7 +10,7 @@ use crate::{
     attr::{Attrs, NameAttrList},
     dtype::DType,
     emit::{self, Emit, ValueId},
-    error::{Error, Result},
+    error::{Error, Result, SourceLocation},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
@@ -129,6 +129,7 @@ impl Specializer<'_> {
             path: mem::take(path),
             prefix: String::new(),
             function: function.name.clone(),
+            location: None,
         };
         let mut arg_outlets = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
@@ -159,6 +160,8 @@ struct Body<'a> {
     prefix: String,
     /// The function at hand.
     function: Arc<str>,
+    /// Where the call at hand was written.
+    location: Option<SourceLocation>,
 }
 
 type Outlets = SmallVec<[Outlet; 2]>;
@@ -238,10 +241,15 @@ impl Body<'_> {
             let what = "no op of this name is known".into();
             return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
         };
-        if op.effect == Effect::OfCallee {
-            return self.call(node, op, inputs);
-        }
-        self.add(&node.name, op, node.attrs.clone(), inputs, &node.device)
+        let outer = self.location;
+        self.location = node.location.or(outer);
+        let outlets = if op.effect == Effect::OfCallee {
+            self.call(node, op, inputs)
+        } else {
+            self.add(&node.name, op, node.attrs.clone(), inputs, &node.device)
+        };
+        self.location = outer;
+        outlets
     }
 
     /// Adds a call of an op that calls no functions.
@@ -301,6 +309,7 @@ impl Body<'_> {
             NodeDef::new(name, op, attrs).with_inputs(inputs.iter().copied()).with_outputs(outputs);
         node.device = device.into();
         node.function = Some(self.function.clone());
+        node.location = self.location;
         let n_outputs = node.outputs().len();
         let id = self.graph.add(node)?;
         Ok((0..n_outputs).map(|index| Outlet::new(id, index)).collect())

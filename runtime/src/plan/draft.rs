@@ -690,6 +690,7 @@ fn origin(node: &NodeDef) -> Arc<Origin> {
         node: node.name.clone(),
         op: node.op.name().into(),
         function: node.function.clone().unwrap_or_else(|| "".into()),
+        location: node.location,
     })
 }
 

@@ -12,7 +12,7 @@
 mod draft;
 mod layout;
 
-use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, op::Call};
+use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
 use ferroflow_kernels::frame::{Region, Step};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -105,10 +105,12 @@ pub(crate) struct Origin {
     pub(crate) node: Box<str>,
     pub(crate) op: Box<str>,
     pub(crate) function: Arc<str>,
+    pub(crate) location: Option<SourceLocation>,
 }
 
 impl Origin {
     pub(crate) fn locate(&self, error: impl Into<crate::Error>) -> crate::Error {
-        error.into().at_node(&self.node, &self.op, &self.function)
+        let error = error.into().at_node(&self.node, &self.op, &self.function);
+        error.written_at(self.location)
     }
 }

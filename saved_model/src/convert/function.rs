@@ -36,8 +36,8 @@ pub const OUTPUT_NAMES: &str = "_output_names";
 pub fn function(proto: &proto::FunctionDef, definitions: &Definitions) -> Result<FunctionDef> {
     let name = signature_name(proto);
     convert(proto, definitions).map_err(|error| match error {
-        Error::AtNode { node, op, source, .. } => {
-            Error::AtNode { node, op, function: name.into(), source }
+        Error::AtNode { node, op, location, source, .. } => {
+            Error::AtNode { node, op, function: name.into(), location, source }
         }
         error => error.at_node(name, "function", ""),
     })
