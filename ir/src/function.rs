@@ -122,6 +122,51 @@ impl FunctionLibrary {
         Ok(())
     }
 
+    /// Adds a function that others may hold too; nothing happens if it is there already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Duplicate`] when another function has the name.
+    pub fn share_function(&self, function: &Arc<FunctionDef>) -> Result<()> {
+        let name = function.name.clone();
+        if let Some(entry) = self.entry(&name) {
+            return match entry.def.get() {
+                Some(Ok(present)) if Arc::ptr_eq(present, function) => Ok(()),
+                _ => Err(Error::Duplicate { kind: "function", name: name.to_string() }),
+            };
+        }
+        let def = OnceLock::from(Ok(function.clone()));
+        self.add(name, Entry { def, load: None, effect: OnceLock::new() })
+    }
+
+    /// Adds all functions of another library; both hold the same ones.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Duplicate`] when another function has the name of one of them.
+    pub fn share(&self, other: &FunctionLibrary) -> Result<()> {
+        let theirs = other.entries.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut ours = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, entry) in theirs {
+            match ours.get(&name) {
+                Some(present) if !Arc::ptr_eq(present, &entry) => {
+                    let same = matches!(
+                        (present.def.get(), entry.def.get()),
+                        (Some(Ok(a)), Some(Ok(b))) if Arc::ptr_eq(a, b)
+                    );
+                    if !same {
+                        return Err(Error::Duplicate { kind: "function", name: name.to_string() });
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    ours.insert(name, entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn entry(&self, name: &str) -> Option<Arc<Entry>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }

@@ -175,6 +175,26 @@ impl TraceType {
         leaves
     }
 
+    /// Shows the types with rules of their own in this type.
+    pub fn for_each_custom(&self, look: &mut dyn FnMut(&Arc<dyn CustomType>)) {
+        match self {
+            TraceType::Custom(custom) => look(custom),
+            TraceType::Tensor(_)
+            | TraceType::Variable(_)
+            | TraceType::Literal(_)
+            | TraceType::None => {}
+            TraceType::List(items) | TraceType::Tuple(items) => {
+                items.iter().for_each(|item| item.for_each_custom(look));
+            }
+            TraceType::Struct(_, fields) => {
+                values(fields).for_each(|field| field.for_each_custom(look));
+            }
+            TraceType::Dict(entries) => {
+                values(entries).for_each(|entry| entry.for_each_custom(look));
+            }
+        }
+    }
+
     fn collect_leaves<'a>(&'a self, leaves: &mut Vec<&'a TraceType>) {
         match self {
             TraceType::Tensor(_) | TraceType::Variable(_) => leaves.push(self),
@@ -189,6 +209,12 @@ impl TraceType {
                 values(entries).for_each(|entry| entry.collect_leaves(leaves));
             }
         }
+    }
+}
+
+impl From<TensorSpec> for TraceType {
+    fn from(spec: TensorSpec) -> TraceType {
+        TraceType::Tensor(spec)
     }
 }
 

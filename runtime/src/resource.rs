@@ -74,6 +74,24 @@ impl ResourceHandle {
         ResourceHandle { name: name.into(), kind, link: Link::Known(Arc::downgrade(resource)) }
     }
 
+    /// A handle of the same resource that does not keep it alive.
+    #[must_use]
+    pub fn downgrade(&self) -> ResourceHandle {
+        let link = match &self.link {
+            Link::Owned(resource) => Link::Known(Arc::downgrade(resource)),
+            Link::Known(resource) => Link::Known(resource.clone()),
+        };
+        ResourceHandle { link, ..self.clone() }
+    }
+
+    /// A number that handles of the same resource share, and no others while one of them exists.
+    pub fn id(&self) -> usize {
+        match &self.link {
+            Link::Owned(resource) => Arc::as_ptr(resource).cast::<()>() as usize,
+            Link::Known(resource) => resource.as_ptr().cast::<()>() as usize,
+        }
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         &self.name

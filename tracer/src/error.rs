@@ -1,37 +1,197 @@
 //! The error type of this crate.
 
-use ferroflow_ir::Code;
+use ferroflow_ir::{Code, error::SourceLocation};
+use std::sync::Arc;
 
-/// The result of a fallible operation on nests and functions.
+/// The result of a fallible operation on tensors and functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong between Rust values and functions.
+/// What can go wrong between Rust code and functions.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The program is wrong, or its data does not fit it.
     #[error(transparent)]
-    Runtime(#[from] ferroflow_runtime::Error),
-    /// A value that takes another number of tensors than there are.
-    #[error("{ty} takes {}{expected} tensors, found {found}", if *.at_least { "at least " } else { "" })]
-    Leaves {
-        /// The Rust type of the value.
-        ty: &'static str,
-        /// The tensors it takes.
-        expected: usize,
-        /// Whether it could take more.
-        at_least: bool,
-        /// The tensors there are.
-        found: usize,
+    Runtime(ferroflow_runtime::Error),
+    /// Arguments that do not fit the parameters of a function.
+    #[error(
+        "Binding inputs to function `{function}` failed due to `{problem}`. Received args: \
+         ({args}) and kwargs: {{{kwargs}}} for signature: {signature}.{}",
+        fallback(.flat)
+    )]
+    Binding {
+        /// The function.
+        function: String,
+        /// What does not fit.
+        problem: String,
+        /// The positional arguments.
+        args: String,
+        /// The named arguments.
+        kwargs: String,
+        /// What the function takes.
+        signature: String,
+        /// Why they do not fit as a flat list of tensors either, where that was tried.
+        flat: Option<String>,
     },
+    /// A tensor of another type than a traced function was traced for.
+    #[error(
+        "cannot compute {function} as input #{index}(zero-based) was expected to be a {expected} \
+         tensor but is a {found} tensor"
+    )]
+    FlatArgument {
+        /// The function.
+        function: String,
+        /// The position among the tensors.
+        index: usize,
+        /// The dtype or spec it takes.
+        expected: String,
+        /// What it was given.
+        found: String,
+    },
+    /// A tensor of a trace that is used outside it.
+    #[error(
+        "{tensor} is out of scope and cannot be used here: it was defined in the trace of function \
+         `{defined_in}`{}, but is used {used_in}. Return it from the function instead",
+        ferroflow_ir::error::at(*.location)
+    )]
+    OutOfScope {
+        /// The tensor.
+        tensor: String,
+        /// The function in whose trace it was made.
+        defined_in: String,
+        /// Where it was made.
+        location: Option<SourceLocation>,
+        /// Where it is used.
+        used_in: String,
+    },
+    /// A tensor without a value, where one is needed.
+    #[error(
+        "{tensor} has no value: it is symbolic while function `{function}` is traced. {what} works \
+         on eager tensors only"
+    )]
+    Symbolic {
+        /// The tensor.
+        tensor: String,
+        /// The function that is traced.
+        function: String,
+        /// What was asked of it.
+        what: &'static str,
+    },
+    /// A variable that a function creates, but not on its first call.
+    #[error(
+        "function `{function}` creates variable `{variable}`{} in a call that is not its first: a \
+         function may create variables only once, when it is first called. Create the variable \
+         outside, keep it in a field or cell that is filled once, or pass it as an argument",
+        ferroflow_ir::error::at(*.location)
+    )]
+    VariableCreation {
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+        /// Where it is created.
+        location: Option<SourceLocation>,
+    },
+    /// A variable whose first value cannot be computed outside the function that creates it.
+    #[error("the first value of variable `{variable}`, created in function `{function}`, {reason}")]
+    Initializer {
+        /// The function.
+        function: String,
+        /// The variable.
+        variable: String,
+        /// Why it cannot be computed.
+        reason: &'static str,
+    },
+    /// A variable or other state that a function uses and whose owner has dropped it.
+    #[error(
+        "function `{function}` uses {kind} `{name}`, which does not exist any more: its owner has \
+         dropped it, and functions do not keep state alive"
+    )]
+    Dropped {
+        /// The function.
+        function: String,
+        /// What kind of state.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A result that functions cannot give.
+    #[error(
+        "function `{function}` must return tensors, nothing, or structures of them; found return \
+         value {found}"
+    )]
+    Output {
+        /// The function.
+        function: String,
+        /// What it returned.
+        found: String,
+    },
+    /// A function that calls itself.
+    #[error(
+        "function `{function}` calls itself while it is traced: the trace would never end. Graphs \
+         have no recursion; use a loop"
+    )]
+    Recursive {
+        /// The function.
+        function: String,
+    },
+    /// A value of another kind than was asked for.
+    #[error("expected {expected}, found {found}")]
+    Conversion {
+        /// What was asked for.
+        expected: String,
+        /// What there is.
+        found: String,
+    },
+    /// Too many traces of one function.
+    #[error("function `{function}` has {traces} traces, the most its policy allows: {cause}")]
+    TooManyTraces {
+        /// The function.
+        function: String,
+        /// The traces it has.
+        traces: usize,
+        /// What made the last one necessary.
+        cause: String,
+    },
+    /// An error of the user's own code.
+    #[error("{0}")]
+    Host(Arc<dyn std::error::Error + Send + Sync>),
+}
+
+fn fallback(flat: &Option<String>) -> String {
+    flat.as_ref().map_or_else(String::new, |flat| {
+        format!(" Fallback to flat signature also failed due to: {flat}")
+    })
 }
 
 impl Error {
+    /// An error of the user's own code, to be passed on by `?`.
+    pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Host(error.into().into())
+    }
+
     /// The status code TensorFlow would report.
     pub fn code(&self) -> Code {
         match self {
             Error::Runtime(error) => error.code(),
-            Error::Leaves { .. } => Code::InvalidArgument,
+            Error::Binding { .. }
+            | Error::FlatArgument { .. }
+            | Error::OutOfScope { .. }
+            | Error::Symbolic { .. }
+            | Error::VariableCreation { .. }
+            | Error::Initializer { .. }
+            | Error::Output { .. }
+            | Error::Recursive { .. }
+            | Error::Conversion { .. } => Code::InvalidArgument,
+            Error::Dropped { .. } => Code::FailedPrecondition,
+            Error::TooManyTraces { .. } => Code::ResourceExhausted,
+            Error::Host(_) => Code::Aborted,
         }
+    }
+}
+
+impl From<ferroflow_runtime::Error> for Error {
+    fn from(error: ferroflow_runtime::Error) -> Error {
+        Error::Runtime(error)
     }
 }
 

@@ -1,211 +1,347 @@
-//! Values made of tensors.
+//! Rust values made of tensors: what functions take and give.
 
-use crate::error::{Error, Result};
-use ferroflow_runtime::EagerTensor;
-use std::{any::type_name, fmt};
+#![expect(non_snake_case, reason = "values of tuples go by the names of their types")]
 
-/// A value made of tensors, its leaves, in the order of their positions.
+use crate::{
+    custom,
+    error::{Error, Result},
+    tensor::Tensor,
+    value::{Aliases, Leaves, Value, variable_spec},
+    variable::Variable,
+};
+use ferroflow_ir::{
+    DType, TraceType,
+    trace_type::{Key, Literal},
+};
+use std::{
+    any::{Any, type_name},
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+/// A Rust value made of tensors, variables and literals.
+///
+/// Implemented for [`Tensor`], [`Variable`], numbers, `bool`, `String`, `Option`, `Vec`, arrays,
+/// tuples, maps by name, `Arc<T>` (known by identity, held weakly) and [`Value`]; derived for
+/// structures of such.
 ///
 /// ```
-/// use ferroflow_runtime::EagerTensor;
-/// use ferroflow_tracer::Nest;
-/// let x = || EagerTensor::scalar(1.0f32);
-/// let value = (x(), [x(), x()], None::<EagerTensor>, vec![Some(x())]);
-/// assert_eq!(value.structure().to_string(), "(·, [·, ·], None, [·])");
-/// assert_eq!(value.structure().n_leaves(), 4);
+/// use ferroflow_tracer::{Nest, Tensor, value::Aliases};
+/// let value = (Tensor::from([1i32, 2]), 3i64, None::<Tensor>);
+/// let ty = value.to_value().trace_type(&mut Aliases::default());
+/// assert_eq!(
+///     ty.to_string(),
+///     "Tuple[TensorSpec(shape=(2,), dtype=tf.int32, name=None), Literal[3], Literal[None]]"
+/// );
 /// ```
 pub trait Nest: Sized {
-    /// Appends the tensors in it.
-    fn flatten(&self, leaves: &mut Vec<EagerTensor>);
+    /// The value, with its structure told at run time.
+    fn to_value(&self) -> Value;
 
-    /// What it is made of, but for the tensors.
-    fn structure(&self) -> Structure;
-
-    /// Takes as many tensors as it needs to become a value; where that may be any number, as few
-    /// as leave enough for what comes after, or all that are left.
+    /// The value of this type that has such a structure.
     ///
     /// # Errors
     ///
-    /// [`Error::Leaves`] when there are too few.
-    fn unflatten(leaves: &mut Leaves) -> Result<Self>;
+    /// [`Error::Conversion`] when there is none.
+    fn from_value(value: Value) -> Result<Self>;
+
+    /// Whether the type of the value is `ty`: a quicker way to ask for what
+    /// [`to_value`](Nest::to_value) tells.
+    fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+        self.to_value().trace_type(aliases) == *ty
+    }
+
+    /// Appends the tensors of the value: a quicker way to what [`to_value`](Nest::to_value) tells.
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+        self.to_value().leaves(aliases, leaves);
+    }
+
+    /// The value of type `ty` made of `tensors`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] when there are too few, or the type is another.
+    fn from_leaves(ty: &TraceType, tensors: &mut dyn Iterator<Item = Tensor>) -> Result<Self> {
+        let value = Value::build(ty, &mut |_| next(tensors).map(Value::Tensor))?;
+        Self::from_value(value)
+    }
 }
 
-/// The shape of a nest: containers with places for tensors.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Structure {
-    /// A tensor.
-    Leaf,
-    /// A value that is left out.
-    None,
-    /// A list or an array.
-    List(Vec<Structure>),
-    /// A tuple.
-    Tuple(Vec<Structure>),
+fn next(tensors: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
+    tensors.next().ok_or_else(|| Error::Conversion {
+        expected: "one more tensor".into(),
+        found: "no more".into(),
+    })
 }
 
-impl Structure {
-    /// The number of tensors.
-    pub fn n_leaves(&self) -> usize {
-        match self {
-            Structure::Leaf => 1,
-            Structure::None => 0,
-            Structure::List(items) | Structure::Tuple(items) => {
-                items.iter().map(Structure::n_leaves).sum()
-            }
+impl Nest for Tensor {
+    fn to_value(&self) -> Value {
+        Value::Tensor(self.clone())
+    }
+
+    fn from_value(value: Value) -> Result<Tensor> {
+        match value {
+            Value::Tensor(tensor) => Ok(tensor),
+            other => Err(other.is_not("a tensor")),
         }
     }
-}
 
-impl fmt::Display for Structure {
-    /// As Python writes such values, with a dot for each tensor.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let items = |f: &mut fmt::Formatter<'_>, items: &[Structure]| {
-            items.iter().enumerate().try_for_each(|(index, item)| {
-                write!(f, "{}{item}", if index > 0 { ", " } else { "" })
-            })
-        };
-        match self {
-            Structure::Leaf => f.write_str("·"),
-            Structure::None => f.write_str("None"),
-            Structure::List(list) => {
-                f.write_str("[")?;
-                items(f, list)?;
-                f.write_str("]")
-            }
-            Structure::Tuple(tuple) => {
-                f.write_str("(")?;
-                items(f, tuple)?;
-                f.write_str(if tuple.len() == 1 { ",)" } else { ")" })
-            }
-        }
-    }
-}
-
-/// Tensors that are yet to be put into a nest.
-#[derive(Debug)]
-pub struct Leaves {
-    rest: std::vec::IntoIter<EagerTensor>,
-    n: usize,
-}
-
-impl Leaves {
-    /// The number of tensors that are left.
-    pub fn len(&self) -> usize {
-        self.rest.len()
+    fn has_type(&self, ty: &TraceType, _: &mut Aliases) -> bool {
+        let TraceType::Tensor(spec) = ty else { return false };
+        spec.dtype == self.dtype() && spec.name.is_empty() && self.has_shape(&spec.shape)
     }
 
-    /// Whether none is left.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// Puts tensors into a nest: all of them.
-///
-/// # Errors
-///
-/// [`Error::Leaves`] when it takes fewer or more.
-pub fn pack<R: Nest>(tensors: Vec<EagerTensor>) -> Result<R> {
-    let n = tensors.len();
-    let mut leaves = Leaves { rest: tensors.into_iter(), n };
-    let value = R::unflatten(&mut leaves)?;
-    if !leaves.is_empty() {
-        let expected = n - leaves.len();
-        return Err(Error::Leaves { ty: type_name::<R>(), expected, at_least: false, found: n });
-    }
-    Ok(value)
-}
-
-impl Nest for EagerTensor {
-    fn flatten(&self, leaves: &mut Vec<EagerTensor>) {
+    fn leaves(&self, _: &mut Aliases, leaves: &mut Leaves) {
         leaves.push(self.clone());
     }
 
-    fn structure(&self) -> Structure {
-        Structure::Leaf
-    }
-
-    fn unflatten(leaves: &mut Leaves) -> Result<EagerTensor> {
-        let found = leaves.n;
-        let missing = Error::Leaves { ty: "the value", expected: found + 1, at_least: true, found };
-        leaves.rest.next().ok_or(missing)
-    }
-}
-
-/// `None` has no tensors; what is packed is there.
-impl<T: Nest> Nest for Option<T> {
-    fn flatten(&self, leaves: &mut Vec<EagerTensor>) {
-        self.iter().for_each(|value| value.flatten(leaves));
-    }
-
-    fn structure(&self) -> Structure {
-        self.as_ref().map_or(Structure::None, Nest::structure)
-    }
-
-    fn unflatten(leaves: &mut Leaves) -> Result<Option<T>> {
-        if leaves.is_empty() { Ok(None) } else { T::unflatten(leaves).map(Some) }
-    }
-}
-
-/// Packs all that is left.
-impl<T: Nest> Nest for Vec<T> {
-    fn flatten(&self, leaves: &mut Vec<EagerTensor>) {
-        self.iter().for_each(|value| value.flatten(leaves));
-    }
-
-    fn structure(&self) -> Structure {
-        Structure::List(self.iter().map(Nest::structure).collect())
-    }
-
-    fn unflatten(leaves: &mut Leaves) -> Result<Vec<T>> {
-        let mut values = Vec::new();
-        while !leaves.is_empty() {
-            let before = leaves.len();
-            values.push(T::unflatten(leaves)?);
-            if leaves.len() == before {
-                // Values without tensors: there is no telling how many.
-                values.pop();
-                break;
-            }
+    fn from_leaves(ty: &TraceType, tensors: &mut dyn Iterator<Item = Tensor>) -> Result<Tensor> {
+        match ty {
+            TraceType::Tensor(_) => next(tensors),
+            other => Err(Error::Conversion {
+                expected: "a tensor".into(),
+                found: format!("a result of type {other}"),
+            }),
         }
-        Ok(values)
+    }
+}
+
+impl Nest for Variable {
+    fn to_value(&self) -> Value {
+        Value::Variable(self.clone())
+    }
+
+    fn from_value(value: Value) -> Result<Variable> {
+        match value {
+            Value::Variable(variable) => Ok(variable),
+            other => Err(other.is_not("a variable")),
+        }
+    }
+
+    fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+        let TraceType::Variable(spec) = ty else { return false };
+        variable_spec(self, aliases) == *spec
+    }
+
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+        if aliases.number(self).1 {
+            leaves.push(self.handle());
+        }
+    }
+}
+
+macro_rules! literals {
+    ($($rust:ty: $variant:ident, |$value:ident| $to:expr, |$literal:ident| $from:expr;)*) => {$(
+        impl Nest for $rust {
+            fn to_value(&self) -> Value {
+                let $value = self;
+                Value::Literal(Literal::$variant($to))
+            }
+
+            fn from_value(value: Value) -> Result<$rust> {
+                if let Value::Literal(Literal::$variant($literal)) = &value
+                    && let Some(value) = $from
+                {
+                    return Ok(value);
+                }
+                Err(value.is_not(type_name::<$rust>()))
+            }
+
+            fn has_type(&self, ty: &TraceType, _: &mut Aliases) -> bool {
+                let $value = self;
+                matches!(ty, TraceType::Literal(literal) if *literal == Literal::$variant($to))
+            }
+
+            fn leaves(&self, _: &mut Aliases, _: &mut Leaves) {}
+        }
+    )*};
+}
+
+literals! {
+    bool: Bool, |value| *value, |value| Some(*value);
+    i8: Int, |value| (*value).into(), |value| (*value).try_into().ok();
+    i16: Int, |value| (*value).into(), |value| (*value).try_into().ok();
+    i32: Int, |value| (*value).into(), |value| (*value).try_into().ok();
+    i64: Int, |value| *value, |value| Some(*value);
+    isize: Int, |value| *value as i64, |value| (*value).try_into().ok();
+    u8: UInt, |value| (*value).into(), |value| (*value).try_into().ok();
+    u16: UInt, |value| (*value).into(), |value| (*value).try_into().ok();
+    u32: UInt, |value| (*value).into(), |value| (*value).try_into().ok();
+    u64: UInt, |value| *value, |value| Some(*value);
+    usize: UInt, |value| *value as u64, |value| (*value).try_into().ok();
+    f32: Float, |value| (*value).into(), |value| Some(*value as f32);
+    f64: Float, |value| *value, |value| Some(*value);
+    String: Str, |value| value.as_str().into(), |value| Some(value.to_string());
+    DType: DType, |value| *value, |value| Some(*value);
+    ferroflow_ir::PartialShape: Shape, |value| value.clone(), |value| Some(value.clone());
+}
+
+impl Nest for () {
+    fn to_value(&self) -> Value {
+        Value::None
+    }
+
+    fn from_value(value: Value) -> Result<()> {
+        match value {
+            Value::None => Ok(()),
+            other => Err(other.is_not("no value")),
+        }
+    }
+}
+
+impl<T: Nest> Nest for Option<T> {
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::None, Nest::to_value)
+    }
+
+    fn from_value(value: Value) -> Result<Option<T>> {
+        match value {
+            Value::None => Ok(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+
+    fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+        match self {
+            None => *ty == TraceType::None,
+            Some(value) => value.has_type(ty, aliases),
+        }
+    }
+
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+        self.iter().for_each(|value| value.leaves(aliases, leaves));
+    }
+}
+
+fn have_types<T: Nest>(items: &[T], ty: &TraceType, aliases: &mut Aliases) -> bool {
+    let TraceType::List(types) = ty else { return false };
+    let mut pairs = items.iter().zip(types);
+    items.len() == types.len() && pairs.all(|(item, ty)| item.has_type(ty, aliases))
+}
+
+impl<T: Nest> Nest for Vec<T> {
+    fn to_value(&self) -> Value {
+        Value::List(self.iter().map(Nest::to_value).collect())
+    }
+
+    fn from_value(value: Value) -> Result<Vec<T>> {
+        match value {
+            Value::List(items) => items.into_iter().map(T::from_value).collect(),
+            other => Err(other.is_not("a list")),
+        }
+    }
+
+    fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+        have_types(self, ty, aliases)
+    }
+
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+        self.iter().for_each(|item| item.leaves(aliases, leaves));
     }
 }
 
 impl<T: Nest, const N: usize> Nest for [T; N] {
-    fn flatten(&self, leaves: &mut Vec<EagerTensor>) {
-        self.iter().for_each(|value| value.flatten(leaves));
+    fn to_value(&self) -> Value {
+        Value::List(self.iter().map(Nest::to_value).collect())
     }
 
-    fn structure(&self) -> Structure {
-        Structure::List(self.iter().map(Nest::structure).collect())
+    fn from_value(value: Value) -> Result<[T; N]> {
+        let items: Vec<T> = Vec::from_value(value)?;
+        let (expected, found) = (format!("{N} values"), format!("{}", items.len()));
+        items.try_into().map_err(|_| Error::Conversion { expected, found })
     }
 
-    fn unflatten(leaves: &mut Leaves) -> Result<[T; N]> {
-        let values: Vec<T> = (0..N).map(|_| T::unflatten(leaves)).collect::<Result<_>>()?;
-        Ok(values.try_into().unwrap_or_else(|_| unreachable!("there are N values")))
+    fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+        have_types(self, ty, aliases)
+    }
+
+    fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+        self.iter().for_each(|item| item.leaves(aliases, leaves));
+    }
+}
+
+impl<T: Nest> Nest for BTreeMap<String, T> {
+    fn to_value(&self) -> Value {
+        let keyed = |(key, value): (&String, &T)| (Key::Str(key.as_str().into()), value.to_value());
+        Value::Dict(self.iter().map(keyed).collect())
+    }
+
+    fn from_value(value: Value) -> Result<BTreeMap<String, T>> {
+        let Value::Dict(entries) = value else { return Err(value.is_not("a map")) };
+        let keyed = |(key, value): (Key, Value)| match key {
+            Key::Str(key) => Ok((key.to_string(), T::from_value(value)?)),
+            Key::Int(key) => {
+                Err(Error::Conversion { expected: "names as keys".into(), found: format!("{key}") })
+            }
+        };
+        entries.into_iter().map(keyed).collect()
+    }
+}
+
+impl<T: Nest> Nest for HashMap<String, T> {
+    fn to_value(&self) -> Value {
+        let keyed = |(key, value): (&String, &T)| (Key::Str(key.as_str().into()), value.to_value());
+        Value::Dict(self.iter().map(keyed).collect())
+    }
+
+    fn from_value(value: Value) -> Result<HashMap<String, T>> {
+        Ok(BTreeMap::from_value(value)?.into_iter().collect())
+    }
+}
+
+/// An object: the trace is for this very one, as long as it lives.
+impl<T: Any + Send + Sync> Nest for Arc<T> {
+    fn to_value(&self) -> Value {
+        Value::Custom(custom::by_identity(self))
+    }
+
+    fn from_value(value: Value) -> Result<Arc<T>> {
+        let Value::Custom(custom) = &value else { return Err(value.is_not(type_name::<T>())) };
+        let found = custom.value.clone().downcast::<T>();
+        found.map_err(|_| value.is_not(type_name::<T>()))
+    }
+}
+
+impl Nest for Value {
+    fn to_value(&self) -> Value {
+        self.clone()
+    }
+
+    fn from_value(value: Value) -> Result<Value> {
+        Ok(value)
     }
 }
 
 macro_rules! tuples {
     ($($($name:ident)*;)*) => {$(
         impl<$($name: Nest),*> Nest for ($($name,)*) {
-            fn flatten(&self, leaves: &mut Vec<EagerTensor>) {
-                #[expect(non_snake_case, reason = "values go by the names of their types")]
+            fn to_value(&self) -> Value {
                 let ($($name,)*) = self;
-                $($name.flatten(leaves);)*
-                let _ = leaves;
+                Value::Tuple(vec![$($name.to_value()),*])
             }
 
-            fn structure(&self) -> Structure {
-                #[expect(non_snake_case, reason = "values go by the names of their types")]
-                let ($($name,)*) = self;
-                Structure::Tuple(vec![$($name.structure()),*])
+            fn from_value(value: Value) -> Result<Self> {
+                let Value::Tuple(items) = value else { return Err(value.is_not("a tuple")) };
+                let expected = [$(stringify!($name)),*].len();
+                if items.len() != expected {
+                    let expected = &format!("a tuple of {expected}");
+                    return Err(Value::Tuple(items).is_not(expected));
+                }
+                let mut items = items.into_iter();
+                Ok(($($name::from_value(items.next().unwrap_or_default())?,)*))
             }
 
-            fn unflatten(leaves: &mut Leaves) -> Result<Self> {
-                let _ = &leaves;
-                Ok(($($name::unflatten(leaves)?,)*))
+            fn has_type(&self, ty: &TraceType, aliases: &mut Aliases) -> bool {
+                let ($($name,)*) = self;
+                let TraceType::Tuple(types) = ty else { return false };
+                let mut types = types.iter();
+                $(types.next().is_some_and(|ty| $name.has_type(ty, aliases)) &&)*
+                    types.next().is_none()
+            }
+
+            fn leaves(&self, aliases: &mut Aliases, leaves: &mut Leaves) {
+                let ($($name,)*) = self;
+                $($name.leaves(aliases, leaves);)*
             }
         }
     )*};
@@ -220,36 +356,4 @@ tuples! {
     A B C D E F;
     A B C D E F G;
     A B C D E F G H;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tensors(n: usize) -> Vec<EagerTensor> {
-        (0..n).map(|value| EagerTensor::scalar(value as i32)).collect()
-    }
-
-    fn values(nest: &impl Nest) -> Vec<i32> {
-        let mut leaves = Vec::new();
-        nest.flatten(&mut leaves);
-        leaves.iter().map(|leaf| leaf.host().unwrap().as_scalar().unwrap()).collect()
-    }
-
-    #[test]
-    fn what_is_flattened_packs_again() {
-        type Value = (EagerTensor, [EagerTensor; 2], Vec<(EagerTensor, EagerTensor)>);
-        let value: Value = pack(tensors(7)).unwrap();
-        assert_eq!(value.structure().to_string(), "(·, [·, ·], [(·, ·), (·, ·)])");
-        assert_eq!(values(&value), (0..7).collect::<Vec<_>>());
-        assert_eq!(value.structure().n_leaves(), 7);
-    }
-
-    #[test]
-    fn too_few_and_too_many_are_refused() {
-        assert!(pack::<(EagerTensor, EagerTensor)>(tensors(1)).is_err());
-        assert!(pack::<EagerTensor>(tensors(2)).unwrap_err().to_string().contains("found 2"));
-        assert!(pack::<Vec<(EagerTensor, EagerTensor)>>(tensors(3)).is_err());
-        assert_eq!(pack::<Option<EagerTensor>>(tensors(0)).unwrap().structure(), Structure::None);
-    }
 }

@@ -1,0 +1,252 @@
+//! Arguments of functions: tuples of nests, and what may be given for them.
+
+#![expect(non_snake_case, reason = "values of tuples go by the names of their types")]
+
+use crate::{
+    error::Result,
+    nest::Nest,
+    tensor::Tensor,
+    value::{Aliases, Leaves, Value},
+    variable::Variable,
+};
+use ferroflow_ir::TraceType;
+use half::{bf16, f16};
+
+/// The arguments of a function: a tuple of [`Nest`]s.
+pub trait Args: Sized {
+    /// What calling a function of these arguments looks like.
+    type Callable<R: 'static>: ?Sized;
+
+    /// How many there are.
+    const COUNT: usize;
+
+    /// The arguments, with their structure told at run time.
+    fn to_values(&self) -> Vec<Value>;
+
+    /// The arguments of this type that have such a structure.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`](crate::Error::Conversion) when there are none.
+    fn from_values(values: Vec<Value>) -> Result<Self>;
+
+    /// Whether these are the types of the arguments.
+    fn have_types(&self, types: &[TraceType]) -> bool;
+
+    /// The tensors of the arguments, in order.
+    fn leaves(&self) -> Leaves;
+
+    /// `call` as something that is called with the arguments one by one.
+    fn callable<R: 'static>(
+        call: impl Fn(Self) -> Result<R> + Send + Sync + 'static,
+    ) -> Box<Self::Callable<R>>;
+}
+
+/// What may be given for an argument of type `T`: the value, a reference to it, or something that
+/// becomes it without loss.
+pub trait IntoArg<T> {
+    /// The argument.
+    fn into_arg(self) -> T;
+}
+
+impl<T: Nest> IntoArg<T> for T {
+    fn into_arg(self) -> T {
+        self
+    }
+}
+
+impl<T: Nest + Clone> IntoArg<T> for &T {
+    fn into_arg(self) -> T {
+        self.clone()
+    }
+}
+
+macro_rules! tensor_args {
+    ($($rust:ty),*) => {$(
+        impl IntoArg<Tensor> for $rust {
+            fn into_arg(self) -> Tensor {
+                self.into()
+            }
+        }
+
+        impl<const N: usize> IntoArg<Tensor> for [$rust; N] {
+            fn into_arg(self) -> Tensor {
+                self.into()
+            }
+        }
+
+        impl IntoArg<Tensor> for Vec<$rust> {
+            fn into_arg(self) -> Tensor {
+                self.into()
+            }
+        }
+    )*};
+}
+
+tensor_args!(f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool);
+
+impl IntoArg<Tensor> for &str {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
+
+impl IntoArg<String> for &str {
+    fn into_arg(self) -> String {
+        self.into()
+    }
+}
+
+impl IntoArg<Value> for Tensor {
+    fn into_arg(self) -> Value {
+        self.into()
+    }
+}
+
+impl IntoArg<Value> for &Tensor {
+    fn into_arg(self) -> Value {
+        self.into()
+    }
+}
+
+impl IntoArg<Value> for &Variable {
+    fn into_arg(self) -> Value {
+        self.into()
+    }
+}
+
+impl IntoArg<Value> for f64 {
+    fn into_arg(self) -> Value {
+        self.into()
+    }
+}
+
+impl IntoArg<Value> for i64 {
+    fn into_arg(self) -> Value {
+        self.into()
+    }
+}
+
+/// What may be given for the arguments `A`.
+pub trait IntoArgs<A> {
+    /// The arguments.
+    fn into_args(self) -> A;
+}
+
+/// A result of traced Rust code: a [`Nest`], or an error instead of it.
+pub trait Output {
+    /// The nest.
+    type Value: Nest + 'static;
+
+    /// The nest, or why there is none.
+    ///
+    /// # Errors
+    ///
+    /// That of the code.
+    fn into_result(self) -> Result<Self::Value>;
+}
+
+impl<T: Nest + 'static> Output for T {
+    type Value = T;
+
+    fn into_result(self) -> Result<T> {
+        Ok(self)
+    }
+}
+
+impl<T: Nest + 'static, E: Into<crate::Error>> Output for Result<T, E> {
+    type Value = T;
+
+    fn into_result(self) -> Result<T> {
+        self.map_err(Into::into)
+    }
+}
+
+/// Rust code that can be traced: a closure that can be called any number of times.
+pub trait Body<A>: Send + Sync + 'static {
+    /// What it gives.
+    type Value: Nest + 'static;
+
+    /// Runs the code.
+    ///
+    /// # Errors
+    ///
+    /// That of the code.
+    fn run(&self, args: A) -> Result<Self::Value>;
+}
+
+macro_rules! arities {
+    ($($count:literal: $($name:ident $given:ident)*;)*) => {$(
+        impl<$($name: Nest + 'static),*> Args for ($($name,)*) {
+            type Callable<R_: 'static> = dyn Fn($($name),*) -> Result<R_> + Send + Sync;
+
+            const COUNT: usize = $count;
+
+            fn to_values(&self) -> Vec<Value> {
+                let ($($name,)*) = self;
+                vec![$($name.to_value()),*]
+            }
+
+            fn from_values(values: Vec<Value>) -> Result<Self> {
+                let mut values = values.into_iter();
+                let _ = &mut values;
+                Ok(($($name::from_value(values.next().unwrap_or_default())?,)*))
+            }
+
+            fn have_types(&self, types: &[TraceType]) -> bool {
+                let ($($name,)*) = self;
+                let mut aliases = Aliases::default();
+                let (mut types, _) = (types.iter(), &mut aliases);
+                $(types.next().is_some_and(|ty| $name.has_type(ty, &mut aliases)) &&)*
+                    types.next().is_none()
+            }
+
+            fn leaves(&self) -> Leaves {
+                let ($($name,)*) = self;
+                let mut aliases = Aliases::default();
+                let (mut leaves, _) = (Leaves::new(), &mut aliases);
+                $($name.leaves(&mut aliases, &mut leaves);)*
+                let _ = &mut leaves;
+                leaves
+            }
+
+            fn callable<R_: 'static>(
+                call: impl Fn(Self) -> Result<R_> + Send + Sync + 'static,
+            ) -> Box<Self::Callable<R_>> {
+                Box::new(move |$($name),*| call(($($name,)*)))
+            }
+        }
+
+        impl<$($name,)* $($given: IntoArg<$name>),*> IntoArgs<($($name,)*)> for ($($given,)*) {
+            fn into_args(self) -> ($($name,)*) {
+                let ($($given,)*) = self;
+                ($($given.into_arg(),)*)
+            }
+        }
+
+        impl<F, O, $($name: Nest),*> Body<($($name,)*)> for F
+        where
+            F: Fn($($name),*) -> O + Send + Sync + 'static,
+            O: Output,
+        {
+            type Value = O::Value;
+
+            fn run(&self, args: ($($name,)*)) -> Result<O::Value> {
+                let ($($name,)*) = args;
+                self($($name),*).into_result()
+            }
+        }
+    )*};
+}
+
+arities! {
+    0: ;
+    1: A GA;
+    2: A GA B GB;
+    3: A GA B GB C GC;
+    4: A GA B GB C GC D GD;
+    5: A GA B GB C GC D GD E GE;
+    6: A GA B GB C GC D GD E GE F1 GF;
+    7: A GA B GB C GC D GD E GE F1 GF G GG;
+    8: A GA B GB C GC D GD E GE F1 GF G GG H GH;
+}

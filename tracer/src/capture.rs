@@ -1,0 +1,88 @@
+//! What a trace uses without being given it.
+
+use crate::{
+    error::Result,
+    tensor::{Repr, Symbolic, Tensor},
+};
+use ferroflow_ir::{DType, NodeId, Outlet};
+use ferroflow_runtime::ResourceHandle;
+use std::{collections::HashMap, sync::Arc};
+
+/// A value from outside a trace.
+#[derive(Clone, Debug)]
+pub enum Capture {
+    /// A tensor; symbolic if it belongs to a trace around this one.
+    Tensor(Tensor),
+    /// State: known, not owned.
+    Resource(ResourceHandle),
+}
+
+/// What makes two captures the same.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Identity {
+    /// The memory, and how it is seen.
+    Memory(usize, DType, Vec<usize>),
+    Resource(usize),
+    Outlet(usize, Outlet),
+}
+
+impl Capture {
+    /// The tensor as a capture; state is no longer kept alive by it.
+    pub(crate) fn new(tensor: &Tensor) -> Result<Capture> {
+        if let Repr::Eager(eager) = &tensor.0
+            && eager.dtype() == DType::Resource
+        {
+            return Ok(Capture::Resource(ResourceHandle::of(eager.host()?)?.downgrade()));
+        }
+        Ok(Capture::Tensor(tensor.clone()))
+    }
+
+    /// The value as a tensor.
+    pub fn tensor(&self) -> Tensor {
+        match self {
+            Capture::Tensor(tensor) => tensor.clone(),
+            Capture::Resource(handle) => handle.to_tensor().into(),
+        }
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        Some(match self {
+            Capture::Resource(handle) => Identity::Resource(handle.id()),
+            Capture::Tensor(Tensor(Repr::Symbolic(symbolic))) => {
+                let Symbolic { graph, outlet, .. } = &**symbolic;
+                Identity::Outlet(Arc::as_ptr(graph) as usize, *outlet)
+            }
+            Capture::Tensor(Tensor(Repr::Eager(eager))) => {
+                let host = eager.host().ok().filter(|host| host.is_plain())?;
+                let (start, dims) = (host.bytes().as_ptr() as usize, host.shape().dims().to_vec());
+                Identity::Memory(start, host.dtype(), dims)
+            }
+        })
+    }
+}
+
+/// The captures of a trace, in the order of their first use.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Captures {
+    list: Vec<(Capture, Outlet)>,
+    by_identity: HashMap<Identity, Outlet>,
+}
+
+impl Captures {
+    /// Where the value came into the graph, if it did.
+    pub(crate) fn find(&self, capture: &Capture) -> Option<Outlet> {
+        self.by_identity.get(&capture.identity()?).copied()
+    }
+
+    pub(crate) fn add(&mut self, capture: Capture, outlet: Outlet) {
+        if let Some(identity) = capture.identity() {
+            self.by_identity.insert(identity, outlet);
+        }
+        self.list.push((capture, outlet));
+    }
+
+    /// The captures, and the arguments they came in by.
+    pub(crate) fn into_parts(self) -> (Vec<Capture>, Vec<NodeId>) {
+        self.list.into_iter().map(|(capture, outlet)| (capture, outlet.node)).unzip()
+    }
+}

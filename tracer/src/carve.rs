@@ -1,0 +1,124 @@
+//! Functions made of a part of another's graph.
+
+use crate::{
+    capture::Capture,
+    concrete_function::ConcreteFunction,
+    error::{Error, Result},
+    func_graph::{Finished, unique_id},
+    function_spec::ParameterSpec,
+};
+use ferroflow_ir::{
+    Attrs, FunctionDef, FunctionType, Graph, NodeDef, NodeId, Outlet, TraceType, ValueType,
+    function_type::{Parameter, ParameterKind},
+    registry,
+};
+use std::collections::HashSet;
+
+/// The function between the tensors `inputs`, which are fed, and `outputs`.
+pub(crate) fn prune(
+    function: &ConcreteFunction,
+    inputs: &[&str],
+    outputs: &[&str],
+) -> Result<ConcreteFunction> {
+    let def = function.def();
+    let mut graph = def.graph.clone();
+    let fed: Vec<Outlet> = inputs.iter().map(|name| outlet(&graph, name)).collect::<Result<_>>()?;
+    let given: Vec<Outlet> =
+        outputs.iter().map(|name| outlet(&graph, name)).collect::<Result<_>>()?;
+    let mut args = Vec::with_capacity(fed.len());
+    for &from in &fed {
+        let arg = argument(&mut graph, from, args.len())?;
+        graph.replace_uses(from, arg.into());
+        args.push(arg);
+    }
+    let given: Vec<Outlet> = given
+        .into_iter()
+        .map(|outlet| match fed.iter().position(|&from| from == outlet) {
+            Some(index) => args[index].into(),
+            None => outlet,
+        })
+        .collect();
+    let needed = needed(&mut graph, &given)?;
+    let n_args = function.n_args();
+    if let Some(&missing) = def.args[..n_args].iter().find(|arg| needed.contains(arg)) {
+        let found = format!("argument `{}`, which is not fed", def.graph[missing].name);
+        let expected = format!("inputs that `{}` can be computed from", outputs.join("`, `"));
+        return Err(Error::Conversion { expected, found });
+    }
+    let mut captures: Vec<Capture> = Vec::new();
+    let n_fed = args.len();
+    for (&arg, capture) in def.args[n_args..].iter().zip(function.captures()) {
+        if needed.contains(&arg) {
+            captures.push(capture.clone());
+            args.push(arg);
+        }
+    }
+    let kept: HashSet<NodeId> = needed.into_iter().chain(args.iter().copied()).collect();
+    graph.retain(&kept)?;
+    let results: Vec<(String, Outlet)> =
+        outputs.iter().map(|name| name.replace(':', "_")).zip(given).collect();
+    let control_results = def.control_results.iter().copied().filter(|id| kept.contains(id));
+    let control_results = control_results.collect();
+    let name = format!("__pruned_{}_{}", function.rust_name(), unique_id()).into();
+    let pruned = FunctionDef { name, graph, args, results, control_results, attrs: Attrs::new() };
+    let (function_type, parameters) = describe(&pruned, n_fed);
+    let library = function.library().clone();
+    let finished = Finished { def: pruned, library, captures, created: Vec::new() };
+    let name = function.rust_name().clone();
+    let owned = function.owned_variables().to_vec();
+    Ok(ConcreteFunction::new(name, function_type, parameters, finished, Vec::new(), owned))
+}
+
+/// The tensor of this name: `node:index`, or `node` for its first result.
+fn outlet(graph: &Graph, name: &str) -> Result<Outlet> {
+    let (node, index) = name.rsplit_once(':').unwrap_or((name, "0"));
+    let found = graph.find(node).zip(index.parse::<usize>().ok());
+    let found = found.filter(|(id, index)| *index < graph[*id].outputs().len());
+    let (id, index) = found.ok_or_else(|| Error::Conversion {
+        expected: "a tensor of the graph".into(),
+        found: format!("`{name}`"),
+    })?;
+    Ok(Outlet::new(id, index))
+}
+
+fn argument(graph: &mut Graph, from: Outlet, index: usize) -> Result<NodeId> {
+    let ty: ValueType = graph.ty(from).expect("every node of a trace has types").clone();
+    let op = registry::find("_Arg").expect("a built-in record");
+    let attrs = Attrs::new().with("T", ty.dtype).with("index", index as i64);
+    let base = format!("{}_fed", graph[from.node].name);
+    let name = graph.unique_name(&base);
+    Ok(graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?)
+}
+
+/// The nodes that the results need. Control edges from nodes that they do not need are cut: what
+/// lies outside the part does not run.
+fn needed(graph: &mut Graph, given: &[Outlet]) -> Result<HashSet<NodeId>> {
+    let mut needed: HashSet<NodeId> = HashSet::new();
+    let mut stack: Vec<NodeId> = given.iter().map(|outlet| outlet.node).collect();
+    while let Some(id) = stack.pop() {
+        if needed.insert(id) {
+            stack.extend(graph[id].inputs().iter().map(|input| input.node));
+            stack.extend(graph[id].controls().iter().copied());
+        }
+    }
+    Ok(needed)
+}
+
+fn describe(def: &FunctionDef, n_fed: usize) -> (FunctionType, Vec<ParameterSpec>) {
+    let names = (0..n_fed).map(|index| def.arg_name(index));
+    let specs = names.clone().map(ParameterSpec::new).collect();
+    let parameters = names.enumerate().map(|(index, name)| {
+        let ty = def.arg_type(index);
+        let ty = Some(TraceType::tensor(ty.dtype, ty.shape.clone()));
+        Parameter { name: name.into(), kind: ParameterKind::PositionalOrKeyword, ty }
+    });
+    let mut function_type = FunctionType::new(parameters.collect());
+    let outputs = def.results.iter().map(|(_, outlet)| {
+        let ty = def.graph.ty(*outlet).expect("every node of a trace has types");
+        TraceType::tensor(ty.dtype, ty.shape.clone())
+    });
+    let mut outputs: Vec<TraceType> = outputs.collect();
+    function_type.output =
+        Some(if outputs.len() == 1 { outputs.remove(0) } else { TraceType::List(outputs) });
+    (function_type, specs)
+}

@@ -1,0 +1,199 @@
+//! What surrounds a call on this thread: the context, the functions being traced, the scopes.
+//!
+//! This is the only thread-local of the workspace. Every way in gives a guard that is also left on
+//! a panic.
+
+use crate::{error::Result, func_graph::FuncGraph, tensor::Tensor};
+use ferroflow_ir::{Attrs, OpDef};
+use ferroflow_runtime::{Context, EagerTensor, Results};
+use std::{
+    cell::{Cell, RefCell},
+    sync::{Arc, OnceLock},
+};
+
+thread_local! {
+    static SURROUNDINGS: Surroundings = const { Surroundings::new() };
+}
+
+struct Surroundings {
+    /// The innermost is last; `None` lifts code out of all traces.
+    traces: RefCell<Vec<Option<Arc<FuncGraph>>>>,
+    /// Whether the last of `traces` is a trace; what every eager call asks first.
+    is_tracing: Cell<bool>,
+    contexts: RefCell<Vec<Context>>,
+    devices: RefCell<Vec<Arc<str>>>,
+    controls: RefCell<Vec<Vec<Tensor>>>,
+    runs_eagerly: Cell<Option<bool>>,
+}
+
+impl Surroundings {
+    const fn new() -> Surroundings {
+        Surroundings {
+            traces: RefCell::new(Vec::new()),
+            is_tracing: Cell::new(false),
+            contexts: RefCell::new(Vec::new()),
+            devices: RefCell::new(Vec::new()),
+            controls: RefCell::new(Vec::new()),
+            runs_eagerly: Cell::new(None),
+        }
+    }
+
+    fn update(&self) {
+        self.is_tracing.set(matches!(self.traces.borrow().last(), Some(Some(_))));
+    }
+}
+
+/// The context that eager calls run in: the one entered on this thread, otherwise one that all
+/// threads share and that lives as long as the program.
+pub fn context() -> Context {
+    with_context_ref(Context::clone)
+}
+
+pub(crate) fn with_context_ref<R>(look: impl FnOnce(&Context) -> R) -> R {
+    static SHARED: OnceLock<Context> = OnceLock::new();
+    SURROUNDINGS.with(|surroundings| match surroundings.contexts.borrow().last() {
+        Some(context) => look(context),
+        None => look(SHARED.get_or_init(Context::new)),
+    })
+}
+
+/// Runs an op now.
+pub(crate) fn execute(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[&EagerTensor],
+) -> Result<Results> {
+    with_context_ref(|context| {
+        let inputs: Vec<EagerTensor> = inputs.iter().map(|&input| input.clone()).collect();
+        Ok(ferroflow_runtime::execute(context, op.name, attrs.clone(), &inputs)?)
+    })
+}
+
+/// Runs `body` with another context for the eager calls in it.
+pub fn with_context<R>(context: &Context, body: impl FnOnce() -> R) -> R {
+    let _guard = enter(
+        |s| s.contexts.borrow_mut().push(context.clone()),
+        |s| {
+            s.contexts.borrow_mut().pop();
+        },
+    );
+    body()
+}
+
+/// Runs `body` outside all traces: its calls are eager.
+pub fn init_scope<R>(body: impl FnOnce() -> R) -> R {
+    let _guard = enter_trace(None);
+    body()
+}
+
+/// Runs `body` with calls placed on `device`, such as `/device:CPU:0`.
+pub fn device<R>(device: &str, body: impl FnOnce() -> R) -> R {
+    let _guard = enter(
+        |s| s.devices.borrow_mut().push(device.into()),
+        |s| {
+            s.devices.borrow_mut().pop();
+        },
+    );
+    body()
+}
+
+/// Runs `body` such that every call in it runs after the calls that gave `tensors`. Outside traces
+/// they have run already.
+pub fn control_dependencies<R>(tensors: &[&Tensor], body: impl FnOnce() -> R) -> R {
+    let tensors = tensors.iter().map(|&tensor| tensor.clone()).collect();
+    let _guard = enter(
+        |s| s.controls.borrow_mut().push(tensors),
+        |s| {
+            s.controls.borrow_mut().pop();
+        },
+    );
+    body()
+}
+
+/// The device of the innermost scope; empty outside all.
+pub(crate) fn current_device() -> Arc<str> {
+    SURROUNDINGS.with(|s| s.devices.borrow().last().cloned().unwrap_or_else(|| "".into()))
+}
+
+/// What the scopes around ask to run before.
+pub(crate) fn current_controls() -> Vec<Tensor> {
+    SURROUNDINGS.with(|s| s.controls.borrow().iter().flatten().cloned().collect())
+}
+
+/// Whether a function is being traced around the call at hand.
+pub fn is_tracing() -> bool {
+    SURROUNDINGS.with(|surroundings| surroundings.is_tracing.get())
+}
+
+/// The trace that calls go to.
+pub(crate) fn current_trace() -> Option<Arc<FuncGraph>> {
+    SURROUNDINGS.with(|s| {
+        if s.is_tracing.get() { s.traces.borrow().last().cloned().flatten() } else { None }
+    })
+}
+
+/// Whether `graph` is being traced on this thread.
+pub(crate) fn is_open(graph: &FuncGraph) -> bool {
+    SURROUNDINGS
+        .with(|s| s.traces.borrow().iter().flatten().any(|open| std::ptr::eq(&**open, graph)))
+}
+
+/// Whether a function of this identity is being traced on this thread.
+pub(crate) fn is_traced(function: u64) -> bool {
+    SURROUNDINGS.with(|s| s.traces.borrow().iter().flatten().any(|open| open.owner() == function))
+}
+
+/// Sends calls to a trace, or to none, until the guard is dropped. A trace begins without the
+/// scopes around it: where a function runs is said by its callers.
+pub(crate) fn enter_trace(trace: Option<Arc<FuncGraph>>) -> impl Drop {
+    let scopes = SURROUNDINGS.with(|s| (s.devices.take(), s.controls.take()));
+    let scopes = Cell::new(Some(scopes));
+    enter(
+        |s| {
+            s.traces.borrow_mut().push(trace);
+            s.update();
+        },
+        move |s| {
+            s.traces.borrow_mut().pop();
+            s.update();
+            if let Some((devices, controls)) = scopes.take() {
+                s.devices.replace(devices);
+                s.controls.replace(controls);
+            }
+        },
+    )
+}
+
+static RUNS_EAGERLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// Makes functions run their bodies eagerly on every call, in place of traces: a debugger then steps
+/// through them, and every tensor has a value. For the whole process.
+pub fn run_functions_eagerly(eagerly: bool) {
+    RUNS_EAGERLY.store(eagerly, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Runs `body` with functions run eagerly or not, on this thread only.
+pub fn with_functions_run_eagerly<R>(eagerly: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    let before = SURROUNDINGS.with(|s| s.runs_eagerly.replace(Some(eagerly)));
+    let _guard = enter(|_| {}, move |s| s.runs_eagerly.set(before));
+    body()
+}
+
+/// Whether functions run eagerly here.
+pub fn functions_run_eagerly() -> bool {
+    let shared = || RUNS_EAGERLY.load(std::sync::atomic::Ordering::Relaxed);
+    SURROUNDINGS.with(|s| s.runs_eagerly.get()).unwrap_or_else(shared)
+}
+
+struct Guard<L: Fn(&Surroundings)>(L);
+
+impl<L: Fn(&Surroundings)> Drop for Guard<L> {
+    fn drop(&mut self) {
+        SURROUNDINGS.with(|surroundings| (self.0)(surroundings));
+    }
+}
+
+fn enter(enter: impl FnOnce(&Surroundings), leave: impl Fn(&Surroundings)) -> impl Drop {
+    SURROUNDINGS.with(|surroundings| enter(surroundings));
+    Guard(leave)
+}

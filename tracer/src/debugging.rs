@@ -1,0 +1,154 @@
+//! Finding where numbers go wrong, and looking at values while functions run.
+
+use crate::{
+    context,
+    error::{Error, Result},
+    func_graph::Outputs,
+    ops::{Op, none, one},
+    tensor::Tensor,
+};
+use ferroflow_ir::{AttrValue, Attrs, OpDef, error::SourceLocation};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static CHECKS_NUMERICS: AtomicBool = AtomicBool::new(false);
+
+/// Checks every float result for NaN and infinities: of eager calls at once, of functions that are
+/// traced from now on whenever they run. The error names the op, the function and the line of the
+/// user's code.
+pub fn enable_check_numerics() {
+    CHECKS_NUMERICS.store(true, Ordering::Relaxed);
+}
+
+/// Checks results no longer; functions traced before keep their checks.
+pub fn disable_check_numerics() {
+    CHECKS_NUMERICS.store(false, Ordering::Relaxed);
+}
+
+/// Checks the results of a call, if that was asked for.
+pub(crate) fn check(op: &OpDef, outputs: &Outputs, location: SourceLocation) -> Result<()> {
+    if !CHECKS_NUMERICS.load(Ordering::Relaxed) || op.name == "CheckNumericsV2" {
+        return Ok(());
+    }
+    static CHECK: Op = Op::new("CheckNumericsV2");
+    let floats = outputs.iter().enumerate().filter(|(_, output)| output.dtype().is_float());
+    for (index, output) in floats {
+        let trace = context::current_trace();
+        let place = trace.as_ref().map_or_else(
+            || "called eagerly".to_string(),
+            |trace| format!("in function `{}`", trace.name()),
+        );
+        let message = format!("result {index} of op {} {place}, at {location}", op.name);
+        let attrs = Attrs::new().with("message", AttrValue::string(message));
+        let checked = one(&CHECK, attrs, &[output])?;
+        if let Some(trace) = trace {
+            trace.require(&checked);
+        }
+    }
+    Ok(())
+}
+
+/// What [`print!`](crate::print) prints: a text, or a tensor.
+#[derive(Debug)]
+pub enum Piece<'a> {
+    /// A text, printed as it is.
+    Text(&'a str),
+    /// A tensor, printed as its value.
+    Tensor(Tensor),
+}
+
+/// Prints texts and tensors, parted by spaces, whenever the program comes here: in a function not
+/// while it is traced but each time it runs, in the order of its effects. To the standard error
+/// output, unless the context prints elsewhere.
+///
+/// # Errors
+///
+/// In eager calls, when a tensor is in the memory of another device.
+#[track_caller]
+pub fn print(pieces: &[Piece<'_>]) -> Result<()> {
+    static FORMAT: Op = Op::new("StringFormat");
+    static PRINT: Op = Op::new("PrintV2");
+    const PLACE: &str = "{}";
+    let mut texts = Vec::with_capacity(pieces.len());
+    let mut tensors = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) if text.contains(PLACE) => {
+                return Err(Error::Conversion {
+                    expected: format!("texts without `{PLACE}`"),
+                    found: format!("{text:?}"),
+                });
+            }
+            Piece::Text(text) => texts.push(*text),
+            Piece::Tensor(tensor) => {
+                texts.push(PLACE);
+                tensors.push(tensor);
+            }
+        }
+    }
+    let template = AttrValue::string(texts.join(" "));
+    let attrs = Attrs::new().with("template", template).with("placeholder", PLACE);
+    let text = one(&FORMAT, attrs, &tensors)?;
+    none(&PRINT, Attrs::new(), &[&text])
+}
+
+/// Something [`print!`](crate::print) can print.
+pub trait Print {
+    /// What is printed of it.
+    fn piece(&self) -> Piece<'_>;
+}
+
+impl Print for str {
+    fn piece(&self) -> Piece<'_> {
+        Piece::Text(self)
+    }
+}
+
+impl Print for String {
+    fn piece(&self) -> Piece<'_> {
+        Piece::Text(self)
+    }
+}
+
+impl Print for Tensor {
+    fn piece(&self) -> Piece<'_> {
+        Piece::Tensor(self.clone())
+    }
+}
+
+macro_rules! print_numbers {
+    ($($number:ty)*) => {$(
+        impl Print for $number {
+            fn piece(&self) -> Piece<'_> {
+                Piece::Tensor(Tensor::from(*self))
+            }
+        }
+    )*};
+}
+
+print_numbers!(bool i32 i64 u32 u64 f32 f64);
+
+impl<T: Print + ?Sized> Print for &T {
+    fn piece(&self) -> Piece<'_> {
+        T::piece(self)
+    }
+}
+
+/// Prints texts and tensors whenever the program comes here; in functions, each time they run.
+///
+/// ```
+/// use ferroflow_tracer::{Tensor, function, print};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let f = function(|x: Tensor| {
+///     print!("the value is", x)?; // the value is [1 2 3]
+///     x.square()
+/// });
+/// f(Tensor::from([1i32, 2, 3]))?;
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! print {
+    ($($piece:expr),* $(,)?) => {
+        $crate::debugging::print(&[$($crate::debugging::Print::piece(&$piece)),*])
+    };
+}

@@ -1,0 +1,455 @@
+//! A graph under construction: what a function does while it is traced goes here.
+
+use crate::{
+    capture::{Capture, Captures},
+    context,
+    control_order::ControlOrder,
+    error::{Error, Result},
+    tensor::{Repr, Symbolic, Tensor},
+    variable::Variable,
+};
+use ferroflow_ir::{
+    Attrs, DType, FunctionDef, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet,
+    ValueType, build::infer_attrs, emit::check_call, error::SourceLocation, infer::Input,
+    pass::specialize::Evaluate, registry,
+};
+use ferroflow_runtime::Context;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// The results of an op call.
+pub type Outputs = SmallVec<[Tensor; 2]>;
+
+/// A call of an op, as user code makes it.
+pub(crate) struct Call<'a> {
+    pub(crate) op: &'static OpDef,
+    pub(crate) attrs: Attrs,
+    pub(crate) inputs: &'a [&'a Tensor],
+    /// What the node's name begins with; the op's name if empty.
+    pub(crate) name: &'a str,
+    pub(crate) location: Option<SourceLocation>,
+}
+
+/// How the order of effects is kept, and who owns the variables that are created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Semantics {
+    /// Effects happen in the order of the program; variables belong to their Rust values.
+    Program,
+    /// TensorFlow 1: effects happen where control dependencies ask for them.
+    Graph,
+}
+
+/// Whether a trace may create variables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Creation {
+    Allowed,
+    Forbidden,
+}
+
+/// A graph under construction.
+pub(crate) struct FuncGraph {
+    name: Arc<str>,
+    owner: u64,
+    context: Context,
+    semantics: Semantics,
+    creation: Creation,
+    library: Arc<FunctionLibrary>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    graph: Graph,
+    args: Vec<NodeId>,
+    captures: Captures,
+    order: ControlOrder,
+    created: Vec<Created>,
+    /// Values that were needed while tracing.
+    known: HashMap<Outlet, Option<HostTensor>>,
+}
+
+/// A variable made while a function was traced.
+#[derive(Clone)]
+pub(crate) struct Created {
+    pub(crate) variable: Variable,
+    /// Its first value, where that is part of the trace.
+    pub(crate) initial: Option<Tensor>,
+    pub(crate) location: SourceLocation,
+}
+
+/// A finished trace.
+pub(crate) struct Finished {
+    pub(crate) def: FunctionDef,
+    pub(crate) library: Arc<FunctionLibrary>,
+    pub(crate) captures: Vec<Capture>,
+    pub(crate) created: Vec<Created>,
+}
+
+/// A number no other call of this function gives.
+pub(crate) fn unique_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl fmt::Debug for FuncGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<trace of function `{}`>", self.name)
+    }
+}
+
+impl FuncGraph {
+    pub(crate) fn new(
+        name: &str,
+        owner: u64,
+        semantics: Semantics,
+        creation: Creation,
+    ) -> Arc<FuncGraph> {
+        Arc::new(FuncGraph {
+            name: name.into(),
+            owner,
+            context: context::context(),
+            semantics,
+            creation,
+            library: Arc::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The name of the function.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes the node of a tensor run even if nobody uses it.
+    pub(crate) fn require(&self, tensor: &Tensor) {
+        if let Repr::Symbolic(symbolic) = &tensor.0 {
+            self.state.lock().order.require(symbolic.outlet.node);
+        }
+    }
+
+    /// What the trace runs in.
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The identity of the function.
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    pub(crate) fn library(&self) -> &Arc<FunctionLibrary> {
+        &self.library
+    }
+
+    /// Adds an argument.
+    pub(crate) fn argument(self: &Arc<FuncGraph>, name: &str, ty: ValueType) -> Result<Tensor> {
+        let outlet = {
+            let mut state = self.state.lock();
+            let outlet = state.add_argument(name, ty.clone())?;
+            state.args.push(outlet.node);
+            outlet
+        };
+        Ok(self.tensor(outlet, ty, None))
+    }
+
+    fn tensor(
+        self: &Arc<FuncGraph>,
+        outlet: Outlet,
+        ty: ValueType,
+        location: Option<SourceLocation>,
+    ) -> Tensor {
+        Tensor(Repr::Symbolic(Arc::new(Symbolic { graph: self.clone(), outlet, ty, location })))
+    }
+
+    /// The name of an outlet, such as `add:0`.
+    pub(crate) fn outlet_name(&self, outlet: Outlet) -> String {
+        // A message may be made while the state is locked by a call of this very thread.
+        match self.state.try_lock() {
+            Some(state) => format!("{}:{}", state.graph[outlet.node].name, outlet.index),
+            None => format!("{outlet:?}"),
+        }
+    }
+
+    /// Adds a call of an op.
+    pub(crate) fn call(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
+        self.call_typed(call, None)
+    }
+
+    /// Adds a call of an op whose results are known to be of these types.
+    pub(crate) fn call_typed(
+        self: &Arc<FuncGraph>,
+        call: Call<'_>,
+        results: Option<&[ValueType]>,
+    ) -> Result<Outputs> {
+        let Call { op, attrs, inputs, name, location } = call;
+        let controls = self.requested_controls()?;
+        let base = if name.is_empty() { op.name } else { name };
+        let mut state = self.state.lock();
+        let name = state.graph.unique_name(base);
+        let mut outlets: SmallVec<[Outlet; 4]> = SmallVec::new();
+        for (index, input) in inputs.iter().enumerate() {
+            let argument =
+                op.inputs.get(index).or(op.inputs.last()).map_or("input", |arg| arg.name);
+            outlets.push(self.outlet(&mut state, input, || format!("{name}/{argument}"))?);
+        }
+        let types: SmallVec<[ValueType; 4]> =
+            outlets.iter().map(|&outlet| state.ty(outlet).clone()).collect();
+        let dtypes: SmallVec<[DType; 4]> = types.iter().map(|ty| ty.dtype).collect();
+        let attrs = infer_attrs(op, attrs, &dtypes);
+        let is_host = op.host_inputs(&attrs)?;
+        let mut values: SmallVec<[Option<HostTensor>; 4]> = SmallVec::new();
+        for (index, &outlet) in outlets.iter().enumerate() {
+            let needed = is_host.get(index) == Some(&true);
+            values.push(if needed { self.constant_value(&mut state, outlet) } else { None });
+        }
+        let facts: SmallVec<[Input<'_>; 4]> = types
+            .iter()
+            .zip(&values)
+            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .collect();
+        let checked = check_call(op, attrs, &facts);
+        let (attrs, outputs) = checked
+            .map_err(|error| error.at_node(&name, op.name, &self.name).written_at(location))?;
+        let outputs = results.map_or(outputs, SmallVec::from);
+        let effect = self.library.effect_of(&op.into(), &attrs);
+        let mut node = NodeDef::new(name, op, attrs)
+            .with_inputs(outlets.iter().copied())
+            .with_outputs(outputs.iter().cloned());
+        node.device = (&*context::current_device()).into();
+        node.location = location;
+        let before = match self.semantics {
+            Semantics::Program => state.order.before(effect, &outlets, &types),
+            Semantics::Graph => SmallVec::new(),
+        };
+        let node = node.with_controls(before.iter().copied().chain(controls));
+        let id = state.graph.add(node)?;
+        if self.semantics == Semantics::Program {
+            state.order.ran(id, effect, &outlets, &types, &outputs);
+        }
+        let tensors = outputs.into_iter().enumerate();
+        Ok(tensors.map(|(index, ty)| self.tensor(Outlet::new(id, index), ty, location)).collect())
+    }
+
+    /// The nodes that scopes around the call ask to run before it.
+    fn requested_controls(self: &Arc<FuncGraph>) -> Result<SmallVec<[NodeId; 1]>> {
+        let mut nodes = SmallVec::new();
+        for tensor in context::current_controls() {
+            if let Repr::Symbolic(symbolic) = &tensor.0
+                && Arc::ptr_eq(&symbolic.graph, self)
+            {
+                nodes.push(symbolic.outlet.node);
+            }
+        }
+        nodes.sort();
+        nodes.dedup();
+        Ok(nodes)
+    }
+
+    /// Where a tensor is in this graph: captured if it comes from outside.
+    fn outlet(
+        self: &Arc<FuncGraph>,
+        state: &mut State,
+        tensor: &Tensor,
+        name: impl Fn() -> String,
+    ) -> Result<Outlet> {
+        if let Repr::Symbolic(symbolic) = &tensor.0 {
+            if Arc::ptr_eq(&symbolic.graph, self) {
+                return Ok(symbolic.outlet);
+            }
+            if !context::is_open(&symbolic.graph) {
+                let used_in = format!("in the trace of function `{}`", self.name);
+                return Err(out_of_scope(tensor, symbolic, used_in));
+            }
+        }
+        if let Some(constant) = small_constant(tensor) {
+            return state.constant(&name(), constant);
+        }
+        let capture = Capture::new(tensor)?;
+        if let Some(outlet) = state.captures.find(&capture) {
+            return Ok(outlet);
+        }
+        let outlet = state.add_argument(&name(), tensor.value_type())?;
+        state.captures.add(capture, outlet);
+        Ok(outlet)
+    }
+
+    /// The value of an outlet, where it follows from constants.
+    fn constant_value(&self, state: &mut State, outlet: Outlet) -> Option<HostTensor> {
+        if let Some(known) = state.known.get(&outlet) {
+            return known.clone();
+        }
+        let value = self.evaluate(state, outlet);
+        state.known.insert(outlet, value.clone());
+        value
+    }
+
+    fn evaluate(&self, state: &mut State, outlet: Outlet) -> Option<HostTensor> {
+        let node = &state.graph[outlet.node];
+        let op = node.op.def()?;
+        if op.name == "Const" {
+            return node.attrs.tensor("value").ok().cloned();
+        }
+        if op.effect != ferroflow_ir::Effect::Pure || node.op.name() == "_Arg" {
+            return None;
+        }
+        let (attrs, inputs) = (node.attrs.clone(), node.inputs().to_vec());
+        let types: Vec<ValueType> = inputs.iter().map(|&input| state.ty(input).clone()).collect();
+        if !op.shape_only && types.iter().any(|ty| !is_small(ty)) {
+            return None;
+        }
+        let values: Vec<Option<HostTensor>> = inputs
+            .iter()
+            .map(|&input| if op.shape_only { None } else { self.constant_value(state, input) })
+            .collect();
+        if !op.shape_only && values.iter().any(Option::is_none) {
+            return None;
+        }
+        let facts: Vec<Input<'_>> = types
+            .iter()
+            .zip(&values)
+            .map(|(ty, value)| Input { ty, value: value.as_ref() })
+            .collect();
+        let results = self.context.evaluate(op, &attrs, &facts)?;
+        results.into_iter().nth(outlet.index as usize)
+    }
+
+    /// Notes a variable that the function creates.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::VariableCreation`] when the trace may not.
+    pub(crate) fn created(&self, created: Created) -> Result<()> {
+        if self.creation == Creation::Forbidden {
+            return Err(Error::VariableCreation {
+                function: self.name.to_string(),
+                variable: created.variable.name().into(),
+                location: Some(created.location),
+            });
+        }
+        self.state.lock().created.push(created);
+        Ok(())
+    }
+
+    /// Ends the trace: a function that gives `outputs`, each through a node of its own.
+    pub(crate) fn finish(self: &Arc<FuncGraph>, outputs: &[Tensor]) -> Result<Finished> {
+        let identity = registry::find("Identity").expect("a built-in record");
+        let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
+        for (index, output) in outputs.iter().enumerate() {
+            let call = Call {
+                op: identity,
+                attrs: Attrs::new(),
+                inputs: &[output],
+                name: "",
+                location: None,
+            };
+            let result = self.call(call)?;
+            let Repr::Symbolic(symbolic) = &result[0].0 else {
+                unreachable!("a call in a trace gives symbolic tensors")
+            };
+            let name = if index == 0 { "identity".into() } else { format!("identity_{index}") };
+            results.push((name, symbolic.outlet));
+        }
+        let state = std::mem::take(&mut *self.state.lock());
+        let mut graph = state.graph;
+        let (captures, capture_nodes) = state.captures.into_parts();
+        let args: Vec<NodeId> = state.args.into_iter().chain(capture_nodes).collect();
+        for (index, &arg) in args.iter().enumerate() {
+            let attrs = Attrs::clone(&graph[arg].attrs).with("index", index as i64);
+            *graph.node_mut(arg).attrs = attrs.into();
+        }
+        let control_results = match self.semantics {
+            Semantics::Program => state.order.into_must_run(),
+            Semantics::Graph => {
+                let roots = results.iter().map(|(_, outlet)| outlet.node);
+                let kept = graph.reachable_from(roots.chain(args.iter().copied()));
+                graph.retain(&kept)?;
+                Vec::new()
+            }
+        };
+        let name = format!("__inference_{}_{}", self.name, unique_id());
+        let attrs = Attrs::new();
+        let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
+        Ok(Finished { def, library: self.library.clone(), captures, created: state.created })
+    }
+
+    /// The function that computes `value` alone, from the arguments of this trace and what it has
+    /// captured so far.
+    pub(crate) fn carve(&self, value: &Tensor) -> Result<Option<(FunctionDef, Vec<Capture>)>> {
+        let Repr::Symbolic(symbolic) = &value.0 else { return Ok(None) };
+        let state = self.state.lock();
+        let mut graph = state.graph.clone();
+        let (captures, capture_nodes) = state.captures.clone().into_parts();
+        let args: Vec<NodeId> = state.args.iter().copied().chain(capture_nodes).collect();
+        let roots = args.iter().copied().chain([symbolic.outlet.node]);
+        let kept = graph.reachable_from(roots);
+        graph.retain(&kept)?;
+        let name = format!("__initializer_{}_{}", self.name, unique_id());
+        let results = vec![("value".to_string(), symbolic.outlet)];
+        let (control_results, attrs) = (Vec::new(), Attrs::new());
+        let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
+        Ok(Some((def, captures)))
+    }
+
+    /// Whether `value` depends on an argument of this trace.
+    pub(crate) fn depends_on_arguments(&self, value: &Tensor) -> bool {
+        let Repr::Symbolic(symbolic) = &value.0 else { return false };
+        let state = self.state.lock();
+        let needed = state.graph.reachable_from([symbolic.outlet.node]);
+        state.args.iter().any(|arg| needed.contains(arg))
+    }
+}
+
+/// The error of a tensor used outside the trace it belongs to.
+pub(crate) fn out_of_scope(tensor: &Tensor, symbolic: &Symbolic, used_in: String) -> Error {
+    Error::OutOfScope {
+        tensor: tensor.to_string(),
+        defined_in: symbolic.graph.name().into(),
+        location: symbolic.location,
+        used_in,
+    }
+}
+
+/// Eager tensors up to this many elements become constants of the graph; larger ones are captured,
+/// so that traces share their memory. The number is TensorFlow's.
+const CONSTANT_ELEMENTS: usize = 128;
+
+fn small_constant(tensor: &Tensor) -> Option<HostTensor> {
+    let Repr::Eager(eager) = &tensor.0 else { return None };
+    let host = eager.host().ok()?;
+    let has_value = !matches!(host.dtype(), DType::Resource | DType::Variant);
+    (has_value && host.len() <= CONSTANT_ELEMENTS).then(|| host.clone())
+}
+
+fn is_small(ty: &ValueType) -> bool {
+    ty.shape.known().is_some_and(|shape| shape.num_elements() <= CONSTANT_ELEMENTS)
+}
+
+impl State {
+    fn ty(&self, outlet: Outlet) -> &ValueType {
+        self.graph.ty(outlet).expect("every node of a trace has types")
+    }
+
+    fn add_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
+        let op = registry::find("_Arg").expect("a built-in record");
+        let attrs = Attrs::new().with("T", ty.dtype).with("index", 0i64);
+        let name = self.graph.unique_name(name);
+        let node = NodeDef::new(name, op, attrs).with_outputs([ty]);
+        Ok(self.graph.add(node)?.into())
+    }
+
+    fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
+        let op = registry::find("Const").expect("a built-in record");
+        let ty = ValueType::new(value.dtype(), value.shape());
+        let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
+        let name = self.graph.unique_name(name);
+        Ok(self.graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?.into())
+    }
+}

@@ -1,0 +1,105 @@
+//! Where calls of ops meet: they are executed, or go to the trace at hand.
+
+use crate::{
+    context,
+    error::Result,
+    func_graph::{self, Call, Outputs},
+    tensor::{Repr, Tensor},
+};
+use ferroflow_ir::{Attrs, OpDef, error::SourceLocation, registry};
+use ferroflow_runtime::EagerTensor;
+use smallvec::SmallVec;
+use std::{panic::Location, sync::OnceLock};
+
+/// An op by name, whose record is looked up once.
+pub(crate) struct Op {
+    name: &'static str,
+    record: OnceLock<&'static OpDef>,
+}
+
+impl Op {
+    /// The op of this name, which must have a record.
+    pub(crate) const fn new(name: &'static str) -> Op {
+        Op { name, record: OnceLock::new() }
+    }
+
+    pub(crate) fn record(&self) -> &'static OpDef {
+        let find =
+            || registry::find(self.name).unwrap_or_else(|| panic!("{} has no record", self.name));
+        self.record.get_or_init(find)
+    }
+}
+
+/// Calls an op.
+pub(crate) fn call(
+    op: &'static OpDef,
+    attrs: Attrs,
+    inputs: &[&Tensor],
+    name: &str,
+    location: SourceLocation,
+) -> Result<Outputs> {
+    let outputs = match context::current_trace() {
+        Some(trace) => trace.call(Call { op, attrs, inputs, name, location: Some(location) })?,
+        None => execute(op, &attrs, inputs)?,
+    };
+    crate::debugging::check(op, &outputs, location)?;
+    Ok(outputs)
+}
+
+fn execute(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor]) -> Result<Outputs> {
+    let mut values: SmallVec<[&EagerTensor; 4]> = SmallVec::with_capacity(inputs.len());
+    for input in inputs {
+        match &input.0 {
+            Repr::Eager(tensor) => values.push(tensor),
+            Repr::Symbolic(symbolic) => {
+                let used_in = format!("by the op {}, called eagerly", op.name);
+                return Err(func_graph::out_of_scope(input, symbolic, used_in));
+            }
+        }
+    }
+    let results = context::execute(op, attrs, &values)?;
+    Ok(results.into_iter().map(Tensor::from).collect())
+}
+
+/// Calls an op with one result.
+#[track_caller]
+pub(crate) fn one(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Tensor> {
+    named(op, "", attrs, inputs)
+}
+
+/// Calls an op with one result; its node is called `name`.
+#[track_caller]
+pub(crate) fn named(
+    op: &'static Op,
+    name: &str,
+    attrs: Attrs,
+    inputs: &[&Tensor],
+) -> Result<Tensor> {
+    let outputs = call(op.record(), attrs, inputs, name, Location::caller())?;
+    Ok(outputs.into_iter().next().expect("the op has a result"))
+}
+
+/// Calls an op without results.
+#[track_caller]
+pub(crate) fn none(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<()> {
+    call(op.record(), attrs, inputs, "", Location::caller()).map(drop)
+}
+
+/// Calls an op with any number of results.
+#[track_caller]
+pub(crate) fn many(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Outputs> {
+    call(op.record(), attrs, inputs, "", Location::caller())
+}
+
+/// Calls an op with `N` results.
+#[track_caller]
+pub(crate) fn fixed<const N: usize>(
+    op: &'static Op,
+    attrs: Attrs,
+    inputs: &[&Tensor],
+) -> Result<[Tensor; N]> {
+    let outputs = call(op.record(), attrs, inputs, "", Location::caller())?;
+    let outputs: [Tensor; N] =
+        outputs.into_vec().try_into().unwrap_or_else(|_| panic!("{} gives {N} results", op.name));
+    Ok(outputs)
+}

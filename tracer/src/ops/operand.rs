@@ -1,0 +1,129 @@
+//! What may be given where an op takes a tensor.
+
+use crate::{
+    error::{Error, Result},
+    tensor::Tensor,
+    variable::Variable,
+};
+use ferroflow_ir::{DType, HostTensor, Shape, trace_type::Literal};
+use half::{bf16, f16};
+
+/// A tensor, a variable (its value), or a Rust value that becomes a tensor of the other operand's
+/// dtype.
+pub trait IntoOperand {
+    /// The tensor, where the other operand is of this dtype.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] when the dtype cannot hold the value.
+    fn into_operand(self, dtype: DType) -> Result<Tensor>;
+}
+
+impl IntoOperand for Tensor {
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        Ok(self)
+    }
+}
+
+impl IntoOperand for &Tensor {
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        Ok(self.clone())
+    }
+}
+
+impl IntoOperand for &Variable {
+    #[track_caller]
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        self.read()
+    }
+}
+
+impl IntoOperand for &str {
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        Ok(self.into())
+    }
+}
+
+impl IntoOperand for bool {
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        Ok(self.into())
+    }
+}
+
+macro_rules! number_operands {
+    ($($rust:ty: $variant:ident as $as:ty),*) => {$(
+        impl IntoOperand for $rust {
+            fn into_operand(self, dtype: DType) -> Result<Tensor> {
+                let literal = Literal::$variant(self as $as);
+                let tensor = numbers(dtype, Shape::scalar(), std::slice::from_ref(&literal));
+                let found = || format!("the number {literal}");
+                let wrong = || Error::Conversion { expected: format!("a value of dtype {dtype}"), found: found() };
+                Ok(tensor.ok_or_else(wrong)?.into())
+            }
+        }
+    )*};
+}
+
+number_operands!(
+    f32: Float as f64, f64: Float as f64, i8: Int as i64, i16: Int as i64, i32: Int as i64,
+    i64: Int as i64, u8: UInt as u64, u16: UInt as u64, u32: UInt as u64, u64: UInt as u64
+);
+
+/// A tensor of numbers; `None` when the dtype cannot hold them: fractions in integers, numbers out
+/// of range, anything but numbers.
+pub(crate) fn numbers(dtype: DType, shape: Shape, elements: &[Literal]) -> Option<HostTensor> {
+    macro_rules! floats {
+        ($rust:ty, |$value:ident| $from:expr) => {{
+            let convert = |literal: &Literal| -> Option<$rust> {
+                let $value = float(literal)?;
+                Some($from)
+            };
+            let elements: Option<Vec<$rust>> = elements.iter().map(convert).collect();
+            HostTensor::from_slice(shape, &elements?).ok()
+        }};
+    }
+    macro_rules! integers {
+        ($rust:ty) => {{
+            let convert =
+                |literal: &Literal| -> Option<$rust> { integer(literal)?.try_into().ok() };
+            let elements: Option<Vec<$rust>> = elements.iter().map(convert).collect();
+            HostTensor::from_slice(shape, &elements?).ok()
+        }};
+    }
+    match dtype {
+        DType::F32 => floats!(f32, |value| value as f32),
+        DType::F64 => floats!(f64, |value| value),
+        DType::F16 => floats!(f16, |value| f16::from_f64(value)),
+        DType::BF16 => floats!(bf16, |value| bf16::from_f64(value)),
+        DType::C64 => floats!(num_complex::Complex32, |value| (value as f32).into()),
+        DType::C128 => floats!(num_complex::Complex64, |value| value.into()),
+        DType::I8 => integers!(i8),
+        DType::I16 => integers!(i16),
+        DType::I32 => integers!(i32),
+        DType::I64 => integers!(i64),
+        DType::U8 => integers!(u8),
+        DType::U16 => integers!(u16),
+        DType::U32 => integers!(u32),
+        DType::U64 => integers!(u64),
+        _ => None,
+    }
+}
+
+fn float(literal: &Literal) -> Option<f64> {
+    match literal {
+        Literal::Float(value) => Some(*value),
+        literal => integer(literal).map(|value| value as f64),
+    }
+}
+
+fn integer(literal: &Literal) -> Option<i128> {
+    match literal {
+        Literal::Int(value) => Some((*value).into()),
+        Literal::UInt(value) => Some((*value).into()),
+        Literal::Bool(_)
+        | Literal::Float(_)
+        | Literal::Str(_)
+        | Literal::DType(_)
+        | Literal::Shape(_) => None,
+    }
+}
