@@ -133,6 +133,33 @@ attr_from! {
     Vec<bool> => Bools, Vec<DType> => Types, Vec<PartialShape> => Shapes, Vec<Bytes> => Strings,
 }
 
+macro_rules! attr_from_slices {
+    ($($rust:ty => $variant:ident),* $(,)?) => {
+        $(impl From<&[$rust]> for AttrValue {
+            fn from(list: &[$rust]) -> AttrValue { AttrValue::$variant(list.to_vec()) }
+        })*
+    };
+}
+
+attr_from_slices! {
+    i64 => Ints, f32 => Floats, bool => Bools, DType => Types, PartialShape => Shapes,
+    HostTensor => Tensors, NameAttrList => Funcs,
+}
+
+impl From<&[&str]> for AttrValue {
+    fn from(list: &[&str]) -> AttrValue {
+        AttrValue::Strings(
+            list.iter().map(|text| Bytes::copy_from_slice(text.as_bytes())).collect(),
+        )
+    }
+}
+
+impl From<&[String]> for AttrValue {
+    fn from(list: &[String]) -> AttrValue {
+        AttrValue::Strings(list.iter().map(|text| Bytes::from(text.clone())).collect())
+    }
+}
+
 impl From<&str> for AttrValue {
     fn from(text: &str) -> AttrValue {
         AttrValue::string(text)

@@ -62,65 +62,74 @@ mod training;
 mod unicode;
 mod variable_part;
 
-static FAMILIES: &[&[OpDef]] = &[
-    activation::OPS,
-    array::OPS,
-    checkpoint::OPS,
-    codec::OPS,
-    control::OPS,
-    conv::OPS,
-    count::OPS,
-    ctc::OPS,
-    diagonal::OPS,
-    dilation::OPS,
-    file::OPS,
-    functional::OPS,
-    image::OPS,
-    indexing::OPS,
-    internal::OPS,
-    linalg::OPS,
-    list::OPS,
-    math::OPS,
-    matmul::OPS,
-    nn::OPS,
-    norm::OPS,
-    optional::OPS,
-    parse::OPS,
-    pool::OPS,
-    quantized::OPS,
-    queue::OPS,
-    ragged::OPS,
-    ragged_variant::OPS,
-    random::OPS,
-    random_state::OPS,
-    range::OPS,
-    recurrent::OPS,
-    reduce::OPS,
-    search::OPS,
-    segment::OPS,
-    set::OPS,
-    shape::OPS,
-    signal::OPS,
-    slice::OPS,
-    softmax::OPS,
-    space::OPS,
-    sparse::OPS,
-    sparse_map::OPS,
-    special::OPS,
-    state::OPS,
-    string::OPS,
-    summary::OPS,
-    table::OPS,
-    tensor_array::OPS,
-    tensor_map::OPS,
-    training::OPS,
-    unicode::OPS,
-    variable_part::OPS,
-];
+macro_rules! families {
+    ($($family:ident,)*) => { &[$((stringify!($family), $family::OPS)),*] };
+}
+
+static FAMILIES: &[(&str, &[OpDef])] = families! {
+    activation,
+    array,
+    checkpoint,
+    codec,
+    control,
+    conv,
+    count,
+    ctc,
+    diagonal,
+    dilation,
+    file,
+    functional,
+    image,
+    indexing,
+    internal,
+    linalg,
+    list,
+    math,
+    matmul,
+    nn,
+    norm,
+    optional,
+    parse,
+    pool,
+    quantized,
+    queue,
+    ragged,
+    ragged_variant,
+    random,
+    random_state,
+    range,
+    recurrent,
+    reduce,
+    search,
+    segment,
+    set,
+    shape,
+    signal,
+    slice,
+    softmax,
+    space,
+    sparse,
+    sparse_map,
+    special,
+    state,
+    string,
+    summary,
+    table,
+    tensor_array,
+    tensor_map,
+    training,
+    unicode,
+    variable_part,
+};
+
+/// The families and their records, in the order of the names.
+pub fn families() -> impl Iterator<Item = (&'static str, &'static [OpDef])> {
+    FAMILIES.iter().copied()
+}
 
 /// Every built-in record.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+    families().flat_map(|(_, records)| records)
 }
 
 /// The interface of an op that TensorFlow has, whether or not it has a record here.
@@ -137,6 +146,11 @@ pub fn tensorflow_names() -> impl Iterator<Item = &'static str> {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn families_are_in_order() {
+        assert!(families().map(|(name, _)| name).is_sorted());
+    }
 
     #[test]
     fn an_op_has_one_record() {
