@@ -3,13 +3,15 @@
 use crate::{
     context,
     error::Result,
-    func_graph::{self, Call, Outputs},
+    func_graph::{self, Call},
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{Attrs, OpDef, error::SourceLocation, registry};
 use ferroflow_runtime::EagerTensor;
 use smallvec::SmallVec;
 use std::{panic::Location, sync::OnceLock};
+
+pub use crate::func_graph::Outputs;
 
 /// An op by name, whose record is looked up once.
 pub(crate) struct Op {

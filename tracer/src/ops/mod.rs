@@ -3,11 +3,15 @@
 //! Every op that has a record has a function here, generated from it; [`operand`] has what may be
 //! given in place of tensors, [`math`] the methods and operators that are used most.
 
-mod call;
+pub(crate) mod call;
+mod generated;
+mod lists;
 pub mod math;
 pub mod operand;
 pub(crate) mod variable;
 
-pub(crate) use call::{Op, call, fixed, many, named, none, one};
+pub use call::Outputs;
+pub(crate) use call::{Op, call, named, none, one};
+pub use generated::*;
 pub use operand::IntoOperand;
 pub(crate) use operand::numbers;

@@ -1,11 +1,13 @@
 //! `codegen`: writes the generated files, or checks that they are what they would be.
 
+mod ops;
 mod protos;
 
 use crate::command;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -28,6 +30,8 @@ impl Flags {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Generator {
+    /// `tracer/src/ops/generated` from the op records.
+    Ops,
     /// `saved_model/src/proto` from `saved_model/protos`.
     Protos,
 }
@@ -43,11 +47,13 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let chosen = if flags.generators.is_empty() { all } else { &flags.generators };
     for generator in chosen {
         let files = match generator {
+            Generator::Ops => ops::generate()?,
             Generator::Protos => protos::generate(root)?,
         };
-        for file in files {
-            update(root, &file, flags.check)?;
+        for file in &files {
+            update(root, file, flags.check)?;
         }
+        remove_others(root, &files, flags.check)?;
     }
     Ok(())
 }
@@ -62,5 +68,26 @@ fn update(root: &Path, file: &Generated, check: bool) -> Result<()> {
         bail!("{} is out of date: run `cargo xtask codegen`", file.path.display());
     }
     println!("writing {}", file.path.display());
+    fs::create_dir_all(path.parent().unwrap_or(root))?;
     fs::write(&path, source).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Removes what was generated earlier: Rust files beside the generated ones.
+fn remove_others(root: &Path, files: &[Generated], check: bool) -> Result<()> {
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
+    for folder in folders {
+        for entry in fs::read_dir(root.join(folder))? {
+            let path = folder.join(entry?.file_name());
+            let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+            if !is_rust || path.ends_with("mod.rs") || files.iter().any(|file| file.path == path) {
+                continue;
+            }
+            if check {
+                bail!("{} is no longer generated: run `cargo xtask codegen`", path.display());
+            }
+            println!("removing {}", path.display());
+            fs::remove_file(root.join(path))?;
+        }
+    }
+    Ok(())
 }
