@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod command;
 mod conformance;
+mod source;
 mod tidy;
 
 use anyhow::{Context, Result};

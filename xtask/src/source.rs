@@ -1,7 +1,27 @@
-//! Rust source without its comments and literals, and what is left of it in words.
+//! Rust source: the files, and their code without comments and literals.
+
+use crate::command;
+use anyhow::Result;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Every Rust file that git knows or would add.
+pub(crate) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).current_dir(root);
+    let names = String::from_utf8(command::output(git)?)?;
+    Ok(names.lines().map(|name| root.join(name)).filter(|path| path.exists()).collect())
+}
+
+/// The path of a file from the root, as it is written everywhere.
+pub(crate) fn name_of(root: &Path, path: &Path) -> Result<String> {
+    Ok(path.strip_prefix(root)?.to_string_lossy().replace('\\', "/"))
+}
 
 /// The source with comments, strings and characters blanked out; lines stay where they are.
-pub(super) fn without_text(source: &str) -> String {
+pub(crate) fn without_text(source: &str) -> String {
     let mut rest = source;
     let mut code = String::with_capacity(source.len());
     let mut previous = ' ';
@@ -22,12 +42,12 @@ pub(super) fn without_text(source: &str) -> String {
 }
 
 /// The identifiers of a line of code.
-pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
 /// Whether a line of code calls the macro `name`.
-pub(super) fn calls_macro(line: &str, name: &str) -> bool {
+pub(crate) fn calls_macro(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let starts_word = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
         starts_word && line[at + name.len()..].trim_start().starts_with('!')

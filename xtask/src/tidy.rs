@@ -1,14 +1,9 @@
 //! `tidy`: the house rules that the compiler does not check.
 
-mod code;
-
-use crate::command;
+use crate::{command, source};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -49,10 +44,10 @@ const UNFINISHED: &[&str] = &["todo", "unimplemented", "dbg"];
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     let mut findings = check_arrows(root)?;
-    for path in rust_files(root)? {
-        let name = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
-        let source = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
-        findings.extend(check_source(&name, &source));
+    for path in source::rust_files(root)? {
+        let name = source::name_of(root, &path)?;
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        findings.extend(check_source(&name, &text));
     }
     for finding in &findings {
         eprintln!("{finding}");
@@ -83,28 +78,20 @@ fn check_arrows(root: &Path) -> Result<Vec<String>> {
     Ok(findings)
 }
 
-fn check_source(name: &str, source: &str) -> Vec<String> {
+fn check_source(name: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
-    for (index, line) in code::without_text(source).lines().enumerate() {
+    for (index, line) in source::without_text(text).lines().enumerate() {
         let mut report = |what: &str| findings.push(format!("{name}:{}: {what}", index + 1));
-        if code::words(line).any(|word| word == "unsafe") && !UNSAFE_FILES.contains(&name) {
+        if source::words(line).any(|word| word == "unsafe") && !UNSAFE_FILES.contains(&name) {
             report("unsafe code belongs in the files listed for it");
         }
         for unfinished in UNFINISHED {
-            if code::calls_macro(line, unfinished) {
+            if source::calls_macro(line, unfinished) {
                 report(&format!("`{unfinished}!` is for work in progress"));
             }
         }
     }
     findings
-}
-
-/// Every Rust file that git knows or would add.
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut git = std::process::Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]).current_dir(root);
-    let names = String::from_utf8(command::output(git)?)?;
-    Ok(names.lines().map(|name| root.join(name)).filter(|path| path.exists()).collect())
 }
 
 #[cfg(test)]
