@@ -8,6 +8,7 @@ mod codegen;
 mod command;
 mod conformance;
 mod source;
+mod spec;
 mod tidy;
 
 use anyhow::{Context, Result};
@@ -29,6 +30,8 @@ enum Verb {
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
     Conformance(conformance::Flags),
+    /// Note in the specification which test holds which line.
+    Spec(spec::Flags),
     /// Check the house rules that the compiler does not.
     Tidy,
     /// Check everything CI checks, cheapest first.
@@ -51,6 +54,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(flags) => bench::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
+        Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),
         Verb::Ci => ci::run(&root),
     }

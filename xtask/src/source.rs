@@ -1,4 +1,4 @@
-//! Rust source: the files, and their code without comments and literals.
+//! Rust source: the files, their code and their comments.
 
 use crate::command;
 use anyhow::Result;
@@ -22,23 +22,52 @@ pub(crate) fn name_of(root: &Path, path: &Path) -> Result<String> {
 
 /// The source with comments, strings and characters blanked out; lines stay where they are.
 pub(crate) fn without_text(source: &str) -> String {
-    let mut rest = source;
     let mut code = String::with_capacity(source.len());
-    let mut previous = ' ';
-    while let Some(next) = rest.chars().next() {
-        let in_word = previous.is_alphanumeric() || previous == '_';
-        let len = text_len(rest, in_word);
-        if len > 0 {
-            code.extend(rest[..len].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
-            rest = &rest[len..];
-            previous = ' ';
-        } else {
-            code.push(next);
-            rest = &rest[next.len_utf8()..];
-            previous = next;
+    for piece in pieces(source) {
+        match piece {
+            Piece::Code(letter) => code.push(letter),
+            Piece::Text(text) => {
+                code.extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            }
         }
     }
     code
+}
+
+/// The comments that begin with `//`, each with the number of its line.
+pub(crate) fn line_comments(source: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut line = 1;
+    pieces(source).filter_map(move |piece| match piece {
+        Piece::Code(letter) => {
+            line += usize::from(letter == '\n');
+            None
+        }
+        Piece::Text(text) => {
+            let start = line;
+            line += text.matches('\n').count();
+            text.starts_with("//").then_some((start, text))
+        }
+    })
+}
+
+enum Piece<'a> {
+    Code(char),
+    /// A comment or a literal.
+    Text(&'a str),
+}
+
+fn pieces(source: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = source;
+    let mut previous = ' ';
+    std::iter::from_fn(move || {
+        let next = rest.chars().next()?;
+        let in_word = previous.is_alphanumeric() || previous == '_';
+        let len = text_len(rest, in_word);
+        let piece = if len > 0 { Piece::Text(&rest[..len]) } else { Piece::Code(next) };
+        previous = if len > 0 { ' ' } else { next };
+        rest = &rest[len.max(next.len_utf8())..];
+        Some(piece)
+    })
 }
 
 /// The identifiers of a line of code.
@@ -150,6 +179,13 @@ mod tests {
         check("a(b'x', '\\'', '\"') c", &["a", "b", "c"]);
         check("fn f<'a>(x: &'a str) {}", &["fn", "f", "a", "x", "a", "str"]);
         check("bar\"x\" unsafe_code", &["bar", "unsafe_code"]);
+    }
+
+    #[test]
+    fn comments_are_told_from_strings() {
+        let source = "// a\nlet x = \"\n// b\"; // c\n/* // d */ /// e";
+        let comments: Vec<_> = line_comments(source).collect();
+        assert_eq!(comments, [(1, "// a"), (3, "// c"), (4, "/// e")]);
     }
 
     #[test]
