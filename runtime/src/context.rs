@@ -8,7 +8,7 @@ use crate::{
 use ferroflow_ir::{Limits, OpDef, OpRegistry};
 use ferroflow_kernels::{CpuDevice, Device, Threads};
 use parking_lot::RwLock;
-use std::{collections::HashMap, num::NonZeroUsize, path::Path, sync::Arc};
+use std::{collections::HashMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
 
 /// How a [`Context`] is made.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +29,16 @@ pub enum FileAccess {
     ModelOnly,
     /// Any that the process may touch.
     Any,
+}
+
+type Print = dyn Fn(&str) + Send + Sync;
+
+struct Printer(Arc<Print>);
+
+impl fmt::Debug for Printer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Printer")
+    }
 }
 
 /// What programs run in. Cheap to clone; clones are the same context.
@@ -56,6 +66,7 @@ struct Inner {
     files: FileAccess,
     resources: Arc<ResourceManager>,
     host_ops: RwLock<HashMap<&'static str, Body>>,
+    printer: RwLock<Option<Printer>>,
 }
 
 impl Default for Context {
@@ -81,6 +92,7 @@ impl Context {
             files: options.files,
             resources: Arc::new(ResourceManager::new()),
             host_ops: RwLock::default(),
+            printer: RwLock::default(),
         }))
     }
 
@@ -107,6 +119,16 @@ impl Context {
     /// The resources that eager calls create by name.
     pub fn resources(&self) -> &Arc<ResourceManager> {
         &self.0.resources
+    }
+
+    /// Sends what programs print to `printer`, in place of the outputs of the process.
+    pub fn set_printer(&self, printer: impl Fn(&str) + Send + Sync + 'static) {
+        *self.0.printer.write() = Some(Printer(Arc::new(printer)));
+    }
+
+    /// Where programs print, if not to the outputs of the process.
+    pub(crate) fn printer(&self) -> Option<Arc<Print>> {
+        self.0.printer.read().as_ref().map(|printer| printer.0.clone())
     }
 
     /// Adds the body of an op that a crate above implements.

@@ -419,10 +419,6 @@ impl ConcreteFunction {
         crate::carve::prune(self, inputs, outputs)
     }
 
-    pub(crate) fn context(&self) -> &Context {
-        &self.0.context
-    }
-
     /// The name of the Rust function.
     pub(crate) fn rust_name(&self) -> &Arc<str> {
         &self.0.name

@@ -125,6 +125,12 @@ pub enum Error {
         /// What it returned.
         found: String,
     },
+    /// Something that only code with the semantics of TensorFlow 1 has.
+    #[error("{what} exist only in code that `v1::wrap_function` traces")]
+    NoGraph {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A function that calls itself.
     #[error(
         "function `{function}` calls itself while it is traced: the trace would never end. Graphs \
@@ -182,7 +188,7 @@ impl Error {
             | Error::Output { .. }
             | Error::Recursive { .. }
             | Error::Conversion { .. } => Code::InvalidArgument,
-            Error::Dropped { .. } => Code::FailedPrecondition,
+            Error::Dropped { .. } | Error::NoGraph { .. } => Code::FailedPrecondition,
             Error::TooManyTraces { .. } => Code::ResourceExhausted,
             Error::Host(_) => Code::Aborted,
         }

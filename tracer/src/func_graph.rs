@@ -6,6 +6,7 @@ use crate::{
     control_order::ControlOrder,
     error::{Error, Result},
     tensor::{Repr, Symbolic, Tensor},
+    value::Value,
     variable::Variable,
 };
 use ferroflow_ir::{
@@ -72,6 +73,9 @@ struct State {
     captures: Captures,
     order: ControlOrder,
     created: Vec<Created>,
+    /// The call added last.
+    last: Option<NodeId>,
+    collections: HashMap<String, Vec<Value>>,
     /// Values that were needed while tracing.
     known: HashMap<Outlet, Option<HostTensor>>,
 }
@@ -183,6 +187,20 @@ impl FuncGraph {
         self.call_typed(call, None)
     }
 
+    /// Adds a call of an op that runs after the call added last.
+    pub(crate) fn call_after_last(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
+        let last = self.state.lock().last;
+        let outputs = self.call(call)?;
+        let mut state = self.state.lock();
+        if let (Some(last), Some(id)) = (last, state.last) {
+            let node = &state.graph[id];
+            let controls: Vec<NodeId> = node.controls().iter().copied().chain([last]).collect();
+            let inputs = node.inputs().to_vec();
+            state.graph.connect(id, inputs, controls)?;
+        }
+        Ok(outputs)
+    }
+
     /// Adds a call of an op whose results are known to be of these types.
     pub(crate) fn call_typed(
         self: &Arc<FuncGraph>,
@@ -231,6 +249,7 @@ impl FuncGraph {
         };
         let node = node.with_controls(before.iter().copied().chain(controls));
         let id = state.graph.add(node)?;
+        state.last = Some(id);
         if self.semantics == Semantics::Program {
             state.order.ran(id, effect, &outlets, &types, &outputs);
         }
@@ -334,8 +353,27 @@ impl FuncGraph {
                 location: Some(created.location),
             });
         }
+        let variable = created.variable.clone();
         self.state.lock().created.push(created);
+        if self.semantics == Semantics::Graph {
+            self.collect(crate::v1::GLOBAL_VARIABLES, Value::Variable(variable));
+        }
         Ok(())
+    }
+
+    /// Adds a value to a collection.
+    pub(crate) fn collect(&self, name: &str, value: Value) {
+        self.state.lock().collections.entry(name.into()).or_default().push(value);
+    }
+
+    /// The values of a collection.
+    pub(crate) fn collection(&self, name: &str) -> Vec<Value> {
+        self.state.lock().collections.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Whose semantics the code has.
+    pub(crate) fn semantics(&self) -> Semantics {
+        self.semantics
     }
 
     /// Ends the trace: a function that gives `outputs`, each through a node of its own.

@@ -19,6 +19,7 @@
 //! - [`function`](function()) makes a [`Function`] of Rust code: it is traced once for each type of
 //!   arguments ([`ferroflow_ir::trace_type`]); [`function`](mod@function) tells how a call goes.
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
+//! - [`v1`] traces code with the semantics of TensorFlow 1.
 //! - [`debugging`] prints and checks while functions run; [`run_functions_eagerly`] does without
 //!   traces.
 //!
@@ -55,6 +56,7 @@ pub mod nest;
 pub mod ops;
 mod retracing;
 pub mod tensor;
+pub mod v1;
 pub mod value;
 pub mod variable;
 

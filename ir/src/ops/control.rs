@@ -1,5 +1,5 @@
-//! Ops that exist for what happens around them: assertions, places in the order of execution, the
-//! time.
+//! Ops that exist for what happens around them: assertions, places in the order of execution,
+//! printing, the time.
 
 use crate::{
     dtype::DType,
@@ -41,6 +41,15 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Does nothing; other ops may wait for it.",
         lowering: Lowering::Composite(|_| Vec::new()),
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "PrintV2",
+        summary: "Prints a text.",
+        inputs: &[arg_of("input", DType::String)],
+        attrs: &[string_or("output_stream", "stderr"), string_or("end", "\n")],
+        infer: |context| context.check_rank(0, 0),
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
     },
     OpDef {
         name: "Timestamp",

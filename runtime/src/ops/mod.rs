@@ -22,6 +22,7 @@ mod candidates;
 mod file;
 mod list;
 mod optional;
+mod print;
 mod queue;
 mod ragged;
 mod random;
@@ -57,6 +58,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     file::BODIES,
     list::BODIES,
     optional::BODIES,
+    print::BODIES,
     queue::BODIES,
     ragged::BODIES,
     sparse_map::BODIES,

@@ -1,7 +1,8 @@
 //! Reading and changing variables.
 
 use super::{IntoOperand, Op, call};
-use crate::{error::Result, tensor::Tensor, variable::Variable};
+use crate::{context, error::Result, func_graph::Call, tensor::Tensor, variable::Variable};
+use ferroflow_ir::error::SourceLocation;
 use ferroflow_ir::{Attrs, registry};
 use std::panic::Location;
 
@@ -21,4 +22,22 @@ pub(crate) fn update(variable: &Variable, op: &'static str, value: impl IntoOper
     let op = registry::find(op).expect("a built-in record");
     let attrs = Attrs::new().with("dtype", variable.dtype());
     call(op, attrs, &[&variable.handle(), &value], "", Location::caller()).map(drop)
+}
+
+/// As [`update`], and reads the variable after that, whatever keeps the order of effects.
+pub(crate) fn update_and_read(
+    variable: &Variable,
+    op: &'static str,
+    value: impl IntoOperand,
+    location: SourceLocation,
+) -> Result<Tensor> {
+    let value = value.into_operand(variable.dtype())?;
+    let op = registry::find(op).expect("a built-in record");
+    let attrs = Attrs::new().with("dtype", variable.dtype());
+    let handle = variable.handle();
+    call(op, attrs.clone(), &[&handle, &value], "", location)?;
+    let Some(trace) = context::current_trace() else { return variable.read() };
+    let read =
+        Call { op: READ.record(), attrs, inputs: &[&handle], name: "", location: Some(location) };
+    Ok(trace.call_after_last(read)?.remove(0))
 }

@@ -1,0 +1,193 @@
+//! Code with the semantics of TensorFlow 1, traced once.
+//!
+//! [`wrap_function`] traces code that builds a graph the old way: one trace for one signature;
+//! variables belong to the function and keep their values from call to call; effects happen where
+//! results or [control dependencies](crate::control_dependencies) ask for them, in no other order;
+//! and there are named variables and collections, local to the trace.
+
+use crate::{
+    args::{Args, Body},
+    concrete_function::ConcreteFunction,
+    context,
+    error::{Error, Result},
+    func_graph::{Creation, FuncGraph, Semantics, unique_id},
+    function::{outputs, placeholders},
+    function_spec::{FunctionSpec, ParameterSpec},
+    nest::Nest,
+    ops::{self, IntoOperand},
+    tensor::Tensor,
+    value::Value,
+    variable::{Variable, VariableOptions},
+};
+use ferroflow_ir::TraceType;
+use std::{ops::Deref, panic::Location, sync::Arc};
+
+/// The collection that variables are added to when they are made.
+pub const GLOBAL_VARIABLES: &str = "variables";
+
+/// A function traced with the semantics of TensorFlow 1. It owns its variables: they live as long
+/// as it does.
+#[derive(Clone, Debug)]
+#[must_use = "the variables of the function live as long as it does"]
+pub struct WrappedFunction(ConcreteFunction);
+
+impl WrappedFunction {
+    /// The variables made while it was traced, in that order.
+    pub fn variables(&self) -> &[Variable] {
+        self.0.owned_variables()
+    }
+
+    /// The part of the function between these tensors, as
+    /// [`ConcreteFunction::prune`] gives it; it owns the same variables.
+    ///
+    /// # Errors
+    ///
+    /// As [`ConcreteFunction::prune`].
+    pub fn prune(&self, inputs: &[&str], outputs: &[&str]) -> Result<WrappedFunction> {
+        self.0.prune(inputs, outputs).map(WrappedFunction)
+    }
+}
+
+impl Deref for WrappedFunction {
+    type Target = ConcreteFunction;
+
+    fn deref(&self) -> &ConcreteFunction {
+        &self.0
+    }
+}
+
+/// Traces `code` once, for arguments of these types: specs of tensors, and the values of the
+/// arguments that are not tensors ([`literal`](crate::literal)).
+///
+/// Unlike a call of the code itself, calls of the function change variables that were made once.
+///
+/// ```
+/// use ferroflow_ir::{DType, TraceType};
+/// use ferroflow_tracer::{Tensor, Variable, literal, spec, v1};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let step = |x: Tensor, adds: bool| {
+///     let v = Variable::new(5.0f32)?;
+///     if adds { v1::assign_add(&v, &x) } else { v1::assign_sub(&v, &x) }
+/// };
+/// let types = [TraceType::from(spec(DType::F32, [])), literal(true)];
+/// let add = v1::wrap_function(step, types)?;
+/// let one = || [Tensor::from(1.0f32)];
+/// assert_eq!(add.call_flat(&one())?[0].to_scalar::<f32>()?, 6.0);
+/// assert_eq!(add.call_flat(&one())?[0].to_scalar::<f32>()?, 7.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// That of the code; [`Error::Initializer`] when it makes a variable whose first value is part of
+/// the trace.
+pub fn wrap_function<F: Body<A>, A: Args>(
+    code: F,
+    types: impl IntoIterator<Item = impl Into<TraceType>>,
+) -> Result<WrappedFunction> {
+    let types: Vec<TraceType> = types.into_iter().map(Into::into).collect();
+    let parameters: Vec<ParameterSpec> =
+        (0..types.len()).map(|index| ParameterSpec::new(&format!("args_{index}"))).collect();
+    let name: Arc<str> = "wrapped_function".into();
+    let spec = FunctionSpec { name: name.clone(), parameters, signature: None };
+    let graph = FuncGraph::new(&name, unique_id(), Semantics::Graph, Creation::Allowed);
+    let (output_type, outputs) = {
+        let _guard = context::enter_trace(Some(graph.clone()));
+        let names = spec.parameters.iter().map(|parameter| &*parameter.name);
+        let args = placeholders(&graph, names, &types)?;
+        outputs(&name, code.run(A::from_values(args)?)?.to_value())?
+    };
+    let mut finished = graph.finish(&outputs)?;
+    let created = std::mem::take(&mut finished.created);
+    if let Some(variable) = created.iter().find(|created| created.initial.is_some()) {
+        return Err(Error::Initializer {
+            function: name.to_string(),
+            variable: variable.variable.name().into(),
+            reason: "is a tensor of its trace: here first values are functions or constants",
+        });
+    }
+    let owned = created.into_iter().map(|created| created.variable).collect();
+    let mut function_type = spec.function_type(&types);
+    function_type.output = Some(output_type);
+    let function =
+        ConcreteFunction::new(name, function_type, spec.parameters, finished, Vec::new(), owned);
+    Ok(WrappedFunction(function))
+}
+
+/// Makes a variable of this name, whose first value `initial` gives for its shape, outside the
+/// trace.
+///
+/// # Errors
+///
+/// [`Error::NoGraph`] outside [`wrap_function`]; [`Error::Conversion`] when there is a variable of
+/// the name already; that of `initial`.
+#[track_caller]
+pub fn get_variable(
+    name: &str,
+    shape: &[usize],
+    initial: impl FnOnce(&[usize]) -> Result<Tensor>,
+) -> Result<Variable> {
+    let is_named = |value: &Value| matches!(value, Value::Variable(v) if v.name() == name);
+    if get_collection(GLOBAL_VARIABLES)?.iter().any(is_named) {
+        let found = format!("`{name}`, which there is already");
+        return Err(Error::Conversion { expected: "the name of a new variable".into(), found });
+    }
+    let initial = context::init_scope(|| initial(shape))?;
+    let options = VariableOptions { name: name.into(), ..VariableOptions::default() };
+    Variable::with_options(initial, options)
+}
+
+/// Adds a value to a collection of the trace.
+///
+/// # Errors
+///
+/// [`Error::NoGraph`] outside [`wrap_function`].
+pub fn add_to_collection(name: &str, value: impl Into<Value>) -> Result<()> {
+    with_graph(|graph| graph.collect(name, value.into()))
+}
+
+/// The values of a collection of the trace, in the order they were added.
+///
+/// # Errors
+///
+/// [`Error::NoGraph`] outside [`wrap_function`].
+pub fn get_collection(name: &str) -> Result<Vec<Value>> {
+    with_graph(|graph| graph.collection(name))
+}
+
+fn with_graph<R>(use_graph: impl FnOnce(&FuncGraph) -> R) -> Result<R> {
+    let trace = context::current_trace().filter(|trace| trace.semantics() == Semantics::Graph);
+    let trace = trace.ok_or(Error::NoGraph { what: "collections and named variables" })?;
+    Ok(use_graph(&trace))
+}
+
+/// Sets a variable; gives its value afterwards, such that whoever uses it has the variable set.
+///
+/// # Errors
+///
+/// When dtype or shape do not fit.
+#[track_caller]
+pub fn assign(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
+    ops::variable::update_and_read(variable, "AssignVariableOp", value, Location::caller())
+}
+
+/// Adds to a variable; gives its value afterwards, such that whoever uses it has that done.
+///
+/// # Errors
+///
+/// When there is no value yet, or dtype or shape do not fit.
+#[track_caller]
+pub fn assign_add(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
+    ops::variable::update_and_read(variable, "AssignAddVariableOp", value, Location::caller())
+}
+
+/// Subtracts from a variable; gives its value afterwards, such that whoever uses it has that done.
+///
+/// # Errors
+///
+/// When there is no value yet, or dtype or shape do not fit.
+#[track_caller]
+pub fn assign_sub(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
+    ops::variable::update_and_read(variable, "AssignSubVariableOp", value, Location::caller())
+}
