@@ -21,7 +21,7 @@ use std::{fmt, panic::Location, sync::Arc};
 /// let counter = Variable::new(0i32)?;
 /// let count = {
 ///     let counter = counter.clone();
-///     function(move |()| counter.assign_add(1))
+///     function(move || counter.assign_add(1))
 /// };
 /// count.call(())?;
 /// count.call(())?;
