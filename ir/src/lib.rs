@@ -53,6 +53,7 @@
 
 pub mod attr;
 pub mod build;
+pub mod device_name;
 pub mod diagonal;
 pub mod dtype;
 pub mod emit;

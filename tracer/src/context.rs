@@ -4,7 +4,7 @@
 //! a panic.
 
 use crate::{error::Result, func_graph::FuncGraph, tensor::Tensor};
-use ferroflow_ir::{Attrs, OpDef};
+use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{Context, EagerTensor, Results};
 use std::{
     cell::{Cell, RefCell},
@@ -57,6 +57,11 @@ pub(crate) fn with_context_ref<R>(look: impl FnOnce(&Context) -> R) -> R {
     })
 }
 
+/// The names of the devices there are.
+pub fn list_physical_devices() -> Vec<String> {
+    with_context_ref(|context| vec![context.cpu().name().to_string()])
+}
+
 /// Runs an op now.
 pub(crate) fn execute(
     op: &'static OpDef,
@@ -86,10 +91,19 @@ pub fn init_scope<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` with calls placed on `device`, such as `/device:CPU:0`.
-pub fn device<R>(device: &str, body: impl FnOnce() -> R) -> R {
+/// Runs `body` with calls placed on `device`, such as `/device:CPU:0`; what it leaves open is taken
+/// from the scopes around. Calls that no such device can run are placed elsewhere.
+///
+/// Functions are traced outside the scopes around their calls: the call is placed, not the trace.
+///
+/// # Errors
+///
+/// When this is no name of a device; that of `body`.
+pub fn device<R>(device: &str, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    let name: DeviceName = device.parse()?;
+    let device: Arc<str> = name.or(&current_device().parse()?).to_string().into();
     let _guard = enter(
-        |s| s.devices.borrow_mut().push(device.into()),
+        |s| s.devices.borrow_mut().push(device),
         |s| {
             s.devices.borrow_mut().pop();
         },
