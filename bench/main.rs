@@ -46,6 +46,7 @@ fn main() -> Result<()> {
     let options =
         ContextOptions { threads: NonZeroUsize::new(threads), ..ContextOptions::default() };
     let bench = Bench { context: Context::with_options(options), models };
+    let _context = ferroflow::tracer::context::enter(&bench.context);
     answer(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }))?;
     for name in std::io::stdin().lock().lines() {
         let name = name?;

@@ -7,6 +7,7 @@ use ferroflow::{
 };
 use half::{bf16, f16};
 use serde_json::{Value, json};
+use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 
 /// The least time of a sample.
@@ -14,10 +15,13 @@ const SAMPLE: f64 = 0.004;
 /// The most samples.
 const SAMPLES: usize = 200;
 
+/// The results of a call; one of them needs no memory of its own.
+pub(crate) type Outcome = SmallVec<[EagerTensor; 1]>;
+
 /// Something to be measured.
 pub(crate) struct Workload<'a> {
     /// What is timed.
-    pub(crate) body: Box<dyn FnMut() -> Result<Vec<EagerTensor>> + 'a>,
+    pub(crate) body: Box<dyn FnMut() -> Result<Outcome> + 'a>,
     /// The unit of the times.
     pub(crate) unit: Unit,
     /// The parts that the time of a call is divided by.
@@ -63,12 +67,12 @@ impl Unit {
 }
 
 impl<'a> Workload<'a> {
-    pub(crate) fn new(
+    pub(crate) fn new<R: Into<Outcome>>(
         unit: Unit,
-        body: impl FnMut() -> Result<Vec<EagerTensor>> + 'a,
+        mut body: impl FnMut() -> Result<R> + 'a,
     ) -> Workload<'a> {
         Workload {
-            body: Box::new(body),
+            body: Box::new(move || Ok(body()?.into())),
             unit,
             per: 1.0,
             work: None,

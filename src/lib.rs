@@ -7,6 +7,11 @@ pub use ferroflow_runtime as runtime;
 pub use ferroflow_saved_model as saved_model;
 pub use ferroflow_tracer as tracer;
 
+pub use ferroflow_tracer::{
+    ConcreteFunction, Function, FunctionOptions, Nest, Tensor, Variable, control_dependencies,
+    device, function, function_with, init_scope, literal, ops, print, run_functions_eagerly, spec,
+};
+
 pub mod coverage;
 pub mod npy;
 

@@ -1,86 +1,108 @@
-//! What a call costs besides its work.
+//! What a call costs besides its work, as user code makes it.
 
 use crate::{
-    Bench,
-    builder::{Builder, define, ty, type_of},
     inputs,
-    measure::{Unit::Nanoseconds, Workload},
+    measure::{Outcome, Unit::Milliseconds, Unit::Nanoseconds, Workload},
 };
 use anyhow::Result;
-use ferroflow::{
-    ir::{Attrs, DType, HostTensor, Outlet},
-    runtime::{Capture, EagerTensor, Variable, execute},
-};
+use ferroflow::{Tensor, Variable, function, ops, tracer, tracer::Function};
 
-/// The chain that many workloads run: four ops in turn.
-const CHAIN: [&str; 4] = ["AddV2", "Mul", "Sub", "Maximum"];
+type Unary = Function<(Tensor,), Tensor>;
 
-pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'a>>> {
-    let args: Vec<EagerTensor> = [0.5f32, 0.25, 0.75].map(EagerTensor::scalar).into();
-    let x = args[0].clone();
-    let context = &bench.context;
-    Ok(Some(match name {
-        "eager_add_scalar" | "eager_add_raw" => {
-            let pair = [args[0].clone(), args[1].clone()];
-            Workload::new(Nanoseconds, move || {
-                Ok(execute(context, "AddV2", Attrs::new(), &pair)?.into_iter().collect())
-            })
-        }
+pub(crate) fn find<'a>(name: &str) -> Result<Option<Workload<'a>>> {
+    let [x, y, z] = [0.5f32, 0.25, 0.75].map(Tensor::from);
+    let workload = match name {
+        "eager_add_scalar" => Workload::new(Nanoseconds, move || outcome(&x + &y)),
+        "eager_add_raw" => Workload::new(Nanoseconds, move || outcome(ops::add_v2(&x, &y))),
         "eager_matmul8" => {
-            let pair =
-                [inputs::array(1, &[8, 8], -1.0, 1.0)?, inputs::array(2, &[8, 8], -1.0, 1.0)?];
-            Workload::new(Nanoseconds, move || bench.eager("MatMul", Attrs::new(), &pair))
+            let [a, b]: [Tensor; 2] = [
+                inputs::array(1, &[8, 8], -1.0, 1.0)?.into(),
+                inputs::array(2, &[8, 8], -1.0, 1.0)?.into(),
+            ];
+            Workload::new(Nanoseconds, move || outcome(ops::matmul(&a, &b)))
         }
-        "eager_chain100" => Workload::new(Nanoseconds, move || {
-            let mut t = args[0].clone();
-            for step in 0..100 {
-                let other = &args[1 + step % 2];
-                t = bench.one(CHAIN[step % 4], &[t, other.clone()])?;
-            }
-            Ok(vec![t])
-        })
-        .per(100.0),
-        "fn_1op" | "concrete_call" | "atomic_call" => {
-            let args = [x];
-            let f =
-                bench.function(&args, |b, args| Ok(vec![b.op("AddV2", &[args[0], args[0]])?]))?;
-            Workload::new(Nanoseconds, move || Ok(f.call(&args)?))
+        "eager_chain100" => {
+            Workload::new(Nanoseconds, move || outcome(chain(&x, &y, &z, 100))).per(100.0)
+        }
+        "fn_1op" => {
+            let f: Unary = function(|x: Tensor| &x + &x);
+            Workload::new(Nanoseconds, move || outcome(f.call((&x,))))
         }
         "fn_5args" => {
-            let args: Vec<EagerTensor> = [0, 1, 2, 0, 1].map(|index| args[index].clone()).into();
-            let f = bench.function(&args, |b, args| {
-                let sum = |sum: Result<Outlet>, &arg: &Outlet| b.op("AddV2", &[sum?, arg]);
-                Ok(vec![args[1..].iter().fold(Ok(args[0]), sum)?])
-            })?;
-            Workload::new(Nanoseconds, move || Ok(f.call(&args)?))
+            let f = function(|a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor| {
+                &(&(&(&a + &b)? + &c)? + &d)? + &e
+            });
+            Workload::new(Nanoseconds, move || outcome(f.call((&x, &y, &z, &x, &y))))
         }
         "fn_capture" => {
-            let variable = Variable::new("v", HostTensor::scalar(1.5f32));
-            let types = [type_of(&x), ty(DType::Resource, &[])?];
-            let def = define("f", &types, |b, args| {
-                let read = Attrs::new().with("dtype", DType::F32);
-                let value = b.op_with("ReadVariableOp", read, &args[1..])?;
-                Ok(vec![b.op("AddV2", &[args[0], value])?])
-            })?;
-            let captures = vec![Capture::Resource(variable.handle())];
-            let f = bench.of_library(def, Vec::new(), captures)?;
-            let args = [x];
+            let variable = Variable::new(1.5f32)?;
+            // The function knows the variable but does not own it.
+            let captured = variable.clone();
+            let f: Unary = function(move |x: Tensor| &x + &captured);
             Workload::new(Nanoseconds, move || {
-                // The function knows the variable but does not own it.
                 std::hint::black_box(&variable);
-                Ok(f.call(&args)?)
+                outcome(f.call((&x,)))
             })
         }
         "fn_chain100" | "fn_chain100_call" => {
-            let f = bench.function(&args, |b, args| chain(b, args, 100))?;
+            let f = function(|x: Tensor, y: Tensor, z: Tensor| chain(&x, &y, &z, 100));
             let per = if name == "fn_chain100" { 100.0 } else { 1.0 };
-            Workload::new(Nanoseconds, move || Ok(f.call(&args)?)).per(per)
+            Workload::new(Nanoseconds, move || outcome(f.call((&x, &y, &z)))).per(per)
         }
+        "concrete_call" => {
+            let f: Unary = function(|x: Tensor| &x + &x);
+            let concrete = f.concrete((&x,))?;
+            let args = [x];
+            Workload::new(Nanoseconds, move || {
+                outcome(concrete.call_flat(&args).map(|mut results| results.remove(0)))
+            })
+        }
+        "atomic_call" => {
+            let f: Unary = function(|x: Tensor| &x + &x);
+            let atomic = f.concrete((&x,))?.inference_fn();
+            let args = [x.eager()?.clone()];
+            Workload::new(Nanoseconds, move || Ok(atomic.call(&args)?))
+        }
+        "cache_lookup100" => {
+            let f = function(|x: Tensor, _number: i64| &x + &x);
+            for number in 0..100 {
+                f.call((&x, number))?;
+            }
+            let mut number = 0;
+            Workload::new(Nanoseconds, move || {
+                number = (number + 1) % 100;
+                outcome(f.call((&x, number)))
+            })
+        }
+        "trace_1000ops" => Workload::new(Milliseconds, move || {
+            let f = function(|x: Tensor, y: Tensor, z: Tensor| chain(&x, &y, &z, 1000));
+            f.concrete((&x, &y, &z))?;
+            Ok(Outcome::new())
+        })
+        .unchecked(),
+        "trace_first_call_1000ops" => Workload::new(Milliseconds, move || {
+            let f = function(|x: Tensor, y: Tensor, z: Tensor| chain(&x, &y, &z, 1000));
+            outcome(f.call((&x, &y, &z)))
+        }),
         _ => return Ok(None),
-    }))
+    };
+    Ok(Some(workload))
 }
 
-fn chain(b: &mut Builder, args: &[Outlet], n_ops: usize) -> Result<Vec<Outlet>> {
-    let step = |t: Result<Outlet>, step: usize| b.op(CHAIN[step % 4], &[t?, args[1 + step % 2]]);
-    Ok(vec![(0..n_ops).fold(Ok(args[0]), step)?])
+fn outcome(result: tracer::Result<Tensor>) -> Result<Outcome> {
+    Ok(Outcome::from_iter([result?.into_eager()?]))
+}
+
+/// The chain that many workloads run: four ops in turn.
+fn chain(x: &Tensor, y: &Tensor, z: &Tensor, n_ops: usize) -> tracer::Result<Tensor> {
+    let mut t = x.clone();
+    for step in 0..n_ops {
+        t = match step % 4 {
+            0 => &t + y,
+            1 => &t * z,
+            2 => &t - y,
+            _ => t.maximum(z),
+        }?;
+    }
+    Ok(t)
 }

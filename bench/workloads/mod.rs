@@ -29,6 +29,9 @@ pub(crate) const NAMES: &[&str] = &[
     "dispatch.fn_chain100_call",
     "dispatch.concrete_call",
     "dispatch.atomic_call",
+    "dispatch.cache_lookup100",
+    "dispatch.trace_1000ops",
+    "dispatch.trace_first_call_1000ops",
     "ctl.while10k",
     "ctl.cond1000",
     "ew.chain_eager",
@@ -114,7 +117,7 @@ pub(crate) const NAMES: &[&str] = &[
 pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Workload<'a>> {
     let (family, rest) = name.split_once('.').context("a name is `family.workload`")?;
     let found = match family {
-        "dispatch" => dispatch::find(bench, rest)?,
+        "dispatch" => dispatch::find(rest)?,
         "ctl" => control::find(bench, rest)?,
         "ew" => elementwise::find(bench, rest)?,
         "red" => reduction::find(bench, rest)?,

@@ -41,7 +41,7 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
     let unit = if model == "mlp" { Microseconds } else { Milliseconds };
     let body = move || {
         let outputs = loaded.call_signature("serving_default", &inputs)?;
-        Ok(outputs.into_values().collect())
+        Ok(outputs.into_values().collect::<Vec<_>>())
     };
     let budget = if model == "mlp" { 1.0 } else { 2.0 };
     Ok(Some(Workload::new(unit, body).budget(budget)))

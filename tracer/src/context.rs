@@ -76,13 +76,19 @@ pub(crate) fn execute(
 
 /// Runs `body` with another context for the eager calls in it.
 pub fn with_context<R>(context: &Context, body: impl FnOnce() -> R) -> R {
-    let _guard = enter(
-        |s| s.contexts.borrow_mut().push(context.clone()),
+    let _guard = enter(context);
+    body()
+}
+
+/// Makes eager calls on this thread run in another context until the guard is dropped.
+pub fn enter(context: &Context) -> impl Drop + use<> {
+    let context = context.clone();
+    scope(
+        move |s| s.contexts.borrow_mut().push(context),
         |s| {
             s.contexts.borrow_mut().pop();
         },
-    );
-    body()
+    )
 }
 
 /// Runs `body` outside all traces: its calls are eager.
@@ -102,7 +108,7 @@ pub fn init_scope<R>(body: impl FnOnce() -> R) -> R {
 pub fn device<R>(device: &str, body: impl FnOnce() -> Result<R>) -> Result<R> {
     let name: DeviceName = device.parse()?;
     let device: Arc<str> = name.or(&current_device().parse()?).to_string().into();
-    let _guard = enter(
+    let _guard = scope(
         |s| s.devices.borrow_mut().push(device),
         |s| {
             s.devices.borrow_mut().pop();
@@ -115,7 +121,7 @@ pub fn device<R>(device: &str, body: impl FnOnce() -> Result<R>) -> Result<R> {
 /// they have run already.
 pub fn control_dependencies<R>(tensors: &[&Tensor], body: impl FnOnce() -> R) -> R {
     let tensors = tensors.iter().map(|&tensor| tensor.clone()).collect();
-    let _guard = enter(
+    let _guard = scope(
         |s| s.controls.borrow_mut().push(tensors),
         |s| {
             s.controls.borrow_mut().pop();
@@ -162,7 +168,7 @@ pub(crate) fn is_traced(function: u64) -> bool {
 pub(crate) fn enter_trace(trace: Option<Arc<FuncGraph>>) -> impl Drop {
     let scopes = SURROUNDINGS.with(|s| (s.devices.take(), s.controls.take()));
     let scopes = Cell::new(Some(scopes));
-    enter(
+    scope(
         |s| {
             s.traces.borrow_mut().push(trace);
             s.update();
@@ -189,7 +195,7 @@ pub fn run_functions_eagerly(eagerly: bool) {
 /// Runs `body` with functions run eagerly or not, on this thread only.
 pub fn with_functions_run_eagerly<R>(eagerly: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = SURROUNDINGS.with(|s| s.runs_eagerly.replace(Some(eagerly)));
-    let _guard = enter(|_| {}, move |s| s.runs_eagerly.set(before));
+    let _guard = scope(|_| {}, move |s| s.runs_eagerly.set(before));
     body()
 }
 
@@ -207,7 +213,7 @@ impl<L: Fn(&Surroundings)> Drop for Guard<L> {
     }
 }
 
-fn enter(enter: impl FnOnce(&Surroundings), leave: impl Fn(&Surroundings)) -> impl Drop {
+fn scope(enter: impl FnOnce(&Surroundings), leave: impl Fn(&Surroundings)) -> impl Drop {
     SURROUNDINGS.with(|surroundings| enter(surroundings));
     Guard(leave)
 }

@@ -105,6 +105,18 @@ impl Tensor {
         self.value("an eager call")
     }
 
+    /// The tensor with its value, given up by its holder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Symbolic`] in a trace.
+    pub fn into_eager(self) -> Result<EagerTensor> {
+        match self.0 {
+            Repr::Eager(tensor) => Ok(tensor),
+            Repr::Symbolic(_) => self.eager().cloned(),
+        }
+    }
+
     /// The value in host memory.
     ///
     /// # Errors
