@@ -33,8 +33,8 @@ pub trait Args: Sized {
     /// Whether these are the types of the arguments.
     fn have_types(&self, types: &[TraceType]) -> bool;
 
-    /// The tensors of the arguments, in order.
-    fn leaves(&self) -> Leaves;
+    /// Appends the tensors of the arguments, in order.
+    fn leaves(&self, leaves: &mut Leaves);
 
     /// `call` as something that is called with the arguments one by one.
     fn callable<R: 'static>(
@@ -201,13 +201,11 @@ macro_rules! arities {
                     types.next().is_none()
             }
 
-            fn leaves(&self) -> Leaves {
+            fn leaves(&self, leaves: &mut Leaves) {
                 let ($($name,)*) = self;
                 let mut aliases = Aliases::default();
-                let (mut leaves, _) = (Leaves::new(), &mut aliases);
-                $($name.leaves(&mut aliases, &mut leaves);)*
-                let _ = &mut leaves;
-                leaves
+                let _ = (&mut aliases, &leaves);
+                $($name.leaves(&mut aliases, leaves);)*
             }
 
             fn callable<R_: 'static>(

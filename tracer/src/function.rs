@@ -150,11 +150,15 @@ impl PolymorphicFunction {
             return body(args);
         }
         let found = self.cache.read().last(|types| args.have_types(types)).cloned();
-        let (trace, leaves) = match found {
-            Some(trace) => (trace, args.leaves()),
+        let mut leaves = Leaves::new();
+        let trace = match found {
+            Some(trace) => {
+                args.leaves(&mut leaves);
+                trace
+            }
             None => {
                 let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
-                self.look_up(args.to_values(), &code)?
+                self.look_up(args.to_values(), &code, &mut leaves)?
             }
         };
         let mut results = trace.concrete.call_flat(&leaves)?.into_iter();
@@ -162,17 +166,22 @@ impl PolymorphicFunction {
         R::from_leaves(output, &mut results)
     }
 
-    /// The trace for these arguments, and their tensors.
-    fn look_up(&self, values: Vec<Value>, code: Code<'_>) -> Result<(Arc<Trace>, Leaves)> {
+    /// The trace for these arguments; appends their tensors.
+    fn look_up(
+        &self,
+        values: Vec<Value>,
+        code: Code<'_>,
+        leaves: &mut Leaves,
+    ) -> Result<Arc<Trace>> {
         let given: Vec<TraceType> = types(&values);
         let bound = self.spec.read().canonical(values)?;
-        let leaves = leaves(&bound.values);
+        collect_leaves(&bound.values, leaves);
         let is_cast = types(&bound.values) != given;
         let trace = self.trace_for(bound, code)?;
         if !is_cast {
             self.cache.write().remember(given, &trace);
         }
-        Ok((trace, leaves))
+        Ok(trace)
     }
 
     fn trace_for(&self, bound: Bound, code: Code<'_>) -> Result<Arc<Trace>> {
@@ -398,10 +407,9 @@ fn types(values: &[Value]) -> Vec<TraceType> {
     values.iter().map(|value| value.trace_type(&mut aliases)).collect()
 }
 
-fn leaves(values: &[Value]) -> Leaves {
-    let (mut aliases, mut leaves) = Default::default();
-    values.iter().for_each(|value| value.leaves(&mut aliases, &mut leaves));
-    leaves
+fn collect_leaves(values: &[Value], leaves: &mut Leaves) {
+    let mut aliases = Default::default();
+    values.iter().for_each(|value| value.leaves(&mut aliases, leaves));
 }
 
 /// What a signature that is inferred asks of further arguments.
@@ -501,13 +509,14 @@ pub(crate) fn initialize(
             reason,
         };
         let needs_arguments = graph.depends_on_arguments(initial);
-        let leaves = match values {
-            Some(values) => leaves(values),
+        let mut leaves = Leaves::new();
+        match values {
+            Some(values) => collect_leaves(values, &mut leaves),
             None if needs_arguments => {
                 return Err(wrong("depends on arguments, which are not given yet"));
             }
-            None => Leaves::new(),
-        };
+            None => {}
+        }
         if needs_arguments && leaves.iter().any(Tensor::is_symbolic) {
             return Err(wrong(
                 "depends on arguments that are symbolic themselves: call the function outside \

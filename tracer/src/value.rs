@@ -201,7 +201,7 @@ impl Value {
 }
 
 /// Tensors in the order of their positions in a value.
-pub type Leaves = SmallVec<[Tensor; 8]>;
+pub type Leaves = SmallVec<[Tensor; 4]>;
 
 fn types(items: &[Value], aliases: &mut Aliases) -> Vec<TraceType> {
     items.iter().map(|item| item.trace_type(aliases)).collect()
