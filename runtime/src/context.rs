@@ -96,6 +96,11 @@ impl Context {
         }))
     }
 
+    /// Whether the two are the same context.
+    pub fn is(&self, other: &Context) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The ops.
     pub fn registry(&self) -> &Arc<OpRegistry> {
         &self.0.registry

@@ -60,7 +60,7 @@ pub struct FunctionOptions {
     pub infer_signature_from_first_call: bool,
     /// Widens the types of arguments that keep changing, at the second trace already.
     pub reduce_retracing: bool,
-    /// How many traces are kept; the oldest goes first.
+    /// How many traces are kept; the oldest of a context goes first.
     pub max_traces: usize,
     /// What happens when a function is traced too often.
     pub retrace_policy: RetracePolicy,
@@ -234,7 +234,7 @@ impl PolymorphicFunction {
         let names: Vec<String> = spec.parameters.iter().map(|p| p.name.to_string()).collect();
         let cause = {
             let cache = self.cache.read();
-            let before = cache.traces().last().map(|trace| trace.types.as_slice());
+            let before = cache.traces_here().last().map(|trace| trace.types.as_slice());
             retracing::cause(&names, before, types)
         };
         let call = self.calls.load(Ordering::Relaxed);
@@ -324,7 +324,7 @@ impl PolymorphicFunction {
         let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
         let ty = self.spec.read().function_type(&types);
         let exact = |cache: &FunctionCache| {
-            let found = cache.traces().find(|trace| trace.types == types);
+            let found = cache.traces_here().find(|trace| trace.types == types);
             found.map(|trace| trace.concrete.clone())
         };
         if let Some(concrete) = exact(&self.cache.read()) {

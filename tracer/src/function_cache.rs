@@ -1,7 +1,12 @@
 //! The traces of a function, and which of them a call takes.
+//!
+//! The key of a trace is the type of the function and what around the call changes the graph: the
+//! context. The device scopes around a call are no part of it; where a function runs is said by its
+//! callers, and what its own code pins to a device stays there.
 
-use crate::concrete_function::ConcreteFunction;
+use crate::{concrete_function::ConcreteFunction, context};
 use ferroflow_ir::{FunctionType, TraceType, TypeDispatchTable};
+use ferroflow_runtime::Context;
 use std::sync::Arc;
 
 /// A trace, and the types it was made for.
@@ -11,12 +16,22 @@ pub(crate) struct Trace {
     pub(crate) concrete: ConcreteFunction,
 }
 
+type Table = TypeDispatchTable<Arc<Trace>>;
+
 /// The traces of a function.
 #[derive(Default, Debug)]
 pub(crate) struct FunctionCache {
-    table: TypeDispatchTable<Arc<Trace>>,
-    /// The trace of the last call that needed a lookup, and the types of its arguments.
-    last: Option<(Vec<TraceType>, Arc<Trace>)>,
+    /// By the context they were made in, that of the first trace first.
+    tables: Vec<(Context, Table)>,
+    /// The trace of the last call that needed a lookup, with the types of its arguments.
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    context: Context,
+    types: Vec<TraceType>,
+    trace: Arc<Trace>,
 }
 
 impl FunctionCache {
@@ -25,45 +40,81 @@ impl FunctionCache {
         &self,
         have_types: impl FnOnce(&[TraceType]) -> bool,
     ) -> Option<&Arc<Trace>> {
-        let (types, trace) = self.last.as_ref()?;
-        have_types(types).then_some(trace)
+        let Last { context, types, trace } = self.last.as_ref()?;
+        (is_here(context) && have_types(types)).then_some(trace)
     }
 
     /// The trace that fits arguments of this type best.
     pub(crate) fn find(&mut self, request: &FunctionType) -> Option<Arc<Trace>> {
-        self.table.dispatch(request).map(|(_, trace)| trace.clone())
+        let (_, table) = self.tables.iter_mut().find(|(context, _)| is_here(context))?;
+        table.dispatch(request).map(|(_, trace)| trace.clone())
     }
 
     /// Remembers which trace arguments of exactly these types take.
     pub(crate) fn remember(&mut self, types: Vec<TraceType>, trace: &Arc<Trace>) {
-        self.last = Some((types, trace.clone()));
+        self.last = Some(Last { context: context::context(), types, trace: trace.clone() });
     }
 
     /// Adds a trace. Traces for objects that are gone make room, then the oldest beyond `limit`.
     pub(crate) fn insert(&mut self, ty: FunctionType, trace: Arc<Trace>, limit: usize) {
-        self.table.retain(|ty, _| !stands_for_dropped(ty));
-        while self.table.len() >= limit.max(1) {
-            let Some((oldest, _)) = self.table.iter().next().cloned() else { break };
-            self.table.remove(&oldest);
+        for (_, table) in &mut self.tables {
+            table.retain(|ty, _| !stands_for_dropped(ty));
         }
+        while self.len() >= limit.max(1) {
+            self.remove_oldest();
+        }
+        self.tables.retain(|(_, table)| !table.is_empty());
         self.last = None;
-        self.table.insert(ty, trace);
+        match self.tables.iter_mut().find(|(context, _)| is_here(context)) {
+            Some((_, table)) => table.insert(ty, trace),
+            None => {
+                let mut table = Table::default();
+                table.insert(ty, trace);
+                self.tables.push((context::context(), table));
+            }
+        }
+    }
+
+    /// Removes the oldest trace of the context that has had traces for longest.
+    fn remove_oldest(&mut self) {
+        let oldest = self.tables.iter_mut().find_map(|(_, table)| {
+            let (ty, _) = table.iter().next()?;
+            Some((ty.clone(), table))
+        });
+        if let Some((ty, table)) = oldest {
+            table.remove(&ty);
+        }
     }
 
     /// The type widened by those of the traces there are.
     pub(crate) fn generalize(&self, ty: &FunctionType) -> FunctionType {
-        self.table.generalize(ty)
+        self.table().map_or_else(|| ty.clone(), |table| table.generalize(ty))
     }
 
-    /// The traces, oldest first.
+    fn table(&self) -> Option<&Table> {
+        let found = self.tables.iter().find(|(context, _)| is_here(context));
+        found.map(|(_, table)| table)
+    }
+
+    /// The traces that a call here may take, oldest first.
+    pub(crate) fn traces_here(&self) -> impl Iterator<Item = &Arc<Trace>> {
+        self.table().into_iter().flat_map(|table| table.iter().map(|(_, trace)| trace))
+    }
+
+    /// The traces, oldest first in each context.
     pub(crate) fn traces(&self) -> impl Iterator<Item = &Arc<Trace>> {
-        self.table.iter().map(|(_, trace)| trace)
+        self.tables.iter().flat_map(|(_, table)| table.iter().map(|(_, trace)| trace))
     }
 
     /// The number of traces.
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.tables.iter().map(|(_, table)| table.len()).sum()
     }
+}
+
+/// Whether a call made here runs in `context`.
+fn is_here(context: &Context) -> bool {
+    context::with_context_ref(|here| here.is(context))
 }
 
 fn stands_for_dropped(ty: &FunctionType) -> bool {
