@@ -65,8 +65,8 @@ pub enum Error {
     },
     /// A tensor without a value, where one is needed.
     #[error(
-        "{tensor} has no value: it is symbolic while function `{function}` is traced. {what} works \
-         on eager tensors only"
+        "{tensor} has no value: it is symbolic while function `{function}` is traced, and {what} \
+         works on eager tensors only"
     )]
     Symbolic {
         /// The tensor.
