@@ -75,6 +75,20 @@ macro_rules! tensor_args {
             }
         }
 
+        impl<const N: usize, const M: usize> IntoArg<Tensor> for [[$rust; N]; M] {
+            fn into_arg(self) -> Tensor {
+                self.into()
+            }
+        }
+
+        impl<const N: usize, const M: usize, const K: usize> IntoArg<Tensor>
+            for [[[$rust; N]; M]; K]
+        {
+            fn into_arg(self) -> Tensor {
+                self.into()
+            }
+        }
+
         impl IntoArg<Tensor> for Vec<$rust> {
             fn into_arg(self) -> Tensor {
                 self.into()
@@ -83,9 +97,49 @@ macro_rules! tensor_args {
     )*};
 }
 
-tensor_args!(f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, bool);
+tensor_args!(f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl IntoArg<Tensor> for bool {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
+
+impl<const N: usize> IntoArg<Tensor> for [bool; N] {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
+
+impl IntoArg<Tensor> for Vec<bool> {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
 
 impl IntoArg<Tensor> for &str {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
+
+impl<const N: usize> IntoArg<Tensor> for [&str; N] {
+    fn into_arg(self) -> Tensor {
+        self.into()
+    }
+}
+
+/// ```
+/// use ferroflow_tracer::{Tensor, function};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let f = function(|x: Tensor| x.square());
+/// let y = f.call((ndarray::arr1(&[2.0f32, 3.0]).into_dyn(),))?;
+/// assert_eq!(y.to_ndarray::<f32>()?, ndarray::arr1(&[4.0, 9.0]).into_dyn());
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "ndarray")]
+impl<T: ferroflow_ir::Element> IntoArg<Tensor> for ndarray::ArrayD<T> {
     fn into_arg(self) -> Tensor {
         self.into()
     }
