@@ -1,0 +1,19 @@
+//! Functions, tracing and the trace cache.
+
+mod cache;
+mod calls;
+mod stages;
+#[path = "../support/mod.rs"]
+mod support;
+
+use ferroflow::ir::trace_type::Literal;
+use ferroflow::tracer::{Result, Tensor, Value};
+
+/// The tensor of an argument that may be a tensor or a number of Rust.
+fn operand(value: &Value) -> Result<Tensor> {
+    match value {
+        Value::Literal(Literal::Float(value)) => Ok((*value as f32).into()),
+        Value::Literal(Literal::Int(value)) => Ok((*value as i32).into()),
+        other => Ok(other.tensor()?.clone()),
+    }
+}
