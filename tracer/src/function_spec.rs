@@ -9,9 +9,9 @@ use crate::{
 use ferroflow_ir::{
     DType, FunctionType, HostTensor, PartialShape, TensorSpec, TraceType,
     function_type::{Parameter, ParameterKind},
-    trace_type::Literal,
+    trace_type::{Literal, PythonShape},
 };
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// What a signature asks of an argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,20 @@ pub enum ArgSpec {
     HostValue,
     /// A tensor of this shape; each dtype makes a trace of its own.
     AnyDType(PartialShape),
+}
+
+impl fmt::Display for ArgSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ArgSpec::Type(ty) => write!(f, "{ty}"),
+            ArgSpec::ListOf(item, Some(length)) => write!(f, "List[{item}; {length}]"),
+            ArgSpec::ListOf(item, None) => write!(f, "List[{item}; any]"),
+            ArgSpec::HostValue => f.write_str("Any"),
+            ArgSpec::AnyDType(shape) => {
+                write!(f, "TensorSpec(shape={}, dtype=any, name=None)", PythonShape(shape))
+            }
+        }
+    }
 }
 
 impl From<TensorSpec> for ArgSpec {
@@ -181,8 +195,10 @@ impl FunctionSpec {
     }
 }
 
+/// Positional arguments as the items of a tuple.
 pub(crate) fn shown(args: &[Value]) -> String {
-    args.iter().map(|arg| format!("{arg:?}")).collect::<Vec<_>>().join(", ")
+    let items: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
+    if items.len() == 1 { format!("{},", items[0]) } else { items.join(", ") }
 }
 
 pub(crate) fn shown_named(kwargs: &[(&str, Value)]) -> String {
@@ -196,6 +212,11 @@ pub(crate) fn bind(
     args: Vec<Value>,
     mut kwargs: Vec<(&str, Value)>,
 ) -> Result<Vec<Value>, String> {
+    let takes_any = parameters.iter().any(|p| p.kind == ParameterKind::VarPositional);
+    let places = parameters.iter().filter(|p| p.kind != ParameterKind::KeywordOnly).count();
+    if args.len() > places && !takes_any {
+        return Err("too many positional arguments".into());
+    }
     let mut args = args.into_iter();
     let mut values = Vec::with_capacity(parameters.len());
     for ParameterSpec { name, kind, default } in parameters {
@@ -216,9 +237,6 @@ pub(crate) fn bind(
             (None, None, None) => return Err(format!("missing a required argument: '{name}'")),
         });
     }
-    if args.next().is_some() {
-        return Err("too many positional arguments".into());
-    }
     match kwargs.first() {
         Some((name, _)) => Err(format!("got an unexpected keyword argument '{name}'")),
         None => Ok(values),
@@ -233,7 +251,7 @@ impl ArgSpec {
             ArgSpec::HostValue => Ok((value.clone(), value.trace_type(aliases))),
             ArgSpec::AnyDType(shape) => {
                 let Value::Tensor(tensor) = value else {
-                    return Err(format!("Can not cast {value:?} to a tensor of shape {shape}"));
+                    return Err(format!("Can not cast {} to {self}", told(value)));
                 };
                 let ty = TraceType::tensor(tensor.dtype(), shape.clone());
                 Ok((cast(value, &ty, aliases)?, ty))
@@ -241,7 +259,7 @@ impl ArgSpec {
             ArgSpec::ListOf(item, length) => {
                 let items = match value {
                     Value::List(items) if length.is_none_or(|n| n == items.len()) => items,
-                    _ => return Err(format!("Can not cast {value:?} to {self:?}")),
+                    _ => return Err(format!("Can not cast {} to {self}", told(value))),
                 };
                 let cast: Result<Vec<(Value, TraceType)>, String> =
                     items.iter().map(|value| item.cast(value, aliases)).collect();
