@@ -64,7 +64,7 @@ fn a_signature_is_the_key() -> Result<()> {
     Ok(())
 }
 
-// spec: 83
+// spec: 12, 83
 #[test]
 fn values_of_rust_become_the_tensors_that_are_declared() -> Result<()> {
     let f = function(|x: Value| x.tensor()?.square()).with_input_signature([vector(DType::F32)]);

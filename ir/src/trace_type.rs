@@ -58,6 +58,9 @@ pub struct VariableSpec {
 }
 
 /// A value of the host language, typed by what it is.
+///
+/// The kind of the value counts: 1, 1.0 and true are three types. In TensorFlow they are one,
+/// because Python takes them for equal.
 #[derive(Clone, Debug)]
 pub enum Literal {
     /// A flag.

@@ -1,4 +1,7 @@
 //! Objects as arguments: known by identity, by value, or by their Rust type.
+//!
+//! For structures made of tensors, prefer a [`Nest`](crate::Nest) over a type with rules of its own:
+//! its type is made of those of its fields, so that it is matched and widened like any other.
 
 use crate::value::Custom;
 use ferroflow_ir::trace_type::CustomType;

@@ -20,6 +20,13 @@
 //! nothing outside. What a closure captures is no argument: a change of it makes no new trace. The
 //! same goes for an object behind an `Arc`, which goes by its identity: with interior mutability it
 //! may change, and the trace stays what it was; prefer values that do not change.
+//!
+//! # When it pays off
+//!
+//! A trace costs far more than a call of it: a function that is traced on every call is slower than
+//! the same code without it. Functions of many small ops gain most, for those are fused and planned
+//! together; a few expensive ops, such as convolutions, take the same time either way. No gain is
+//! promised: measure, and leave code eager where there is none.
 
 use crate::{
     args::{Args, Body, IntoArgs},
