@@ -27,7 +27,7 @@ fn check<A: Args + 'static>(
 /// Checks that arguments do not fit, and for what reason.
 fn refuses<A: Args + 'static>(f: &Function<A, Tensor>, args: impl IntoArgs<A>, expected: &str) {
     match f.call(args) {
-        Err(Error::Binding { problem, .. }) => assert_eq!(problem, expected),
+        Err(Error::Binding { problem, .. }) => assert_eq!(&*problem, expected),
         other => panic!("{other:?} where arguments do not fit"),
     }
 }
@@ -209,7 +209,7 @@ fn bind(f: &Three, args: &[i64], kwargs: &[(&str, i64)]) -> Result<i64, String> 
     let kwargs: Vec<(&str, Value)> = kwargs.iter().map(|&(name, arg)| (name, arg.into())).collect();
     match f.call_named(&args, &kwargs) {
         Ok(y) => y.to_scalar().map_err(|error| error.to_string()),
-        Err(Error::Binding { problem, .. }) => Err(problem),
+        Err(Error::Binding { problem, .. }) => Err(problem.into()),
         Err(other) => panic!("{other} where arguments may not fit"),
     }
 }

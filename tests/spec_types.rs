@@ -404,7 +404,7 @@ fn cast(ty: TraceType, value: impl Into<Value>) -> Result<Option<String>> {
     let f = function(|x: Value| x).with_input_signature([ArgSpec::Type(ty)]);
     match f.polymorphic().types_of(&(value.into(),)) {
         Ok(_) => Ok(None),
-        Err(Error::Binding { problem, .. }) => Ok(Some(problem)),
+        Err(Error::Binding { problem, .. }) => Ok(Some(problem.into())),
         Err(other) => Err(other),
     }
 }

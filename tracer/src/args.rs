@@ -1,6 +1,7 @@
 //! Arguments of functions: tuples of nests, and what may be given for them.
 
 #![expect(non_snake_case, reason = "values of tuples go by the names of their types")]
+#![expect(clippy::unused_unit, reason = "the tuple of no arguments is made as the others are")]
 
 use crate::{
     error::Result,

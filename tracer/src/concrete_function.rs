@@ -237,12 +237,12 @@ impl ConcreteFunction {
         flat: Option<String>,
     ) -> Error {
         Error::Binding {
-            function: self.0.name.to_string(),
-            problem,
-            args: shown(args),
-            kwargs: shown_named(kwargs),
-            signature: self.0.function_type.to_string(),
-            flat,
+            function: (*self.0.name).into(),
+            problem: problem.into(),
+            args: shown(args).into(),
+            kwargs: shown_named(kwargs).into(),
+            signature: self.0.function_type.to_string().into(),
+            flat: flat.map(Into::into),
         }
     }
 

@@ -193,6 +193,10 @@ pub fn run_functions_eagerly(eagerly: bool) {
 }
 
 /// Runs `body` with functions run eagerly or not, on this thread only.
+///
+/// # Errors
+///
+/// That of `body`.
 pub fn with_functions_run_eagerly<R>(eagerly: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
     let before = SURROUNDINGS.with(|s| s.runs_eagerly.replace(Some(eagerly)));
     let _guard = scope(|_| {}, move |s| s.runs_eagerly.set(before));

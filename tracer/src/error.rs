@@ -20,17 +20,17 @@ pub enum Error {
     )]
     Binding {
         /// The function.
-        function: String,
+        function: Box<str>,
         /// What does not fit.
-        problem: String,
+        problem: Box<str>,
         /// The positional arguments.
-        args: String,
+        args: Box<str>,
         /// The named arguments.
-        kwargs: String,
+        kwargs: Box<str>,
         /// What the function takes.
-        signature: String,
+        signature: Box<str>,
         /// Why they do not fit as a flat list of tensors either, where that was tried.
-        flat: Option<String>,
+        flat: Option<Box<str>>,
     },
     /// A tensor of another type than a traced function was traced for.
     #[error(
@@ -163,7 +163,7 @@ pub enum Error {
     Host(Arc<dyn std::error::Error + Send + Sync>),
 }
 
-fn fallback(flat: &Option<String>) -> String {
+fn fallback(flat: &Option<Box<str>>) -> String {
     flat.as_ref().map_or_else(String::new, |flat| {
         format!(" Fallback to flat signature also failed due to: {flat}")
     })

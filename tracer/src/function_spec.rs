@@ -171,11 +171,11 @@ impl FunctionSpec {
 
     fn problem(&self, problem: String, (args, kwargs): (String, String)) -> Error {
         Error::Binding {
-            function: self.name.to_string(),
-            problem,
-            args,
-            kwargs,
-            signature: self.declared().to_string(),
+            function: (*self.name).into(),
+            problem: problem.into(),
+            args: args.into(),
+            kwargs: kwargs.into(),
+            signature: self.declared().to_string().into(),
             flat: None,
         }
     }
