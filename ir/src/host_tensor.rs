@@ -209,11 +209,13 @@ impl HostTensor {
     }
 
     /// The dtype.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// The shape.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -229,11 +231,13 @@ impl HostTensor {
     }
 
     /// Whether the elements are plain bytes, that is neither strings nor handles.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         matches!(self.data, Data::Inline(_) | Data::Memory { .. })
     }
 
     /// The bytes of the elements; empty for strings and handles.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         let len = self.byte_len();
         match &self.data {
@@ -244,6 +248,7 @@ impl HostTensor {
     }
 
     /// The bytes of the elements, to be changed: copied first if anyone else holds them.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.byte_len();
         if let Data::Memory { memory, offset } = &mut self.data

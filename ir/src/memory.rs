@@ -1,12 +1,15 @@
 //! Aligned host memory, recycled through a pool.
 //!
 //! Fresh pages from the operating system cost more than most kernels that write them, so blocks of
-//! a page or more go back to a process-wide free list when they are dropped. The list is a cache
-//! of the allocator and nothing else: it holds no values, and emptying it changes no result.
+//! a page or more go back to a process-wide free list when they are dropped. Smaller ones go to a
+//! list of the thread that drops them: asking the system's allocator for aligned zeros costs more
+//! than an op on so few elements. The lists are caches of the allocator and nothing else: they hold
+//! no values, and emptying them changes no result.
 
 use crate::error::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use std::{
+    cell::RefCell,
     mem,
     sync::{Mutex, PoisonError},
 };
@@ -14,11 +17,14 @@ use std::{
 /// Alignment of every block, in bytes: one cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// Blocks below this many bytes are left to the system's allocator.
-const POOLED_FROM: usize = 4096;
+/// Blocks below this many bytes are kept by threads, the others by the process.
+const SHARED_FROM: usize = 4096;
 
-/// The pool keeps at most this many bytes.
+/// The process keeps at most this many bytes.
 const POOL_BYTES: usize = 512 << 20;
+
+/// A thread keeps at most this many blocks of each size.
+const SMALL_BLOCKS: usize = 32;
 
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
@@ -38,7 +44,11 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory.
     pub fn recycled(len: usize) -> Result<HostMemory> {
-        let lines = if len < POOLED_FROM { None } else { pool().take(size_class(len)) };
+        let lines = match len {
+            0 => None,
+            _ if len < SHARED_FROM => take_small(len.div_ceil(ALIGNMENT)),
+            _ => pool().take(size_class(len)),
+        };
         match lines {
             Some(lines) => Ok(HostMemory { lines, len }),
             None => HostMemory::zeroed(len),
@@ -51,7 +61,7 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory.
     pub fn zeroed(len: usize) -> Result<HostMemory> {
-        let n_lines = if len < POOLED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
+        let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
         let lines = bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
             let limit = isize::MAX as u64;
             Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
@@ -60,11 +70,13 @@ impl HostMemory {
     }
 
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
 
     /// The bytes, to be changed.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }
@@ -72,8 +84,11 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        if self.len >= POOLED_FROM {
-            pool().put(mem::take(&mut self.lines));
+        let lines = mem::take(&mut self.lines);
+        match self.len {
+            0 => {}
+            len if len < SHARED_FROM => put_small(lines),
+            _ => pool().put(lines),
         }
     }
 }
@@ -84,6 +99,28 @@ fn size_class(len: usize) -> usize {
     let lines = len.div_ceil(ALIGNMENT);
     let step = (lines.next_power_of_two() / 16).max(1);
     lines.div_ceil(step) * step
+}
+
+thread_local! {
+    /// Free blocks of 1, 2, … lines.
+    static SMALL: RefCell<[Vec<Box<[Line]>>; SHARED_FROM / ALIGNMENT]> =
+        const { RefCell::new([const { Vec::new() }; SHARED_FROM / ALIGNMENT]) };
+}
+
+fn take_small(n_lines: usize) -> Option<Box<[Line]>> {
+    // A thread that is ending has no list any more.
+    SMALL.try_with(|small| small.borrow_mut()[n_lines - 1].pop()).ok().flatten()
+}
+
+fn put_small(lines: Box<[Line]>) {
+    let put = |small: &RefCell<[Vec<Box<[Line]>>; SHARED_FROM / ALIGNMENT]>| {
+        let free = &mut small.borrow_mut()[lines.len() - 1];
+        if free.len() < SMALL_BLOCKS {
+            free.push(lines);
+        }
+    };
+    // A thread that is ending has no list any more.
+    let _ = SMALL.try_with(put);
 }
 
 struct Pool {
@@ -129,6 +166,16 @@ mod tests {
             assert_eq!(memory.bytes().len(), len);
             assert_eq!(memory.bytes_mut().as_ptr() as usize % ALIGNMENT, 0);
         }
+    }
+
+    #[test]
+    fn small_blocks_return_within_a_thread() {
+        let block = HostMemory::recycled(300).unwrap();
+        let place = block.bytes().as_ptr();
+        drop(block);
+        assert_eq!(HostMemory::recycled(310).unwrap().bytes().as_ptr(), place);
+        let block = HostMemory::zeroed(100).unwrap();
+        std::thread::spawn(move || drop(block)).join().unwrap();
     }
 
     #[test]

@@ -8,8 +8,16 @@ use std::{fmt, ops::Deref};
 ///
 /// The product of the sizes that are not zero always fits an `i64`, so element counts and strides
 /// of a `Shape` never overflow.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
+
+impl Clone for Shape {
+    #[inline]
+    fn clone(&self) -> Shape {
+        // The clone of a `SmallVec` goes element by element.
+        if self.0.is_empty() { Shape::scalar() } else { Shape(SmallVec::from_slice(&self.0)) }
+    }
+}
 
 impl Shape {
     /// The shape of a scalar.
@@ -61,6 +69,7 @@ impl Shape {
     }
 
     /// The number of elements; 1 for a scalar.
+    #[inline]
     pub fn num_elements(&self) -> usize {
         self.0.iter().product()
     }

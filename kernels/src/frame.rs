@@ -39,6 +39,24 @@ pub enum Sink {
     Unknown(usize),
 }
 
+impl Source {
+    fn slot(&self) -> Option<usize> {
+        match self {
+            Source::Slot(slot) | Source::SlotBytes(slot, _) => Some(*slot),
+            Source::Arena(_) => None,
+        }
+    }
+}
+
+impl Sink {
+    fn slot(&self) -> Option<usize> {
+        match self {
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Some(*slot),
+            Sink::Arena(_) => None,
+        }
+    }
+}
+
 /// The memory of one run of a program.
 pub struct Frame {
     arena: HostMemory,
@@ -97,6 +115,8 @@ pub struct Step {
     in_place: Option<usize>,
     /// The bytes of arena it needs.
     arena: usize,
+    /// The slots it needs.
+    slots: usize,
 }
 
 impl fmt::Debug for Step {
@@ -111,7 +131,7 @@ impl Step {
     /// # Panics
     ///
     /// When an output overlaps another output, or an input that the kernel does not take in
-    /// place: such a plan is a defect of the planner.
+    /// place, or shares a slot: such a plan is a defect of the planner.
     pub fn new(
         kernel: Arc<dyn Kernel>,
         sources: impl IntoIterator<Item = Source>,
@@ -119,15 +139,24 @@ impl Step {
     ) -> Step {
         let sources: SmallVec<[Source; 3]> = sources.into_iter().collect();
         let sinks: SmallVec<[Sink; 1]> = sinks.into_iter().collect();
-        let mut arena = 0;
+        let (mut arena, mut slots) = (0, 0);
         for source in &sources {
-            if let Source::Arena(region) = source {
-                assert!(region.start <= region.end, "regions are not reversed");
-                arena = arena.max(region.end);
+            match source {
+                Source::Arena(region) => {
+                    assert!(region.start <= region.end, "regions are not reversed");
+                    arena = arena.max(region.end);
+                }
+                Source::Slot(slot) | Source::SlotBytes(slot, _) => slots = slots.max(slot + 1),
             }
         }
         let mut in_place = None;
         for (index, sink) in sinks.iter().enumerate() {
+            if let Some(slot) = sink.slot() {
+                let read = sources.iter().any(|source| source.slot() == Some(slot));
+                let written = sinks[..index].iter().any(|other| other.slot() == Some(slot));
+                assert!(!read && !written, "the slot of an output is that of nothing else");
+                slots = slots.max(slot + 1);
+            }
             let Sink::Arena(region) = sink else { continue };
             assert!(region.start <= region.end, "regions are not reversed");
             arena = arena.max(region.end);
@@ -145,7 +174,19 @@ impl Step {
                 assert!(first && fits, "only an input taken in place lies where an output goes");
             }
         }
-        Step { kernel, sources, sinks, in_place, arena }
+        Step { kernel, sources, sinks, in_place, arena, slots }
+    }
+
+    /// Bytes of the results, once it has run.
+    pub fn output_bytes(&self, frame: &Frame) -> usize {
+        let bytes = |sink: &Sink| match sink {
+            Sink::Arena(region) => region.len(),
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => match frame.slot(*slot) {
+                Some(tensor) if tensor.is_plain() => tensor.bytes().len(),
+                Some(_) | None => 0,
+            },
+        };
+        self.sinks.iter().map(bytes).sum()
     }
 
     /// Runs the call.
@@ -158,59 +199,55 @@ impl Step {
     ///
     /// When the frame is not one of the program the step belongs to.
     pub fn run(&self, frame: &mut Frame, threads: &Threads, limit: usize) -> Result<()> {
-        let mut made: SmallVec<[Option<HostTensor>; 1]> = SmallVec::new();
         for sink in &self.sinks {
-            made.push(match sink {
-                Sink::Slot(_, dtype, shape) if dtype.size().is_some() => {
-                    Some(HostTensor::recycled(*dtype, shape.clone())?)
+            match sink {
+                Sink::Slot(slot, dtype, shape) if dtype.size().is_some() => {
+                    frame.slots[*slot] = Some(HostTensor::recycled(*dtype, shape.clone())?);
                 }
-                Sink::Slot(..) | Sink::Arena(_) | Sink::Unknown(_) => None,
-            });
-        }
-        self.call(frame, &mut made, threads, limit)?;
-        for (sink, tensor) in self.sinks.iter().zip(made) {
-            if let Sink::Slot(slot, ..) | Sink::Unknown(slot) = sink {
-                frame.slots[*slot] = tensor;
+                Sink::Slot(slot, ..) | Sink::Unknown(slot) => frame.slots[*slot] = None,
+                Sink::Arena(_) => {}
             }
         }
-        Ok(())
+        self.call(frame, threads, limit)
     }
 
-    #[expect(unsafe_code, reason = "inputs and outputs share the arena; see the SAFETY comment")]
-    fn call(
-        &self,
-        frame: &mut Frame,
-        made: &mut [Option<HostTensor>],
-        threads: &Threads,
-        limit: usize,
-    ) -> Result<()> {
+    #[expect(unsafe_code, reason = "inputs and outputs share the frame; see the SAFETY comment")]
+    fn call(&self, frame: &mut Frame, threads: &Threads, limit: usize) -> Result<()> {
         let arena = frame.arena.bytes_mut();
         assert!(self.arena <= arena.len(), "the step belongs to this frame's program");
-        let base = arena.as_mut_ptr();
-        // SAFETY: `frame` is borrowed exclusively, so nobody else reaches the arena while these
-        // slices live. Every region ends within the arena (asserted above against the largest end
-        // that `new` saw). `new` has checked that no output overlaps another output or an input,
-        // but for the one input taken in place, for which no slice is made. Arena memory is
-        // always initialised.
+        assert!(self.slots <= frame.slots.len(), "the step belongs to this frame's program");
+        let (base, slots) = (arena.as_mut_ptr(), frame.slots.as_mut_ptr());
+        // SAFETY: `frame` is borrowed exclusively, so nobody else reaches its arena and its slots
+        // while these references live. Every region ends within the arena and every slot is one of
+        // the frame's (asserted above against the largest that `new` saw). `new` has checked that
+        // no output overlaps another output or an input, be it in the arena or in a slot, but for
+        // the one input taken in place, for which no slice is made. Arena memory is always
+        // initialised.
         let read = |region: &Region| unsafe {
             slice::from_raw_parts(base.add(region.start).cast_const(), region.len())
         };
         let write = |region: &Region| unsafe {
             slice::from_raw_parts_mut(base.add(region.start), region.len())
         };
-        let slots = &frame.slots;
-        let tensor =
-            |slot: usize| slots[slot].as_ref().expect("the planner fills slots before use");
+        let tensor = |slot: usize| {
+            // SAFETY: as above.
+            let slot = unsafe { &*slots.add(slot) };
+            slot.as_ref().expect("the planner fills slots before use")
+        };
+        // SAFETY: as above.
+        let place = |slot: usize| unsafe { &mut *slots.add(slot) };
         let inputs = self.sources.iter().enumerate().map(|(index, source)| match source {
             Source::Arena(_) if self.in_place == Some(index) => Operand::InPlace,
             Source::Arena(region) => Operand::Plain(read(region)),
             Source::Slot(slot) => Operand::Tensor(tensor(*slot)),
             Source::SlotBytes(slot, bytes) => Operand::Plain(&tensor(*slot).bytes()[bytes.clone()]),
         });
-        let outputs = self.sinks.iter().zip(made).map(|(sink, made)| match (sink, made) {
-            (Sink::Arena(region), _) => Target::Plain(write(region)),
-            (_, Some(tensor)) => Target::Plain(tensor.bytes_mut()),
-            (_, empty) => Target::Empty(empty),
+        let outputs = self.sinks.iter().map(|sink| match sink {
+            Sink::Arena(region) => Target::Plain(write(region)),
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => match place(*slot) {
+                Some(tensor) => Target::Plain(tensor.bytes_mut()),
+                empty => Target::Empty(empty),
+            },
         });
         self.kernel.run(&mut Io::new(inputs, outputs, threads, limit))
     }
@@ -258,6 +295,12 @@ mod tests {
         steps.iter().for_each(|step| step.run(&mut frame, &threads, usize::MAX).unwrap());
         assert_eq!(frame.arena(&(0..4)), [1, 2, 3, 4]);
         assert_eq!(frame.slot(0).unwrap().bytes(), [4, 5, 6, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "that of nothing else")]
+    fn shared_slots_are_refused() {
+        let _ = Step::new(add_one(), [Source::Slot(2)], [Sink::Unknown(2)]);
     }
 
     #[test]

@@ -65,14 +65,22 @@ pub struct Io<'a> {
 
 impl<'a> Io<'a> {
     /// Memory to run a kernel on. No output may take more than `limit` bytes.
-    pub fn new(
-        inputs: impl IntoIterator<Item = Operand<'a>>,
+    #[inline]
+    pub fn new<'b: 'a>(
+        inputs: impl IntoIterator<Item = Operand<'b>>,
         outputs: impl IntoIterator<Item = Target<'a>>,
         threads: &'a Threads,
         limit: usize,
     ) -> Io<'a> {
-        let outputs = outputs.into_iter().map(Some).collect();
-        Io { inputs: inputs.into_iter().collect(), outputs, threads, limit }
+        let mut io = Io { inputs: SmallVec::new(), outputs: SmallVec::new(), threads, limit };
+        // Collecting costs more than the loops.
+        for input in inputs {
+            io.inputs.push(input);
+        }
+        for output in outputs {
+            io.outputs.push(Some(output));
+        }
+        io
     }
 
     /// The threads to share the work with.

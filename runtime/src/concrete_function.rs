@@ -4,14 +4,14 @@ use crate::{
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    execute::{Results, Scope, value_type},
+    execute::{Scope, value_type},
     executor::{Executable, Surroundings},
     plan::plan,
+    profile::{Profile, RunMetadata, RunOptions, TraceLevel},
     resource::{ResourceHandle, ResourceManager},
 };
 use ferroflow_ir::{
-    AttrValue, Attrs, FunctionDef, FunctionLibrary, HostTensor, Limits, OpDef, ValueType,
-    op::Call,
+    FunctionDef, FunctionLibrary, HostTensor, Limits, ValueType,
     pass::{
         cse::cse,
         fuse::fuse,
@@ -20,7 +20,11 @@ use ferroflow_ir::{
     },
 };
 use parking_lot::RwLock;
-use std::{fmt, sync::Arc};
+use std::{
+    borrow::Borrow,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// A value that a function uses without being given it.
 #[derive(Clone, Debug)]
@@ -48,7 +52,17 @@ struct Inner {
     surroundings: Surroundings,
     def: Arc<FunctionDef>,
     captures: Vec<Capture>,
-    compiled: RwLock<Vec<(Vec<ValueType>, Arc<Executable>)>>,
+    /// The form that was compiled first, which most functions never need another than. It stays,
+    /// so that it is found without a lock.
+    first: OnceLock<Arc<Form>>,
+    /// The forms compiled later, oldest first.
+    later: RwLock<Vec<Arc<Form>>>,
+}
+
+/// A function compiled for arguments of certain types.
+struct Form {
+    types: Vec<ValueType>,
+    executable: Executable,
 }
 
 impl fmt::Debug for ConcreteFunction {
@@ -64,7 +78,7 @@ enum Shapes {
     Any,
 }
 
-/// No more than this many forms of a function are kept; the oldest goes first.
+/// No more than this many forms besides the first are kept; the oldest goes first.
 const KEPT_FORMS: usize = 64;
 
 impl ConcreteFunction {
@@ -88,8 +102,8 @@ impl ConcreteFunction {
         captures: Vec<Capture>,
     ) -> ConcreteFunction {
         let surroundings = Surroundings { context: context.clone(), library, resources };
-        let compiled = RwLock::default();
-        ConcreteFunction(Arc::new(Inner { surroundings, def, captures, compiled }))
+        let (first, later) = (OnceLock::new(), RwLock::default());
+        ConcreteFunction(Arc::new(Inner { surroundings, def, captures, first, later }))
     }
 
     /// The definition.
@@ -119,7 +133,39 @@ impl ConcreteFunction {
     /// [`Error::FunctionArgument`] when the arguments do not fit, otherwise whatever fails in it,
     /// with the node where it happened.
     pub fn call(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
-        self.call_with(args, Shapes::AsDeclared)
+        self.call_with(args, Shapes::AsDeclared, self.0.surroundings.scope())
+    }
+
+    /// Calls the function with borrowed arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call).
+    pub fn call_refs(&self, args: &[&EagerTensor]) -> Result<Vec<EagerTensor>> {
+        self.call_with(args, Shapes::AsDeclared, self.0.surroundings.scope())
+    }
+
+    /// Calls the function in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call).
+    pub fn call_with_options(
+        &self,
+        options: &RunOptions,
+        args: &[&EagerTensor],
+    ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
+        let inner = &*self.0;
+        let form = self.form(args, Shapes::AsDeclared)?;
+        let profile = Profile::new();
+        let noted = match options.trace_level {
+            TraceLevel::None => None,
+            TraceLevel::Ops => Some(&profile),
+        };
+        let scope = Scope { profile: noted, ..inner.surroundings.scope() };
+        let results = form.run(scope, args)?;
+        let device = inner.surroundings.context.cpu().name();
+        Ok((results, profile.into_metadata(device, form.executable.arena_bytes())))
     }
 
     /// Calls the function with arguments of any shape, whatever it was traced for. TensorFlow does
@@ -129,23 +175,32 @@ impl ConcreteFunction {
     ///
     /// As [`call`](ConcreteFunction::call), but for shapes.
     pub fn call_with_any_shapes(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
-        self.call_with(args, Shapes::Any)
+        self.call_with(args, Shapes::Any, self.0.surroundings.scope())
     }
 
-    fn call_with(&self, args: &[EagerTensor], shapes: Shapes) -> Result<Vec<EagerTensor>> {
+    fn call_with<T: Borrow<EagerTensor>>(
+        &self,
+        args: &[T],
+        shapes: Shapes,
+        scope: Scope<'_>,
+    ) -> Result<Vec<EagerTensor>> {
+        if let Some(form) = self.0.first.get().filter(|form| form.fits(args)) {
+            return form.run(scope, args);
+        }
+        self.form(args, shapes)?.run(scope, args)
+    }
+
+    /// The form for these arguments.
+    fn form<T: Borrow<EagerTensor>>(&self, args: &[T], shapes: Shapes) -> Result<Arc<Form>> {
         let inner = &*self.0;
         if args.len() != self.n_args() {
             return Err(self.wrong("the arguments", self.n_args(), args.len()));
         }
-        let executable = self.compiled(args, shapes)?;
-        let mut values = Vec::with_capacity(inner.def.args.len());
-        for arg in args {
-            values.push(arg.host()?.clone());
+        if let Some(form) = inner.first.get().filter(|form| form.fits(args)) {
+            return Ok(form.clone());
         }
-        for capture in &inner.captures {
-            values.push(capture.to_host()?);
-        }
-        executable.run(inner.surroundings.scope(), values.into_iter())
+        let found = inner.later.read().iter().find(|form| form.fits(args)).cloned();
+        found.map_or_else(|| self.compiled(args, shapes), Ok)
     }
 
     fn wrong(
@@ -162,14 +217,10 @@ impl ConcreteFunction {
         }
     }
 
-    /// The form for arguments of these types.
-    fn compiled(&self, args: &[EagerTensor], shapes: Shapes) -> Result<Arc<Executable>> {
+    /// A new form, for arguments of these types.
+    fn compiled<T: Borrow<EagerTensor>>(&self, args: &[T], shapes: Shapes) -> Result<Arc<Form>> {
         let inner = &*self.0;
-        let found = inner.compiled.read().iter().find(|(types, _)| fits(types, args)).cloned();
-        if let Some((_, executable)) = found {
-            return Ok(executable);
-        }
-        let types: Vec<ValueType> = args.iter().map(value_type).collect();
+        let types: Vec<ValueType> = args.iter().map(|arg| value_type(arg.borrow())).collect();
         for (index, ty) in types.iter().enumerate() {
             let declared = inner.def.arg_type(index);
             let shape_fits = shapes == Shapes::Any || ty.shape.is_subtype_of(&declared.shape);
@@ -178,18 +229,21 @@ impl ConcreteFunction {
                 return Err(self.wrong(inner.def.arg_name(index), declared, ty));
             }
         }
-        let executable = Arc::new(self.compile(&types)?);
-        let mut compiled = inner.compiled.write();
-        if compiled.len() == KEPT_FORMS {
-            compiled.remove(0);
+        let form = Arc::new(self.compile(types)?);
+        if inner.first.set(form.clone()).is_err() {
+            let mut later = inner.later.write();
+            if later.len() == KEPT_FORMS {
+                later.remove(0);
+            }
+            later.push(form.clone());
         }
-        compiled.push((types, executable.clone()));
-        Ok(executable)
+        Ok(form)
     }
 
-    fn compile(&self, types: &[ValueType]) -> Result<Executable> {
+    fn compile(&self, types: Vec<ValueType>) -> Result<Form> {
         let inner = &*self.0;
         let mut args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
+        let mut captured = Vec::with_capacity(inner.captures.len());
         for capture in &inner.captures {
             args.push(match capture {
                 Capture::Tensor(tensor) => {
@@ -197,8 +251,10 @@ impl ConcreteFunction {
                 }
                 Capture::Resource(handle) => handle.value_type().into(),
             });
+            captured.push(capture.to_host()?);
         }
-        compile(&inner.surroundings, &inner.def, &args)
+        let executable = compile(&inner.surroundings, &inner.def, &args, captured)?;
+        Ok(Form { types, executable })
     }
 
     /// The optimised graph that runs for arguments of these types, as text.
@@ -214,15 +270,26 @@ impl ConcreteFunction {
     }
 }
 
-fn fits(types: &[ValueType], args: &[EagerTensor]) -> bool {
-    types.len() == args.len()
-        && types.iter().zip(args).all(|(ty, arg)| {
-            let shape = ty.shape.dims().is_some_and(|dims| {
-                dims.len() == arg.shape().rank()
-                    && dims.iter().zip(arg.shape().iter()).all(|(a, b)| *a == Some(*b))
-            });
-            ty.dtype == arg.dtype() && shape && (ty.pointee.is_none() || *ty == value_type(arg))
-        })
+impl Form {
+    fn fits<T: Borrow<EagerTensor>>(&self, args: &[T]) -> bool {
+        self.types.len() == args.len()
+            && self.types.iter().zip(args).all(|(ty, arg)| {
+                let arg = arg.borrow();
+                let shape = ty.shape.dims().is_some_and(|dims| {
+                    dims.len() == arg.shape().rank()
+                        && dims.iter().zip(arg.shape().iter()).all(|(a, b)| *a == Some(*b))
+                });
+                ty.dtype == arg.dtype() && shape && (ty.pointee.is_none() || *ty == value_type(arg))
+            })
+    }
+
+    fn run<T: Borrow<EagerTensor>>(
+        &self,
+        scope: Scope<'_>,
+        args: &[T],
+    ) -> Result<Vec<EagerTensor>> {
+        self.executable.run(scope, args.iter().map(|arg| arg.borrow().host()))
+    }
 }
 
 fn optimize(
@@ -256,65 +323,17 @@ fn prune_body(
     prune(&mut body.graph, roots)
 }
 
-fn compile(
-    surroundings: &Surroundings,
-    def: &FunctionDef,
-    args: &[Argument],
-) -> Result<Executable> {
-    let specialized = optimize(surroundings, def, args)?;
-    Ok(Executable::new(plan(&surroundings.context, &specialized)?))
-}
-
-/// Runs an op that calls functions.
+/// Compiles a function whose last arguments are always `captured`.
 ///
 /// # Errors
 ///
-/// Whatever fails in the functions.
-pub(crate) fn call_op(
-    scope: Scope<'_>,
-    op: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[EagerTensor],
-) -> Result<Results> {
-    // The op becomes the only node of a function, so that there is one way to run such ops.
-    let surroundings = Surroundings {
-        context: scope.context.clone(),
-        library: scope.library.clone(),
-        resources: scope.resources.clone(),
-    };
-    let def = single_op_function(op, attrs, inputs)?;
-    let args: Vec<Argument> = inputs.iter().map(|input| value_type(input).into()).collect();
-    let executable = compile(&surroundings, &def, &args)?;
-    let values: Result<Vec<HostTensor>> = inputs.iter().map(|x| Ok(x.host()?.clone())).collect();
-    Ok(executable.run(scope, values?.into_iter())?.into())
-}
-
-fn single_op_function(
-    op: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[EagerTensor],
-) -> Result<FunctionDef> {
-    use ferroflow_ir::{NodeDef, Outlet, build::GraphBuilder};
-    debug_assert!(op.call != Call::None, "only ops that call functions take this way");
-    let mut builder = GraphBuilder::new();
-    let mut outlets = Vec::with_capacity(inputs.len());
-    for (index, input) in inputs.iter().enumerate() {
-        outlets.push(builder.arg(&format!("arg{index}"), value_type(input))?);
-    }
-    let name = attrs
-        .iter()
-        .find_map(|(_, value)| match value {
-            AttrValue::Func(function) => Some(function.name.to_string()),
-            _ => None,
-        })
-        .unwrap_or_else(|| op.name.to_string());
-    let mut def = builder.finish_function(&format!("call of {name}"), &[]);
-    let types = op.output_dtypes(attrs)?;
-    let outputs =
-        types.iter().map(|&dtype| ValueType::new(dtype, ferroflow_ir::PartialShape::Unknown));
-    let node = NodeDef::new(op.name, op, attrs.clone()).with_inputs(outlets).with_outputs(outputs);
-    let id = def.graph.add(node)?;
-    def.results =
-        (0..types.len()).map(|index| (format!("result_{index}"), Outlet::new(id, index))).collect();
-    Ok(def)
+/// What makes it impossible to run, whatever the data.
+pub(crate) fn compile(
+    surroundings: &Surroundings,
+    def: &FunctionDef,
+    args: &[Argument],
+    captured: Vec<HostTensor>,
+) -> Result<Executable> {
+    let specialized = optimize(surroundings, def, args)?;
+    Ok(Executable::new(plan(&surroundings.context, &specialized, captured)?))
 }

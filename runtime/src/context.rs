@@ -8,7 +8,14 @@ use crate::{
 use ferroflow_ir::{Limits, OpDef, OpRegistry};
 use ferroflow_kernels::{CpuDevice, Device, Threads};
 use parking_lot::RwLock;
-use std::{collections::HashMap, fmt, num::NonZeroUsize, path::Path, sync::Arc};
+use std::{
+    collections::HashMap,
+    fmt,
+    num::NonZeroUsize,
+    path::Path,
+    ptr,
+    sync::{Arc, Weak},
+};
 
 /// How a [`Context`] is made.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +76,17 @@ struct Inner {
     printer: RwLock<Option<Printer>>,
 }
 
+/// A context that is only known of.
+#[derive(Debug, Default)]
+pub(crate) struct WeakContext(Weak<Inner>);
+
+impl WeakContext {
+    /// Whether it is this context.
+    pub(crate) fn is(&self, context: &Context) -> bool {
+        ptr::eq(self.0.as_ptr(), Arc::as_ptr(&context.0))
+    }
+}
+
 impl Default for Context {
     fn default() -> Context {
         Context::new()
@@ -99,6 +117,11 @@ impl Context {
     /// Whether the two are the same context.
     pub fn is(&self, other: &Context) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The context as something that does not keep it alive.
+    pub(crate) fn downgrade(&self) -> WeakContext {
+        WeakContext(Arc::downgrade(&self.0))
     }
 
     /// The ops.

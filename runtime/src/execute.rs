@@ -4,20 +4,21 @@ use crate::{
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
+    kernel_call::{KernelCall, compile, operand_spec},
     ops::RuntimeCall,
     plan::Origin,
+    profile::Profile,
     resource::{ResourceHandle, ResourceManager},
 };
 use ferroflow_ir::{
-    Attrs, DType, Effect, FunctionLibrary, HostTensor, Lowering, OpDef, PartialShape, Shape,
-    ValueType,
+    Attrs, DType, Effect, FunctionLibrary, HostTensor, Lowering, OpDef, Shape, ValueType,
     build::infer_attrs,
     emit::{self, Emit, ValueId},
     infer::{Input, infer},
     op::Call,
     pass::specialize::Evaluate,
 };
-use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
+use ferroflow_kernels::{Io, OpCall, Operand, OperandSpec, Target};
 use smallvec::SmallVec;
 use std::{
     path::{Path, PathBuf},
@@ -25,7 +26,7 @@ use std::{
 };
 
 /// The results of an op call.
-pub type Results = SmallVec<[EagerTensor; 2]>;
+pub type Results = SmallVec<[EagerTensor; 1]>;
 
 /// Where a call finds functions and named resources.
 #[derive(Debug, Clone, Copy)]
@@ -38,12 +39,14 @@ pub struct Scope<'a> {
     pub resources: &'a Arc<ResourceManager>,
     /// The node of a function that makes the call; none in eager code.
     pub(crate) origin: Option<&'a Origin>,
+    /// Where the ops of a run are noted, if they are.
+    pub(crate) profile: Option<&'a Profile>,
 }
 
 impl<'a> Scope<'a> {
     /// Where code outside functions makes calls: in the state of the context.
     pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
-        Scope { context, library, resources: context.resources(), origin: None }
+        Scope { context, library, resources: context.resources(), origin: None, profile: None }
     }
 
     /// Checks that an op may read a file: one in the folder of its model, or any where the context
@@ -94,9 +97,22 @@ fn find(
 ) -> Result<(&'static OpDef, Attrs)> {
     let unknown = || ferroflow_ir::Error::NotFound { kind: "op", name: op.into() };
     let op = context.registry().find(op).ok_or_else(unknown)?;
-    let dtypes: SmallVec<[DType; 4]> = dtypes.collect();
-    let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
+    let attrs = complete(op, attrs, dtypes)?;
     Ok((op, attrs))
+}
+
+/// The attributes with those that follow from inputs of these dtypes or have defaults.
+///
+/// # Errors
+///
+/// When one is missing or does not fit.
+pub(crate) fn complete(
+    op: &OpDef,
+    attrs: Attrs,
+    dtypes: impl Iterator<Item = DType>,
+) -> Result<Attrs> {
+    let dtypes: SmallVec<[DType; 4]> = dtypes.collect();
+    Ok(op.complete_attrs(infer_attrs(op, attrs, &dtypes))?)
 }
 
 /// Replaces `value` by the result of an op of which it is input 0: in its own memory, where the
@@ -127,7 +143,9 @@ pub(crate) fn execute_in_place(
     if !value.is_plain() || !kernel.in_place(0) || call.outputs.first() != Some(&same) {
         let inputs: SmallVec<[EagerTensor; 4]> =
             [value.clone().into()].into_iter().chain(others.iter().cloned()).collect();
-        *value = run_kernel(context, op, &attrs, &inputs)?.remove(0).into_host()?;
+        let inputs = refs(&inputs);
+        let call = KernelCall::new(context, op, &attrs, &inputs)?;
+        *value = call.run(context, &inputs)?.remove(0).into_host()?;
         return Ok(());
     }
     let mut operands: SmallVec<[Operand<'_>; 4]> = SmallVec::from_slice(&[Operand::InPlace]);
@@ -137,13 +155,6 @@ pub(crate) fn execute_in_place(
     let limit = context.limits().tensor_bytes;
     let target = Target::Plain(value.bytes_mut());
     Ok(kernel.run(&mut Io::new(operands, [target], context.threads(), limit))?)
-}
-
-fn operand_spec(input: &EagerTensor, host: bool) -> Result<OperandSpec> {
-    Ok(match host {
-        true => OperandSpec::known(input.host()?.clone()),
-        false => OperandSpec::new(input.dtype(), input.shape().clone()),
-    })
 }
 
 /// Runs an op with complete attributes.
@@ -163,7 +174,10 @@ pub fn execute_op(
         | Lowering::Fused
         | Lowering::Reduce(_)
         | Lowering::View(_)
-        | Lowering::Kernel => run_kernel(scope.context, op, attrs, &inputs),
+        | Lowering::Kernel => {
+            let inputs = refs(&inputs);
+            KernelCall::new(scope.context, op, attrs, &inputs)?.run(scope.context, &inputs)
+        }
         Lowering::Alias => alias(op, attrs, &inputs),
         Lowering::Composite(_) => expand(scope, op, attrs, &inputs),
         Lowering::Runtime => run_body(scope, op, attrs, inputs),
@@ -175,111 +189,31 @@ fn unsupported(op: &OpDef, what: &'static str) -> Error {
     ferroflow_ir::Error::Unsupported { op: op.name.into(), what: what.into() }.into()
 }
 
-fn run_kernel(
-    context: &Context,
-    op: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[EagerTensor],
-) -> Result<Results> {
-    let host = op.host_inputs(attrs)?;
-    let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
-    for (index, input) in inputs.iter().enumerate() {
-        specs.push(operand_spec(input, host.get(index) == Some(&true))?);
-    }
-    let call = OpCall::new(op, attrs, &specs, None)?;
-    let kernel = compile(context, &call)?;
-    let mut outputs = allocate(context, &call)?;
-    let operands: Result<SmallVec<[Operand<'_>; 4]>> =
-        inputs.iter().map(|input| Ok(Operand::Tensor(input.host()?))).collect();
-    run(context, &*kernel, operands?, &mut outputs)?;
-    finish(op, outputs)
-}
-
-/// The kernel of a call.
-///
-/// # Errors
-///
-/// When the call does not fit the op, or no device can run it, or its results go beyond the limits:
-/// kernels may prepare tables as long as a result.
-pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Kernel>> {
-    for ty in &call.outputs {
-        if let Some(shape) = ty.shape.known() {
-            check_size(ty.dtype, &shape, context.limits().tensor_bytes)?;
-        }
-    }
-    let device = context.cpu();
-    let kernel = device.kernel(call)?;
-    kernel.ok_or_else(|| {
-        ferroflow_kernels::Error::NoKernel {
-            op: call.op.name,
-            device: device.name().into(),
-            dtypes: call.dtypes(),
-        }
-        .into()
-    })
-}
-
-/// Memory for the outputs whose shapes are known.
-fn allocate(context: &Context, call: &OpCall<'_>) -> Result<SmallVec<[Option<HostTensor>; 2]>> {
-    let mut outputs = SmallVec::new();
-    for ty in &call.outputs {
-        outputs.push(match ty.shape.known() {
-            Some(shape) => {
-                check_size(ty.dtype, &shape, context.limits().tensor_bytes)?;
-                match ty.dtype.size() {
-                    Some(_) => Some(HostTensor::recycled(ty.dtype, shape)?),
-                    None => None,
-                }
-            }
-            None if impossible(&ty.shape) => {
-                let size = ty.shape.to_string();
-                return Err(ferroflow_ir::Error::Size { what: "result".into(), size }.into());
-            }
-            None => None,
-        });
-    }
-    Ok(outputs)
-}
-
-/// A shape of which every size is known but which no tensor can have.
-fn impossible(shape: &PartialShape) -> bool {
-    shape.is_known()
-}
-
-fn run<'a>(
-    context: &'a Context,
-    kernel: &dyn Kernel,
-    operands: SmallVec<[Operand<'a>; 4]>,
-    outputs: &'a mut [Option<HostTensor>],
-) -> Result<()> {
-    let targets = outputs.iter_mut().map(|output| match output {
-        Some(tensor) => Target::Plain(tensor.bytes_mut()),
-        empty => Target::Empty(empty),
-    });
-    let limit = context.limits().tensor_bytes;
-    Ok(kernel.run(&mut Io::new(operands, targets, context.threads(), limit))?)
-}
-
-fn finish(op: &OpDef, outputs: SmallVec<[Option<HostTensor>; 2]>) -> Result<Results> {
-    let missing = || unsupported(op, "its kernel left a result empty");
-    outputs.into_iter().map(|output| output.map(EagerTensor::from).ok_or_else(missing)).collect()
+/// The references that kernel calls take.
+fn refs(inputs: &[EagerTensor]) -> SmallVec<[&EagerTensor; 4]> {
+    inputs.iter().collect()
 }
 
 fn alias(op: &'static OpDef, attrs: &Attrs, inputs: &[EagerTensor]) -> Result<Results> {
     let outputs = infer_outputs(op, attrs, inputs)?;
-    let input = inputs[0].host()?;
-    let output = &outputs[0];
+    let (input, output) = (inputs[0].host()?, &outputs[0]);
     let shape = output.shape.known().unwrap_or_else(|| input.shape().clone());
-    if input.dtype().size() != output.dtype.size() {
-        let copy = HostTensor::from_bytes(output.dtype, shape, input.bytes())?;
+    alias_as(input, output.dtype, shape)
+}
+
+/// A tensor under another dtype and shape.
+///
+/// # Errors
+///
+/// When it does not have as many bytes.
+pub(crate) fn alias_as(input: &HostTensor, dtype: DType, shape: Shape) -> Result<Results> {
+    if input.dtype().size() != dtype.size() {
+        let copy = HostTensor::from_bytes(dtype, shape, input.bytes())?;
         return Ok(SmallVec::from_iter([copy.into()]));
     }
     let reshaped = if *input.shape() == shape { input.clone() } else { input.reshaped(shape)? };
-    let result = if reshaped.dtype() == output.dtype {
-        reshaped
-    } else {
-        reshaped.reinterpreted(output.dtype)?
-    };
+    let result =
+        if reshaped.dtype() == dtype { reshaped } else { reshaped.reinterpreted(dtype)? };
     Ok(SmallVec::from_iter([result.into()]))
 }
 
@@ -323,7 +257,7 @@ fn run_body(
         return Ok(SmallVec::from_iter([value.clone().into()]));
     }
     if op.call != Call::None {
-        return crate::concrete_function::call_op(scope, op, attrs, &inputs);
+        return crate::single_op::call_op(scope, op, attrs, &inputs);
     }
     let body = scope.context.body(op).ok_or_else(|| unsupported(op, "nothing here runs it"))?;
     body(&mut RuntimeCall { scope, op, attrs, inputs })
@@ -418,11 +352,8 @@ impl Evaluate for Context {
             })
             .collect();
         let specs = specs?;
-        let call = OpCall::new(op, attrs, &specs, None).ok()?;
-        let kernel = compile(self, &call).ok()?;
-        let mut outputs = allocate(self, &call).ok()?;
-        let operands = specs.iter().map(|_| Operand::Plain(&[])).collect();
-        run(self, &*kernel, operands, &mut outputs).ok()?;
-        outputs.into_iter().collect()
+        let call = KernelCall::of(self, &OpCall::new(op, attrs, &specs, None).ok()?).ok()?;
+        let results = call.run_on(self, specs.iter().map(|_| Operand::Plain(&[]))).ok()?;
+        results.into_iter().map(|result| result.into_host().ok()).collect()
     }
 }

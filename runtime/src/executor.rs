@@ -5,13 +5,14 @@ use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},
     execute::{Scope, execute_op},
-    plan::{Action, BranchAction, OpAction, Operand, Place, Program, WhileAction},
+    ops::RuntimeCall,
+    plan::{Action, BranchAction, OpAction, Operand, Origin, Place, Program, WhileAction},
 };
 use ferroflow_ir::{
     Error as IrError, FunctionLibrary, HostTensor,
     pass::specialize::{chosen_branch, truthiness},
 };
-use ferroflow_kernels::frame::Frame;
+use ferroflow_kernels::frame::{Frame, Step};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,12 +23,20 @@ use crate::resource::ResourceManager;
 #[derive(Debug)]
 pub(crate) struct Executable {
     program: Program,
-    frames: Mutex<Vec<Frame>>,
+    /// The frame of whoever finds nobody else running the program.
+    first: Mutex<Option<Frame>>,
+    /// The frames of all others.
+    others: Mutex<Vec<Frame>>,
 }
 
 impl Executable {
     pub(crate) fn new(program: Program) -> Executable {
-        Executable { program, frames: Mutex::default() }
+        Executable { program, first: Mutex::default(), others: Mutex::default() }
+    }
+
+    /// Bytes of the memory that values of known size share.
+    pub(crate) fn arena_bytes(&self) -> usize {
+        self.program.arena
     }
 
     /// Runs the program.
@@ -35,26 +44,49 @@ impl Executable {
     /// # Errors
     ///
     /// Whatever the data makes impossible, with the node where it happened.
-    pub(crate) fn run(
+    pub(crate) fn run<'a>(
         &self,
         scope: Scope<'_>,
-        args: impl Iterator<Item = HostTensor>,
+        args: impl Iterator<Item = Result<&'a HostTensor>>,
     ) -> Result<Vec<EagerTensor>> {
-        let pooled = self.frames.lock().pop();
-        let mut frame = match pooled {
-            Some(frame) => frame,
-            None => self.frame()?,
-        };
-        for (&slot, arg) in self.program.args.iter().zip(args) {
-            *frame.slot_mut(slot) = Some(arg);
+        if let Some(mut place) = self.first.try_lock() {
+            let mut frame = place.take().map_or_else(|| self.frame(), Ok)?;
+            let outcome = self.run_in(&mut frame, scope, args);
+            *place = Some(frame);
+            return outcome;
         }
-        let mut run = Run { scope, frame: &mut frame };
-        let outcome = run
-            .actions(&self.program.actions)
-            .and_then(|()| self.program.results.iter().map(|result| run.tensor(result)).collect());
-        self.reset(&mut frame);
-        self.frames.lock().push(frame);
+        let pooled = self.others.lock().pop();
+        let mut frame = pooled.map_or_else(|| self.frame(), Ok)?;
+        let outcome = self.run_in(&mut frame, scope, args);
+        self.others.lock().push(frame);
         outcome
+    }
+
+    fn run_in<'a>(
+        &self,
+        frame: &mut Frame,
+        scope: Scope<'_>,
+        args: impl Iterator<Item = Result<&'a HostTensor>>,
+    ) -> Result<Vec<EagerTensor>> {
+        let outcome = self.results(&mut Run { scope, frame }, args);
+        self.reset(frame);
+        outcome
+    }
+
+    fn results<'a>(
+        &self,
+        run: &mut Run<'_>,
+        args: impl Iterator<Item = Result<&'a HostTensor>>,
+    ) -> Result<Vec<EagerTensor>> {
+        for (&slot, arg) in self.program.args.iter().zip(args) {
+            *run.frame.slot_mut(slot) = Some(arg?.clone());
+        }
+        run.actions(&self.program.actions)?;
+        let mut results = Vec::with_capacity(self.program.results.len());
+        for result in &self.program.results {
+            results.push(run.tensor(result)?);
+        }
+        Ok(results)
     }
 
     fn frame(&self) -> Result<Frame> {
@@ -86,14 +118,23 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn actions(&mut self, actions: &[Action]) -> Result<()> {
-        let context: &Context = self.scope.context;
-        let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
         for action in actions {
             match action {
-                Action::Kernel(step, origin) => {
-                    step.run(self.frame, threads, limit).map_err(|error| origin.locate(error))?;
-                }
-                Action::Op(op) => self.op(op).map_err(|error| op.origin.locate(error))?,
+                Action::Kernel(step, origin) => match self.scope.profile {
+                    None => self.step(step, origin)?,
+                    Some(profile) => profile.note(origin, || {
+                        self.step(step, origin)?;
+                        Ok(step.output_bytes(self.frame))
+                    })?,
+                },
+                Action::Op(op) => match self.scope.profile {
+                    None => self.op(op)?,
+                    Some(profile) => profile.note(&op.origin, || {
+                        self.op(op)?;
+                        let outputs = op.outputs.iter().filter_map(|&slot| self.frame.slot(slot));
+                        Ok(outputs.filter(|x| x.is_plain()).map(|x| x.bytes().len()).sum())
+                    })?,
+                },
                 Action::Copy(from, to) => self.copy(from, to)?,
                 Action::While(repeat) => self.repeat(repeat)?,
                 Action::Branch(branch) => self.branch(branch)?,
@@ -106,11 +147,27 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn step(&mut self, step: &Step, origin: &Origin) -> Result<()> {
+        let context: &Context = self.scope.context;
+        let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
+        step.run(self.frame, threads, limit).map_err(|error| origin.locate(error))
+    }
+
     fn op(&mut self, action: &OpAction) -> Result<()> {
-        let inputs: Result<SmallVec<[EagerTensor; 4]>> =
-            action.inputs.iter().map(|input| self.tensor(input)).collect();
+        self.results_of(action).map_err(|error| action.origin.locate(error))
+    }
+
+    fn results_of(&mut self, action: &OpAction) -> Result<()> {
+        let mut inputs: SmallVec<[EagerTensor; 4]> = SmallVec::new();
+        for input in &action.inputs {
+            inputs.push(self.tensor(input)?);
+        }
         let scope = Scope { origin: Some(&action.origin), ..self.scope };
-        let results = execute_op(scope, action.op, &action.attrs, inputs?)?;
+        let (op, attrs) = (action.op, &*action.attrs);
+        let results = match action.body {
+            Some(body) => body(&mut RuntimeCall { scope, op, attrs, inputs })?,
+            None => execute_op(scope, op, attrs, inputs)?,
+        };
         for (&slot, result) in action.outputs.iter().zip(results) {
             *self.frame.slot_mut(slot) = Some(result.into_host()?);
         }
@@ -119,10 +176,10 @@ impl Run<'_> {
 
     /// The value of an operand.
     fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
-        let tensor = match &operand.place {
+        match &operand.place {
             Place::Arena(region) => {
                 let shape = operand.shape.clone().ok_or_else(|| missing("a shape"))?;
-                HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?
+                Ok(HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?.into())
             }
             Place::Slot(slot, bytes) => {
                 let found = if operand.take {
@@ -130,11 +187,15 @@ impl Run<'_> {
                 } else {
                     self.frame.slot(*slot).cloned()
                 };
-                let found = found.ok_or_else(|| missing("a value"))?;
-                shaped(found, operand, bytes.as_ref())?
+                match found {
+                    Some(tensor) if bytes.is_none() && is_shaped(&tensor, operand) => {
+                        Ok(tensor.into())
+                    }
+                    Some(tensor) => Ok(shaped(tensor, operand, bytes.as_ref())?.into()),
+                    None => Err(missing("a value")),
+                }
             }
-        };
-        Ok(tensor.into())
+        }
     }
 
     fn copy(&mut self, from: &Operand, to: &Place) -> Result<()> {
@@ -194,6 +255,12 @@ impl Run<'_> {
     }
 }
 
+/// Whether a tensor has the operand's dtype and shape.
+fn is_shaped(tensor: &HostTensor, operand: &Operand) -> bool {
+    tensor.dtype() == operand.dtype
+        && operand.shape.as_ref().is_none_or(|shape| tensor.shape() == shape)
+}
+
 /// A tensor from a slot under the operand's dtype and shape.
 fn shaped(
     tensor: HostTensor,
@@ -230,6 +297,6 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn scope(&self) -> Scope<'_> {
         let (context, library, resources) = (&self.context, &self.library, &self.resources);
-        Scope { context, library, resources, origin: None }
+        Scope { context, library, resources, origin: None, profile: None }
     }
 }

@@ -33,6 +33,8 @@
 
 #![forbid(unsafe_code)]
 
+mod call_cache;
+mod call_key;
 mod concrete_function;
 pub mod context;
 mod eager_tensor;
@@ -41,11 +43,14 @@ pub mod execute;
 mod executor;
 mod generator;
 mod glob;
+mod kernel_call;
 pub mod ops;
 pub mod plan;
+mod profile;
 mod queue;
 pub mod resource;
 mod rows;
+mod single_op;
 pub mod sparse;
 mod staging;
 mod table;
@@ -53,10 +58,12 @@ mod tensor_array;
 pub mod variable;
 mod variant;
 
+pub use call_cache::CallCache;
 pub use concrete_function::{Capture, ConcreteFunction};
 pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::EagerTensor;
 pub use error::{Error, Result};
 pub use execute::{Results, Scope, execute};
+pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};
 pub use variable::{Variable, VariableState};

@@ -14,7 +14,9 @@ use ferroflow_ir::{
     AttrValue, Attrs, Effect, FunctionDef, FunctionLibrary, FunctionType, Graph, NameAttrList,
     TraceType, ValueType, error::SourceLocation, registry,
 };
-use ferroflow_runtime::{self as runtime, Context, EagerTensor, VariableState};
+use ferroflow_runtime::{
+    self as runtime, Context, EagerTensor, RunMetadata, RunOptions, VariableState,
+};
 use smallvec::SmallVec;
 use std::{
     fmt,
@@ -282,24 +284,48 @@ impl ConcreteFunction {
         }
     }
 
+    /// Calls the function with the tensors of its arguments, in order; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_flat`](ConcreteFunction::call_flat); [`Error::Symbolic`] in a trace, where nothing
+    /// runs.
+    pub fn call_flat_with_options(
+        &self,
+        options: &RunOptions,
+        args: &[Tensor],
+    ) -> Result<(Vec<Tensor>, RunMetadata)> {
+        let run = self.compiled()?.call_with_options(options, &self.eager(args)?);
+        let (results, metadata) = run.map_err(|error| self.explain(error, args))?;
+        Ok((results.into_iter().map(Tensor::from).collect(), metadata))
+    }
+
     fn run(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
-        let mut values: SmallVec<[EagerTensor; 8]> = SmallVec::with_capacity(args.len());
+        match self.compiled()?.call_refs(&self.eager(args)?) {
+            Ok(results) => Ok(results.into_iter().map(Tensor::from).collect()),
+            Err(error) => Err(self.explain(error, args)),
+        }
+    }
+
+    /// The arguments, which must have values.
+    fn eager<'a>(&self, args: &'a [Tensor]) -> Result<SmallVec<[&'a EagerTensor; 8]>> {
+        let mut values = SmallVec::with_capacity(args.len());
         for arg in args {
             match &arg.0 {
-                Repr::Eager(tensor) => values.push(tensor.clone()),
+                Repr::Eager(tensor) => values.push(tensor),
                 Repr::Symbolic(symbolic) => {
                     let used_in = format!("in an eager call of function `{}`", self.0.name);
                     return Err(crate::func_graph::out_of_scope(arg, symbolic, used_in));
                 }
             }
         }
-        let compiled = match self.0.compiled.get() {
-            Some(compiled) => compiled,
-            None => self.compile()?,
-        };
-        match compiled.call(&values) {
-            Ok(results) => Ok(results.into_iter().map(Tensor::from).collect()),
-            Err(error) => Err(self.explain(error, args)),
+        Ok(values)
+    }
+
+    fn compiled(&self) -> Result<&runtime::ConcreteFunction> {
+        match self.0.compiled.get() {
+            Some(compiled) => Ok(compiled),
+            None => self.compile(),
         }
     }
 

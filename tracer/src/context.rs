@@ -5,9 +5,9 @@
 
 use crate::{error::Result, func_graph::FuncGraph, tensor::Tensor};
 use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
-use ferroflow_runtime::{Context, EagerTensor, Results};
+use ferroflow_runtime::{CallCache, Context, EagerTensor, Results};
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, LazyCell, RefCell},
     sync::{Arc, OnceLock},
 };
 
@@ -24,6 +24,8 @@ struct Surroundings {
     devices: RefCell<Vec<Arc<str>>>,
     controls: RefCell<Vec<Vec<Tensor>>>,
     runs_eagerly: Cell<Option<bool>>,
+    /// The eager calls made of late, compiled.
+    calls: LazyCell<RefCell<CallCache>>,
 }
 
 impl Surroundings {
@@ -35,6 +37,7 @@ impl Surroundings {
             devices: RefCell::new(Vec::new()),
             controls: RefCell::new(Vec::new()),
             runs_eagerly: Cell::new(None),
+            calls: LazyCell::new(RefCell::default),
         }
     }
 
@@ -68,9 +71,12 @@ pub(crate) fn execute(
     attrs: &Attrs,
     inputs: &[&EagerTensor],
 ) -> Result<Results> {
-    with_context_ref(|context| {
-        let inputs: Vec<EagerTensor> = inputs.iter().map(|&input| input.clone()).collect();
-        Ok(ferroflow_runtime::execute(context, op.name, attrs.clone(), &inputs)?)
+    SURROUNDINGS.with(|surroundings| {
+        with_context_ref(|context| match surroundings.calls.try_borrow_mut() {
+            Ok(mut calls) => Ok(calls.execute(context, op, attrs, inputs)?),
+            // An op that runs Rust code which calls ops.
+            Err(_) => Ok(CallCache::default().execute(context, op, attrs, inputs)?),
+        })
     })
 }
 

@@ -43,7 +43,7 @@ use crate::{
     variable::Variable,
 };
 use ferroflow_ir::{DType, FunctionType, TraceType, ValueType, trace_type::VariableSpec};
-use ferroflow_runtime::Variable as RuntimeVariable;
+use ferroflow_runtime::{RunMetadata, RunOptions, Variable as RuntimeVariable};
 use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::{
     fmt,
@@ -156,21 +156,43 @@ impl PolymorphicFunction {
         if context::functions_run_eagerly() {
             return body(args);
         }
-        let found = self.cache.read().last(|types| args.have_types(types)).cloned();
         let mut leaves = Leaves::new();
-        let trace = match found {
-            Some(trace) => {
-                args.leaves(&mut leaves);
-                trace
-            }
-            None => {
-                let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
-                self.look_up(args.to_values(), &code, &mut leaves)?
-            }
-        };
-        let mut results = trace.concrete.call_flat(&leaves)?.into_iter();
-        let output = trace.concrete.function_type().output.as_ref().unwrap_or(&TraceType::None);
-        R::from_leaves(output, &mut results)
+        let trace = self.trace_of(&args, body, &mut leaves)?;
+        trace.pack(trace.concrete.call_flat(&leaves)?)
+    }
+
+    /// Calls the function in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](PolymorphicFunction::call); [`Error::Symbolic`] in a trace, where nothing runs.
+    pub fn call_with_options<A: Args, R: Nest>(
+        &self,
+        options: &RunOptions,
+        args: A,
+        body: &dyn Fn(A) -> Result<R>,
+    ) -> Result<(R, RunMetadata)> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut leaves = Leaves::new();
+        let trace = self.trace_of(&args, body, &mut leaves)?;
+        let (results, metadata) = trace.concrete.call_flat_with_options(options, &leaves)?;
+        Ok((trace.pack(results)?, metadata))
+    }
+
+    /// The trace for these arguments; appends their tensors.
+    fn trace_of<A: Args, R: Nest>(
+        &self,
+        args: &A,
+        body: &dyn Fn(A) -> Result<R>,
+        leaves: &mut Leaves,
+    ) -> Result<Arc<Trace>> {
+        let found = self.cache.read().last(|types| args.have_types(types)).cloned();
+        if let Some(trace) = found {
+            args.leaves(leaves);
+            return Ok(trace);
+        }
+        let code = |values: Vec<Value>| Ok(body(A::from_values(values)?)?.to_value());
+        self.look_up(args.to_values(), &code, leaves)
     }
 
     /// The trace for these arguments; appends their tensors.
@@ -643,6 +665,20 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
     #[track_caller]
     pub fn call(&self, args: impl IntoArgs<A>) -> Result<R> {
         self.inner.polymorphic.call(args.into_args(), &*self.inner.body)
+    }
+
+    /// Calls the function in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Function::call); [`Error::Symbolic`] in a trace, where nothing runs.
+    pub fn call_with_options(
+        &self,
+        options: &RunOptions,
+        args: impl IntoArgs<A>,
+    ) -> Result<(R, RunMetadata)> {
+        let inner = &*self.inner;
+        inner.polymorphic.call_with_options(options, args.into_args(), &*inner.body)
     }
 
     /// Calls the function with arguments by position and by name.

@@ -4,7 +4,9 @@
 //! context. The device scopes around a call are no part of it; where a function runs is said by its
 //! callers, and what its own code pins to a device stays there.
 
-use crate::{concrete_function::ConcreteFunction, context};
+use crate::{
+    concrete_function::ConcreteFunction, context, error::Result, nest::Nest, tensor::Tensor,
+};
 use ferroflow_ir::{FunctionType, TraceType, TypeDispatchTable};
 use ferroflow_runtime::Context;
 use std::sync::Arc;
@@ -14,6 +16,14 @@ use std::sync::Arc;
 pub(crate) struct Trace {
     pub(crate) types: Vec<TraceType>,
     pub(crate) concrete: ConcreteFunction,
+}
+
+impl Trace {
+    /// The results as what the code returns.
+    pub(crate) fn pack<R: Nest>(&self, results: Vec<Tensor>) -> Result<R> {
+        let output = self.concrete.function_type().output.as_ref();
+        R::from_leaves(output.unwrap_or(&TraceType::None), &mut results.into_iter())
+    }
 }
 
 type Table = TypeDispatchTable<Arc<Trace>>;

@@ -7,7 +7,8 @@ use super::{
 use crate::{
     context::Context,
     error::{Error, Result},
-    execute::compile,
+    kernel_call::compile,
+    ops,
 };
 use ferroflow_ir::{
     Attrs, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType,
@@ -24,12 +25,16 @@ use std::{
     sync::Arc,
 };
 
-/// Plans a specialised function.
+/// Plans a specialised function whose last arguments are always these.
 ///
 /// # Errors
 ///
 /// What makes it impossible to run, whatever the data.
-pub(crate) fn plan(context: &Context, function: &Specialized) -> Result<Program> {
+pub(crate) fn plan(
+    context: &Context,
+    function: &Specialized,
+    captured: Vec<HostTensor>,
+) -> Result<Program> {
     if let Some(error) = &function.failure {
         return Err(error.clone().into());
     }
@@ -43,9 +48,15 @@ pub(crate) fn plan(context: &Context, function: &Specialized) -> Result<Program>
         constants: Vec::new(),
         unread: HashMap::new(),
     };
-    let args: Vec<usize> = function.args.iter().map(|_| planner.slot(SlotKind::Plain)).collect();
+    let n_args = function.args.len().saturating_sub(captured.len());
+    let args: Vec<usize> = (0..n_args).map(|_| planner.slot(SlotKind::Plain)).collect();
+    for value in captured {
+        let slot = planner.slot(SlotKind::Constant);
+        planner.constants.push((slot, value));
+    }
+    let slots = args.iter().copied().chain(planner.constants.iter().map(|(slot, _)| *slot));
+    let arg_places = slots.map(|slot| Draft::Slot(slot, None)).collect();
     planner.timeline.advance();
-    let arg_places = args.iter().map(|&slot| Draft::Slot(slot, None)).collect();
     let (drafts, results) = planner.body(function, arg_places, &|_| true)?;
     results.iter().for_each(|result| planner.read(&result.place));
     planner.timeline.advance();
@@ -734,6 +745,15 @@ impl Layout<'_, '_> {
         }
     }
 
+    /// The body that runs an op whatever its inputs turn out to be.
+    fn body(&self, op: &'static OpDef) -> Option<ops::Body> {
+        let always = matches!(op.lowering, Lowering::Runtime)
+            && op.call == Call::None
+            && op.on_variants.is_none()
+            && !op.inputs.is_empty();
+        if always { self.planner.context.body(op) } else { None }
+    }
+
     fn actions(&self, drafts: Vec<Positioned>) -> Vec<Action> {
         let mut actions = Vec::with_capacity(drafts.len());
         for Positioned { position, scope, action } in drafts {
@@ -766,7 +786,8 @@ impl Layout<'_, '_> {
                 let mut inputs: SmallVec<[Operand; 4]> =
                     inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
                 keep_repeated(&mut inputs);
-                Action::Op(OpAction { op, attrs, inputs, outputs, origin })
+                let body = self.body(op);
+                Action::Op(OpAction { op, body, attrs, inputs, outputs, origin })
             }
             DraftAction::Copy(from, to) => {
                 Action::Copy(self.operand(from, position, scope), self.place(&to))

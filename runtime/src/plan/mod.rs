@@ -12,6 +12,7 @@
 mod draft;
 mod layout;
 
+use crate::ops::Body;
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
 use ferroflow_kernels::frame::{Region, Step};
 use smallvec::SmallVec;
@@ -28,7 +29,7 @@ pub(crate) struct Program {
     pub(crate) n_slots: usize,
     /// Slots that hold constants in every frame.
     pub(crate) constants: Vec<(usize, HostTensor)>,
-    /// The slots of the arguments.
+    /// The slots of the arguments that are not constants.
     pub(crate) args: Vec<usize>,
     pub(crate) results: Vec<Operand>,
 }
@@ -56,6 +57,8 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) struct OpAction {
     pub(crate) op: &'static OpDef,
+    /// What runs it, where that is known ahead.
+    pub(crate) body: Option<Body>,
     pub(crate) attrs: Arc<Attrs>,
     pub(crate) inputs: SmallVec<[Operand; 4]>,
     /// The slots of the results.

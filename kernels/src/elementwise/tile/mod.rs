@@ -19,7 +19,7 @@ use ferroflow_ir::{
     DType, Expr, Prim, StridedView,
     expr::{Constant, ExprId, ExprKind},
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Longer programs could overflow the stack of an unoptimised build.
@@ -33,21 +33,30 @@ const ELEMENTS_PER_PIECE: usize = 1 << 15;
 enum Place {
     /// The next elements of a contiguous input, of this width in bytes.
     Input(usize, usize),
-    /// A tile filled from a strided input, whose elements have this width in bytes.
-    Gathered(usize, StridedView, usize),
-    /// A tile of the only element of an input.
-    Scalar(usize),
-    /// A tile of a constant, as bits.
-    Constant(u32),
-    /// A tile for a value set aside.
-    Spill,
+    /// A tile of the program's own, by number, and what is in it.
+    Own(usize, Content),
     /// The next elements of the output.
     Output,
+}
+
+/// What is in a tile of a program's own.
+#[derive(Debug, Clone)]
+enum Content {
+    /// Elements of a strided input, which have this width in bytes.
+    Gathered(usize, StridedView, usize),
+    /// The only element of an input.
+    Scalar(usize),
+    /// A constant, as bits.
+    Constant(u32),
+    /// A value set aside.
+    Spill,
 }
 
 struct Program {
     ops: Vec<Op>,
     places: Vec<Place>,
+    /// How many tiles of its own it has.
+    n_own: usize,
     accesses: Vec<Access>,
     input_widths: Vec<usize>,
     output_width: usize,
@@ -66,11 +75,11 @@ pub(super) fn compile(
     let widths: Option<Vec<usize>> = inputs.iter().map(narrow).collect();
     let mut builder = Builder::new(expr, accesses);
     builder.translate()?;
-    let (ops, places) = (builder.ops, builder.places);
+    let (ops, places, n_own) = (builder.ops, builder.places, builder.n_own);
     (ops.len() <= MAX_OPERATIONS).then_some(())?;
     let accesses = accesses.to_vec();
     let (input_widths, output_width) = (widths?, expr.dtype().size()?);
-    Some(Arc::new(Program { ops, places, accesses, input_widths, output_width }))
+    Some(Arc::new(Program { ops, places, n_own, accesses, input_widths, output_width }))
 }
 
 /// Makes a program of an expression.
@@ -79,6 +88,7 @@ struct Builder<'a> {
     accesses: &'a [Access],
     ops: Vec<Op>,
     places: Vec<Place>,
+    n_own: usize,
     /// Where each value is in memory, if it is.
     memory: Vec<Option<u32>>,
     /// How often each value will still be used.
@@ -99,8 +109,8 @@ impl<'a> Builder<'a> {
         }
         unused[expr.root().index()] += 1;
         let (ops, places, memory) = (Vec::new(), Vec::new(), vec![None; n]);
-        let (hand, free_spills) = (None, Vec::new());
-        Builder { expr, accesses, ops, places, memory, unused, hand, free_spills }
+        let (n_own, hand, free_spills) = (0, None, Vec::new());
+        Builder { expr, accesses, ops, places, n_own, memory, unused, hand, free_spills }
     }
 
     fn translate(&mut self) -> Option<()> {
@@ -110,7 +120,7 @@ impl<'a> Builder<'a> {
                 ExprKind::Input(input) => self.input(index, *input, node.dtype)?,
                 ExprKind::Const(constant) => {
                     let bits = constant_bits(*constant, node.dtype)?;
-                    self.memory[index] = Some(self.place(Place::Constant(bits)));
+                    self.memory[index] = Some(self.own(Content::Constant(bits)));
                 }
                 ExprKind::Apply(prim, args) => self.apply(index, *prim, args, node.dtype)?,
             }
@@ -132,6 +142,11 @@ impl<'a> Builder<'a> {
         self.places.len() as u32 - 1
     }
 
+    fn own(&mut self, content: Content) -> u32 {
+        self.n_own += 1;
+        self.place(Place::Own(self.n_own - 1, content))
+    }
+
     fn push(&mut self, run: Entry, a: u32, b: u32) {
         self.ops.push(Op { run, a, b, fallback: None });
     }
@@ -143,11 +158,10 @@ impl<'a> Builder<'a> {
     fn input(&mut self, index: usize, input: usize, dtype: DType) -> Option<()> {
         let width = dtype.size()?;
         let place = match &self.accesses[input] {
-            Access::Contiguous => Place::Input(input, width),
-            Access::Strided(view) => Place::Gathered(input, view.clone(), width),
-            Access::Scalar => Place::Scalar(input),
+            Access::Contiguous => self.place(Place::Input(input, width)),
+            Access::Strided(view) => self.own(Content::Gathered(input, view.clone(), width)),
+            Access::Scalar => self.own(Content::Scalar(input)),
         };
-        let place = self.place(place);
         match dtype {
             DType::F32 => self.memory[index] = Some(place),
             DType::Bool => {
@@ -190,7 +204,7 @@ impl<'a> Builder<'a> {
             let other = match args {
                 [only] => {
                     self.take(only.index());
-                    self.place(Place::Constant(0))
+                    self.own(Content::Constant(0))
                 }
                 [first, second] => self.prepare(*first, *second),
                 _ => return None,
@@ -217,7 +231,7 @@ impl<'a> Builder<'a> {
     fn release(&mut self, args: &[ExprId]) {
         for arg in args {
             if let (0, Some(place)) = (self.unused[arg.index()], self.memory[arg.index()])
-                && matches!(self.places[place as usize], Place::Spill)
+                && matches!(self.places[place as usize], Place::Own(_, Content::Spill))
             {
                 self.memory[arg.index()] = None;
                 self.free_spills.push(place);
@@ -305,7 +319,7 @@ impl<'a> Builder<'a> {
     }
 
     fn set_aside(&mut self, value: usize) {
-        let place = self.free_spills.pop().unwrap_or_else(|| self.place(Place::Spill));
+        let place = self.free_spills.pop().unwrap_or_else(|| self.own(Content::Spill));
         self.memory[value] = Some(place);
         self.push(avx2::spill, place, 0);
     }
@@ -315,12 +329,15 @@ impl Program {
     /// Computes the elements from `start` on that fill `out`.
     fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8]) {
         let n = out.len() / self.output_width;
-        let mut tiles: SmallVec<[Tile; 8]> = smallvec![Tile([0.0; TILE]); self.places.len()];
-        for (tile, place) in tiles.iter_mut().zip(&self.places) {
-            match place {
-                Place::Constant(bits) => tile.0.fill(f32::from_bits(*bits)),
-                Place::Scalar(input) => self.fill_scalar(io, *input, tile),
-                Place::Input(..) | Place::Gathered(..) | Place::Spill | Place::Output => {}
+        let mut tiles = Tiles::new();
+        for place in &self.places {
+            if let Place::Own(index, content) = place {
+                debug_assert_eq!(*index, tiles.len(), "tiles are numbered in order");
+                tiles.push(match content {
+                    Content::Constant(bits) => Tile([f32::from_bits(*bits); TILE]),
+                    Content::Scalar(input) => self.repeated(io, *input),
+                    Content::Gathered(..) | Content::Spill => EMPTY,
+                });
             }
         }
         let (whole, rest) = out.split_at_mut(n / TILE * TILE * self.output_width);
@@ -355,16 +372,14 @@ impl Program {
                     moving.push((index, TILE * self.output_width));
                     out
                 }
-                Place::Gathered(..) | Place::Scalar(_) | Place::Constant(_) | Place::Spill => {
-                    base.wrapping_add(index).cast()
-                }
+                Place::Own(index, _) => base.wrapping_add(*index).cast(),
             });
         }
         for tile in 0..n_tiles {
-            for (index, place) in self.places.iter().enumerate() {
-                if let Place::Gathered(input, view, width) = place {
-                    // SAFETY: place `index` is tile `index`, which nothing else refers to now.
-                    let own = tile_bytes(unsafe { &mut *base.add(index) });
+            for place in &self.places {
+                if let Place::Own(index, Content::Gathered(input, view, width)) = place {
+                    // SAFETY: `index` is one of the tiles, and nothing else refers to it now.
+                    let own = tile_bytes(unsafe { &mut *base.add(*index) });
                     let (source, first) = (io.bytes(*input), start + tile * TILE);
                     super::gather(view, source, first, &mut own[..TILE * width], *width);
                 }
@@ -373,8 +388,9 @@ impl Program {
             // program ends with a store, and that every operand is an index into `places`. Each
             // place points to a whole tile of the type the operation reads: contiguous inputs and
             // the output to the next `TILE` elements of theirs, of which there are `n_tiles` times
-            // as many, the rest to tiles of the widest type. Only the output and spills are
-            // written, and the output, which may be an input in place, is written last.
+            // as many, the rest to tiles of the widest type, of which `run_piece` has made as many
+            // as there are. Only the output and spills are written, and the output, which may be
+            // an input in place, is written last.
             unsafe { avx2::run(&self.ops, &mut Frame { places: &mut places }) };
             for &(index, step) in &moving {
                 places[index] = places[index].wrapping_add(step);
@@ -383,57 +399,70 @@ impl Program {
     }
 
     /// Computes the last elements, fewer than a tile: on copies that are as long as a tile.
-    fn run_rest(&self, io: &Io<'_>, start: usize, out: &mut [u8], tiles: &mut [Tile]) {
+    fn run_rest(&self, io: &Io<'_>, start: usize, out: &mut [u8], tiles: &mut Tiles) {
         let n = out.len() / self.output_width;
-        let padded = |bytes: &[u8]| {
-            let mut tile = [0u64; TILE];
-            bytemuck::cast_slice_mut(&mut tile)[..bytes.len()].copy_from_slice(bytes);
-            tile
-        };
-        let copies: SmallVec<[[u64; TILE]; 2]> = (0..self.accesses.len())
-            .map(|input| match (&self.accesses[input], self.input_widths[input]) {
-                (Access::Contiguous, _) if io.is_in_place(input) => padded(out),
-                (Access::Contiguous, width) => {
-                    padded(&io.bytes(input)[start * width..][..n * width])
+        // The tile of the output comes behind the program's own, then those of the inputs.
+        tiles.push(EMPTY);
+        for place in &self.places {
+            match place {
+                Place::Input(input, width) => {
+                    let elements = match io.is_in_place(*input) {
+                        true => &*out,
+                        false => &io.bytes(*input)[start * width..][..n * width],
+                    };
+                    tiles.push(EMPTY);
+                    let copy = tile_bytes(tiles.last_mut().expect("just pushed"));
+                    copy[..elements.len()].copy_from_slice(elements);
                 }
-                (Access::Scalar | Access::Strided(_), _) => [0; TILE],
-            })
-            .collect();
-        for (index, place) in self.places.iter().enumerate() {
-            if let Place::Gathered(input, view, width) = place {
-                let tile = &mut tile_bytes(&mut tiles[index])[..n * width];
-                super::gather(view, io.bytes(*input), start, tile, *width);
+                Place::Own(index, Content::Gathered(input, view, width)) => {
+                    let tile = &mut tile_bytes(&mut tiles[*index])[..n * width];
+                    super::gather(view, io.bytes(*input), start, tile, *width);
+                }
+                Place::Own(..) | Place::Output => {}
             }
         }
-        let mut result = [0u64; TILE];
-        self.run_copies(&copies, &mut result, tiles);
-        out.copy_from_slice(&bytemuck::cast_slice(&result)[..out.len()]);
+        self.run_copies(tiles);
+        out.copy_from_slice(&tile_bytes(&mut tiles[self.n_own])[..out.len()]);
     }
 
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn run_copies(&self, copies: &[[u64; TILE]], out: &mut [u64; TILE], tiles: &mut [Tile]) {
-        let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
+    fn run_copies(&self, tiles: &mut [Tile]) {
+        let n_copies = self.places.iter().filter(|place| matches!(place, Place::Input(..))).count();
+        assert_eq!(tiles.len(), self.n_own + 1 + n_copies, "every place has its tile");
+        let base = tiles.as_mut_ptr();
         let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
-        for (index, place) in self.places.iter().enumerate() {
-            places.push(match place {
-                Place::Input(input, _) => copies[*input].as_ptr().cast_mut().cast(),
-                Place::Output => out.cast(),
-                Place::Gathered(..) | Place::Scalar(_) | Place::Constant(_) | Place::Spill => {
-                    base.wrapping_add(index).cast()
+        let mut copy = self.n_own;
+        for place in &self.places {
+            let tile = match place {
+                Place::Own(index, _) => *index,
+                Place::Output => self.n_own,
+                Place::Input(..) => {
+                    copy += 1;
+                    copy
                 }
-            });
+            };
+            places.push(base.wrapping_add(tile).cast());
         }
-        // SAFETY: as in `run_tiles`; the copies and `out` are longer than a tile of any type.
+        // SAFETY: as in `run_tiles`; every place points to a tile, which is long enough for
+        // elements of any type here.
         unsafe { avx2::run(&self.ops, &mut Frame { places: &mut places }) };
     }
 
-    fn fill_scalar(&self, io: &Io<'_>, input: usize, tile: &mut Tile) {
+    /// A tile of the only element of an input.
+    fn repeated(&self, io: &Io<'_>, input: usize) -> Tile {
         let element = &io.bytes(input)[..self.input_widths[input]];
-        tile_bytes(tile)
+        let mut tile = EMPTY;
+        tile_bytes(&mut tile)
             .chunks_exact_mut(element.len())
             .for_each(|cell| cell.copy_from_slice(element));
+        tile
     }
 }
+
+/// The tiles of a running program.
+type Tiles = SmallVec<[Tile; 8]>;
+
+const EMPTY: Tile = Tile([0.0; TILE]);
 
 fn tile_bytes(tile: &mut Tile) -> &mut [u8] {
     bytemuck::cast_slice_mut(&mut tile.0)

@@ -1,0 +1,152 @@
+//! Calls of kernels: compiled once, run any number of times.
+
+use crate::{context::Context, eager_tensor::EagerTensor, error::Result, execute::Results};
+use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, PartialShape, Shape};
+use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
+use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
+/// A call of a kernel on inputs of certain types.
+pub(crate) struct KernelCall {
+    op: &'static OpDef,
+    kernel: Arc<dyn Kernel>,
+    /// Dtype and shape of the outputs that are plain and of known shape.
+    outputs: SmallVec<[Option<(DType, Shape)>; 1]>,
+}
+
+impl fmt::Debug for KernelCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KernelCall").field("op", &self.op.name).finish_non_exhaustive()
+    }
+}
+
+impl KernelCall {
+    /// Compiles a call on inputs like these.
+    ///
+    /// # Errors
+    ///
+    /// When the call does not fit the op, no device can run it, or its results go beyond the limits
+    /// or have a size that no tensor can have.
+    pub(crate) fn new(
+        context: &Context,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[&EagerTensor],
+    ) -> Result<KernelCall> {
+        let host = op.host_inputs(attrs)?;
+        let mut specs: SmallVec<[OperandSpec; 4]> = SmallVec::new();
+        for (index, input) in inputs.iter().enumerate() {
+            specs.push(operand_spec(input, host.get(index) == Some(&true))?);
+        }
+        KernelCall::of(context, &OpCall::new(op, attrs, &specs, None)?)
+    }
+
+    /// Compiles a call.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](KernelCall::new).
+    pub(crate) fn of(context: &Context, call: &OpCall<'_>) -> Result<KernelCall> {
+        let kernel = compile(context, call)?;
+        let mut outputs = SmallVec::new();
+        for ty in &call.outputs {
+            let shape = ty.shape.known();
+            if shape.is_none() && impossible(&ty.shape) {
+                let size = ty.shape.to_string();
+                return Err(ferroflow_ir::Error::Size { what: "result".into(), size }.into());
+            }
+            let plain = ty.dtype.size().is_some();
+            outputs.push(shape.filter(|_| plain).map(|shape| (ty.dtype, shape)));
+        }
+        Ok(KernelCall { op: call.op, kernel, outputs })
+    }
+
+    /// Runs the call.
+    ///
+    /// # Errors
+    ///
+    /// Those of the kernel, and when an input is not in host memory.
+    pub(crate) fn run(&self, context: &Context, inputs: &[&EagerTensor]) -> Result<Results> {
+        let mut tensors: SmallVec<[&HostTensor; 4]> = SmallVec::new();
+        for input in inputs {
+            tensors.push(input.host()?);
+        }
+        self.run_on(context, tensors.iter().map(|tensor| Operand::Tensor(tensor)))
+    }
+
+    /// Runs the call on these operands.
+    ///
+    /// # Errors
+    ///
+    /// Those of the kernel.
+    pub(crate) fn run_on<'a>(
+        &self,
+        context: &Context,
+        operands: impl Iterator<Item = Operand<'a>>,
+    ) -> Result<Results> {
+        let mut made: SmallVec<[Option<HostTensor>; 1]> = SmallVec::new();
+        for output in &self.outputs {
+            made.push(match output {
+                Some((dtype, shape)) => Some(HostTensor::recycled(*dtype, shape.clone())?),
+                None => None,
+            });
+        }
+        let targets = made.iter_mut().map(|made| match made {
+            Some(tensor) => Target::Plain(tensor.bytes_mut()),
+            empty => Target::Empty(empty),
+        });
+        let limit = context.limits().tensor_bytes;
+        self.kernel.run(&mut Io::new(operands, targets, context.threads(), limit))?;
+        let mut results = Results::new();
+        for made in made {
+            results.push(made.ok_or_else(|| self.left_empty())?.into());
+        }
+        Ok(results)
+    }
+
+    fn left_empty(&self) -> ferroflow_ir::Error {
+        let what = "its kernel left a result empty".into();
+        ferroflow_ir::Error::Unsupported { op: self.op.name.into(), what }
+    }
+}
+
+/// What a kernel is compiled for: the value of an input that steers shapes, else dtype and shape.
+///
+/// # Errors
+///
+/// When an input that steers shapes is not in host memory.
+pub(crate) fn operand_spec(input: &EagerTensor, host: bool) -> Result<OperandSpec> {
+    Ok(match host {
+        true => OperandSpec::known(input.host()?.clone()),
+        false => OperandSpec::new(input.dtype(), input.shape().clone()),
+    })
+}
+
+/// The kernel of a call.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or no device can run it, or its results go beyond the limits:
+/// kernels may prepare tables as long as a result.
+pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Kernel>> {
+    for ty in &call.outputs {
+        if let Some(shape) = ty.shape.known() {
+            check_size(ty.dtype, &shape, context.limits().tensor_bytes)?;
+        }
+    }
+    let device = context.cpu();
+    let kernel = device.kernel(call)?;
+    kernel.ok_or_else(|| {
+        ferroflow_kernels::Error::NoKernel {
+            op: call.op.name,
+            device: device.name().into(),
+            dtypes: call.dtypes(),
+        }
+        .into()
+    })
+}
+
+/// A shape of which every size is known but which no tensor can have.
+fn impossible(shape: &PartialShape) -> bool {
+    shape.is_known()
+}

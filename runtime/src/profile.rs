@@ -1,0 +1,97 @@
+//! What a run did and what it cost, for who asks.
+
+use crate::{error::Result, plan::Origin};
+use parking_lot::Mutex;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// What to note of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceLevel {
+    /// Nothing but the time of the whole.
+    #[default]
+    None,
+    /// Every op: where it ran, when, and how large its results were.
+    Ops,
+}
+
+/// How a function is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunOptions {
+    /// What to note.
+    pub trace_level: TraceLevel,
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunMetadata {
+    /// The ops that ran, in order, as far as that was asked for. Ops that were computed ahead or
+    /// became part of others are not among them; an op in a loop is, once for each time round.
+    pub ops: Vec<OpStats>,
+    /// The time of the whole run.
+    pub elapsed: Duration,
+    /// Bytes of the memory that values of known size share.
+    pub arena_bytes: usize,
+}
+
+/// What one op did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OpStats {
+    /// The node.
+    pub node: String,
+    /// The op; `_Fused` and the like are several that run as one.
+    pub op: String,
+    /// The function the call was written in.
+    pub function: String,
+    /// The device.
+    pub device: String,
+    /// When it began, from the beginning of the run.
+    pub start: Duration,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Bytes of its results.
+    pub output_bytes: usize,
+}
+
+/// Notes of a run under way.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    began: Instant,
+    ops: Mutex<Vec<(Arc<Origin>, Duration, Duration, usize)>>,
+}
+
+impl Profile {
+    pub(crate) fn new() -> Profile {
+        Profile { began: Instant::now(), ops: Mutex::default() }
+    }
+
+    /// Runs `op` and notes it; it gives the bytes of its results.
+    pub(crate) fn note(
+        &self,
+        origin: &Arc<Origin>,
+        op: impl FnOnce() -> Result<usize>,
+    ) -> Result<()> {
+        let start = self.began.elapsed();
+        let bytes = op()?;
+        let elapsed = self.began.elapsed() - start;
+        self.ops.lock().push((origin.clone(), start, elapsed, bytes));
+        Ok(())
+    }
+
+    pub(crate) fn into_metadata(self, device: &str, arena_bytes: usize) -> RunMetadata {
+        let elapsed = self.began.elapsed();
+        let stats = |(origin, start, elapsed, output_bytes): (Arc<Origin>, _, _, _)| OpStats {
+            node: origin.node.to_string(),
+            op: origin.op.to_string(),
+            function: origin.function.to_string(),
+            device: device.into(),
+            start,
+            elapsed,
+            output_bytes,
+        };
+        let ops = self.ops.into_inner().into_iter().map(stats).collect();
+        RunMetadata { ops, elapsed, arena_bytes }
+    }
+}

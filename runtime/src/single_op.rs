@@ -1,0 +1,105 @@
+//! Ops as functions of one node, for those that run as programs: calls of functions, and formulas
+//! that are used again and again.
+
+use crate::{
+    concrete_function::compile,
+    eager_tensor::EagerTensor,
+    error::Result,
+    execute::{Results, Scope, value_type},
+    executor::{Executable, Surroundings},
+};
+use ferroflow_ir::{
+    AttrValue, Attrs, FunctionDef, NodeDef, OpDef, Outlet, PartialShape, ValueType,
+    build::GraphBuilder, pass::specialize::Argument,
+};
+use smallvec::SmallVec;
+
+/// Runs an op that calls functions.
+///
+/// # Errors
+///
+/// Whatever fails in the functions.
+pub(crate) fn call_op(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
+    let inputs: SmallVec<[&EagerTensor; 4]> = inputs.iter().collect();
+    SingleOp::new(scope, op, attrs, &inputs, &[])?.run(scope, &inputs)
+}
+
+/// An op compiled as a program.
+#[derive(Debug)]
+pub(crate) struct SingleOp {
+    executable: Executable,
+    /// Which inputs are the arguments of the program.
+    args: SmallVec<[usize; 4]>,
+}
+
+impl SingleOp {
+    /// Compiles a call with inputs like these; those marked `fixed` always have the same value.
+    ///
+    /// # Errors
+    ///
+    /// What makes the call impossible, whatever the data.
+    pub(crate) fn new(
+        scope: Scope<'_>,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[&EagerTensor],
+        fixed: &[bool],
+    ) -> Result<SingleOp> {
+        let is_arg = |index: &usize| fixed.get(*index) != Some(&true);
+        let args: SmallVec<[usize; 4]> = (0..inputs.len()).filter(is_arg).collect();
+        let def = function(op, attrs, inputs, &args)?;
+        let types: Vec<Argument> =
+            args.iter().map(|&index| value_type(inputs[index]).into()).collect();
+        let surroundings = Surroundings {
+            context: scope.context.clone(),
+            library: scope.library.clone(),
+            resources: scope.resources.clone(),
+        };
+        Ok(SingleOp { executable: compile(&surroundings, &def, &types, Vec::new())?, args })
+    }
+
+    /// Runs the call.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the data makes impossible.
+    pub(crate) fn run(&self, scope: Scope<'_>, inputs: &[&EagerTensor]) -> Result<Results> {
+        let args = self.args.iter().map(|&index| inputs[index].host());
+        Ok(self.executable.run(scope, args)?.into_iter().collect())
+    }
+}
+
+/// A function of the inputs `args` that calls the op on them and on the values of the others.
+fn function(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[&EagerTensor],
+    args: &[usize],
+) -> Result<FunctionDef> {
+    let mut builder = GraphBuilder::new();
+    let mut outlets: SmallVec<[Outlet; 4]> = SmallVec::new();
+    for (index, input) in inputs.iter().enumerate() {
+        outlets.push(match args.contains(&index) {
+            true => builder.arg(&format!("arg{index}"), value_type(input))?,
+            false => builder.constant(&format!("fixed{index}"), input.host()?.clone())?,
+        });
+    }
+    let called = attrs.iter().find_map(|(_, value)| match value {
+        AttrValue::Func(function) => Some(function.name.to_string()),
+        _ => None,
+    });
+    let name = called.unwrap_or_else(|| op.name.to_string());
+    let mut def = builder.finish_function(&format!("call of {name}"), &[]);
+    let types = op.output_dtypes(attrs)?;
+    let outputs = types.iter().map(|&dtype| ValueType::new(dtype, PartialShape::Unknown));
+    let node = NodeDef::new(op.name, op, attrs.clone()).with_inputs(outlets).with_outputs(outputs);
+    let id = def.graph.add(node)?;
+    def.results =
+        (0..types.len()).map(|index| (format!("result_{index}"), Outlet::new(id, index))).collect();
+    Ok(def)
+}
