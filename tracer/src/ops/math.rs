@@ -1,7 +1,7 @@
 //! The operations used most, as methods and operators of tensors.
 //!
 //! Operators give a `Result`: shapes and dtypes may not fit. Numbers on one side take the dtype of
-//! the tensor on the other.
+//! the tensor on the other. On the left they are `f64` or `i32`, which a plain `2.0` or `2` then is.
 
 use super::{IntoOperand, Op, named, one};
 use crate::{error::Result, tensor::Tensor, variable::Variable};
@@ -357,7 +357,7 @@ macro_rules! operators {
             }
         }
 
-        numbers_first!($trait $method $apply: f32 f64 i32 i64);
+        numbers_first!($trait $method $apply: f64 i32);
     )*};
 }
 
