@@ -6,7 +6,7 @@
 use super::{IntoOperand, Op, named, one};
 use crate::{error::Result, tensor::Tensor, variable::Variable};
 use ferroflow_ir::{Attrs, DType};
-use std::ops;
+use std::{borrow::Borrow, ops};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident => $op:literal;)*) => {
@@ -83,7 +83,7 @@ macro_rules! binary {
             #[track_caller]
             pub fn $name(&self, other: impl IntoOperand) -> Result<Tensor> {
                 static OP: Op = Op::new($op);
-                one(&OP, Attrs::new(), &[self, &other.into_operand(self.dtype())?])
+                one(&OP, Attrs::new(), &[self, other.into_operand(self.dtype())?.borrow()])
             }
         )*}
     };
@@ -186,9 +186,10 @@ impl Tensor {
         static MATRIX: Op = Op::new("MatMul");
         static BATCH: Op = Op::new("BatchMatMulV2");
         let other = other.into_operand(self.dtype())?;
+        let other = other.borrow();
         let is_matrix = |tensor: &Tensor| tensor.shape().rank() == Some(2);
-        let op = if is_matrix(self) && is_matrix(&other) { &MATRIX } else { &BATCH };
-        one(op, Attrs::new(), &[self, &other])
+        let op = if is_matrix(self) && is_matrix(other) { &MATRIX } else { &BATCH };
+        one(op, Attrs::new(), &[self, other])
     }
 
     /// The elements in another dtype.
@@ -280,8 +281,9 @@ impl Tensor {
     pub fn select(&self, x: impl IntoOperand, y: impl IntoOperand) -> Result<Tensor> {
         static OP: Op = Op::new("SelectV2");
         let x = x.into_operand(DType::F32)?;
+        let x = x.borrow();
         let y = y.into_operand(x.dtype())?;
-        one(&OP, Attrs::new(), &[self, &x, &y])
+        one(&OP, Attrs::new(), &[self, x, y.borrow()])
     }
 
     #[track_caller]
@@ -335,7 +337,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: O) -> Result<Tensor> {
-                self.$apply(&other.into_operand(self.dtype())?)
+                self.$apply(other.into_operand(self.dtype())?.borrow())
             }
         }
 
@@ -344,7 +346,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: O) -> Result<Tensor> {
-                self.$apply(&other.into_operand(self.dtype())?)
+                self.$apply(other.into_operand(self.dtype())?.borrow())
             }
         }
 
@@ -353,7 +355,7 @@ macro_rules! operators {
 
             #[track_caller]
             fn $method(self, other: O) -> Result<Tensor> {
-                self.read()?.$apply(&other.into_operand(self.dtype())?)
+                self.read()?.$apply(other.into_operand(self.dtype())?.borrow())
             }
         }
 

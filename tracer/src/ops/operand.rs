@@ -7,31 +7,41 @@ use crate::{
 };
 use ferroflow_ir::{DType, HostTensor, Shape, trace_type::Literal};
 use half::{bf16, f16};
+use std::borrow::Borrow;
 
 /// A tensor, a variable (its value), or a Rust value that becomes a tensor of the other operand's
 /// dtype.
 pub trait IntoOperand {
+    /// The tensor, or a reference to it.
+    type Operand: Borrow<Tensor>;
+
     /// The tensor, where the other operand is of this dtype.
     ///
     /// # Errors
     ///
     /// [`Error::Conversion`] when the dtype cannot hold the value.
-    fn into_operand(self, dtype: DType) -> Result<Tensor>;
+    fn into_operand(self, dtype: DType) -> Result<Self::Operand>;
 }
 
 impl IntoOperand for Tensor {
+    type Operand = Tensor;
+
     fn into_operand(self, _: DType) -> Result<Tensor> {
         Ok(self)
     }
 }
 
-impl IntoOperand for &Tensor {
-    fn into_operand(self, _: DType) -> Result<Tensor> {
-        Ok(self.clone())
+impl<'a> IntoOperand for &'a Tensor {
+    type Operand = &'a Tensor;
+
+    fn into_operand(self, _: DType) -> Result<&'a Tensor> {
+        Ok(self)
     }
 }
 
 impl IntoOperand for &Variable {
+    type Operand = Tensor;
+
     #[track_caller]
     fn into_operand(self, _: DType) -> Result<Tensor> {
         self.read()
@@ -39,12 +49,16 @@ impl IntoOperand for &Variable {
 }
 
 impl IntoOperand for &str {
+    type Operand = Tensor;
+
     fn into_operand(self, _: DType) -> Result<Tensor> {
         Ok(self.into())
     }
 }
 
 impl IntoOperand for bool {
+    type Operand = Tensor;
+
     fn into_operand(self, _: DType) -> Result<Tensor> {
         Ok(self.into())
     }
@@ -53,6 +67,8 @@ impl IntoOperand for bool {
 macro_rules! number_operands {
     ($($rust:ty: $variant:ident as $as:ty),*) => {$(
         impl IntoOperand for $rust {
+            type Operand = Tensor;
+
             fn into_operand(self, dtype: DType) -> Result<Tensor> {
                 let literal = Literal::$variant(self as $as);
                 let tensor = numbers(dtype, Shape::scalar(), std::slice::from_ref(&literal));

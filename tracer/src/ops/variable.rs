@@ -4,7 +4,7 @@ use super::{IntoOperand, Op, call};
 use crate::{context, error::Result, func_graph::Call, tensor::Tensor, variable::Variable};
 use ferroflow_ir::error::SourceLocation;
 use ferroflow_ir::{Attrs, registry};
-use std::panic::Location;
+use std::{borrow::Borrow, panic::Location};
 
 static READ: Op = Op::new("ReadVariableOp");
 
@@ -21,7 +21,7 @@ pub(crate) fn update(variable: &Variable, op: &'static str, value: impl IntoOper
     let value = value.into_operand(variable.dtype())?;
     let op = registry::find(op).expect("a built-in record");
     let attrs = Attrs::new().with("dtype", variable.dtype());
-    call(op, attrs, &[&variable.handle(), &value], "", Location::caller()).map(drop)
+    call(op, attrs, &[&variable.handle(), value.borrow()], "", Location::caller()).map(drop)
 }
 
 /// As [`update`], and reads the variable after that, whatever keeps the order of effects.
@@ -35,7 +35,7 @@ pub(crate) fn update_and_read(
     let op = registry::find(op).expect("a built-in record");
     let attrs = Attrs::new().with("dtype", variable.dtype());
     let handle = variable.handle();
-    call(op, attrs.clone(), &[&handle, &value], "", location)?;
+    call(op, attrs.clone(), &[&handle, value.borrow()], "", location)?;
     let Some(trace) = context::current_trace() else { return variable.read() };
     let read =
         Call { op: READ.record(), attrs, inputs: &[&handle], name: "", location: Some(location) };
