@@ -63,7 +63,8 @@ pub(crate) fn prune(
     let pruned = FunctionDef { name, graph, args, results, control_results, attrs: Attrs::new() };
     let (function_type, parameters) = describe(&pruned, n_fed);
     let library = function.library().clone();
-    let finished = Finished { def: pruned, library, captures, created: Vec::new() };
+    let (created, first_values) = Default::default();
+    let finished = Finished { def: pruned, library, captures, created, first_values };
     let name = function.rust_name().clone();
     let owned = function.owned_variables().to_vec();
     Ok(ConcreteFunction::new(name, function_type, parameters, finished, Vec::new(), owned))

@@ -58,8 +58,8 @@ struct Inner {
     owned: Vec<Variable>,
 }
 
-/// How a variable that a function creates gets its first value: a function of the same arguments
-/// and captures as the trace it comes from.
+/// How a variable that a function creates gets its first value: a function of the arguments of the
+/// trace it comes from, with captures of its own.
 #[derive(Clone, Debug)]
 pub struct Initializer {
     /// The variable; it belongs to the code that created it.

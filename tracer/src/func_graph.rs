@@ -5,6 +5,7 @@ use crate::{
     context,
     control_order::ControlOrder,
     error::{Error, Result},
+    lift::FirstValue,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -94,7 +95,10 @@ pub(crate) struct Finished {
     pub(crate) def: FunctionDef,
     pub(crate) library: Arc<FunctionLibrary>,
     pub(crate) captures: Vec<Capture>,
-    pub(crate) created: Vec<Created>,
+    /// The variables it creates.
+    pub(crate) created: Vec<Variable>,
+    /// The first values of those of them that take theirs from the trace.
+    pub(crate) first_values: Vec<FirstValue>,
 }
 
 /// A number no other call of this function gives.
@@ -137,11 +141,6 @@ impl FuncGraph {
         if let Repr::Symbolic(symbolic) = &tensor.0 {
             self.state.lock().order.require(symbolic.outlet.node);
         }
-    }
-
-    /// What the trace runs in.
-    pub(crate) fn context(&self) -> &Context {
-        &self.context
     }
 
     /// The identity of the function.
@@ -378,6 +377,9 @@ impl FuncGraph {
 
     /// Ends the trace: a function that gives `outputs`, each through a node of its own.
     pub(crate) fn finish(self: &Arc<FuncGraph>, outputs: &[Tensor]) -> Result<Finished> {
+        let created = std::mem::take(&mut self.state.lock().created);
+        let first_values = created.iter().filter_map(|created| self.first_value(created));
+        let first_values = first_values.collect::<Result<_>>()?;
         let identity = registry::find("Identity").expect("a built-in record");
         let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
         for (index, output) in outputs.iter().enumerate() {
@@ -415,33 +417,42 @@ impl FuncGraph {
         let name = format!("__inference_{}_{}", self.name, unique_id());
         let attrs = Attrs::new();
         let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
-        Ok(Finished { def, library: self.library.clone(), captures, created: state.created })
+        let created = created.into_iter().map(|created| created.variable).collect();
+        Ok(Finished { def, library: self.library.clone(), captures, created, first_values })
     }
 
-    /// The function that computes `value` alone, from the arguments of this trace and what it has
-    /// captured so far.
-    pub(crate) fn carve(&self, value: &Tensor) -> Result<Option<(FunctionDef, Vec<Capture>)>> {
-        let Repr::Symbolic(symbolic) = &value.0 else { return Ok(None) };
+    /// The function that computes the first value of a variable alone, from the arguments of this
+    /// trace.
+    fn first_value(&self, created: &Created) -> Option<Result<FirstValue>> {
+        let Repr::Symbolic(symbolic) = &created.initial.as_ref()?.0 else { return None };
+        Some(self.carve(&created.variable, symbolic))
+    }
+
+    fn carve(&self, variable: &Variable, value: &Symbolic) -> Result<FirstValue> {
+        if !std::ptr::eq(&*value.graph, self) {
+            return Err(Error::Initializer {
+                function: self.name.to_string(),
+                variable: variable.name().into(),
+                reason: "belongs to the trace of another function: call this one outside others \
+                         first",
+            });
+        }
         let state = self.state.lock();
         let mut graph = state.graph.clone();
+        let needed = graph.reachable_from([value.outlet.node]);
+        let needs_arguments = state.args.iter().any(|arg| needed.contains(arg));
         let (captures, capture_nodes) = state.captures.clone().into_parts();
+        let captured = captures.into_iter().zip(capture_nodes);
+        let (captures, capture_nodes): (Vec<Capture>, Vec<NodeId>) =
+            captured.filter(|(_, node)| needed.contains(node)).unzip();
         let args: Vec<NodeId> = state.args.iter().copied().chain(capture_nodes).collect();
-        let roots = args.iter().copied().chain([symbolic.outlet.node]);
-        let kept = graph.reachable_from(roots);
-        graph.retain(&kept)?;
+        graph.retain(&needed.into_iter().chain(args.iter().copied()).collect())?;
         let name = format!("__initializer_{}_{}", self.name, unique_id());
-        let results = vec![("value".to_string(), symbolic.outlet)];
+        let results = vec![("value".to_string(), value.outlet)];
         let (control_results, attrs) = (Vec::new(), Attrs::new());
         let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
-        Ok(Some((def, captures)))
-    }
-
-    /// Whether `value` depends on an argument of this trace.
-    pub(crate) fn depends_on_arguments(&self, value: &Tensor) -> bool {
-        let Repr::Symbolic(symbolic) = &value.0 else { return false };
-        let state = self.state.lock();
-        let needed = state.graph.reachable_from([symbolic.outlet.node]);
-        state.args.iter().any(|arg| needed.contains(arg))
+        let def = Arc::new(def);
+        Ok(FirstValue { variable: variable.clone(), def, captures, needs_arguments })
     }
 }
 

@@ -33,9 +33,10 @@ use crate::{
     concrete_function::{ConcreteFunction, Initializer},
     context,
     error::{Error, Result},
-    func_graph::{Created, Creation, FuncGraph, Semantics, unique_id},
+    func_graph::{Creation, FuncGraph, Semantics, unique_id},
     function_cache::{FunctionCache, Trace},
     function_spec::{ArgSpec, Bound, FunctionSpec, ParameterSpec},
+    lift::{self, FirstValue},
     nest::Nest,
     retracing::{self, Detector},
     tensor::Tensor,
@@ -43,7 +44,7 @@ use crate::{
     variable::Variable,
 };
 use ferroflow_ir::{DType, FunctionType, TraceType, ValueType, trace_type::VariableSpec};
-use ferroflow_runtime::{RunMetadata, RunOptions, Variable as RuntimeVariable};
+use ferroflow_runtime::{RunMetadata, RunOptions};
 use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::{
     fmt,
@@ -294,28 +295,35 @@ impl PolymorphicFunction {
             first.is_over.then(|| first.initializers.clone())
         };
         if let Some(initializers) = later {
-            let (concrete, _, _) =
-                self.trace_once(types, Creation::Forbidden, code, &initializers)?;
+            let (concrete, _) = self.trace_once(types, Creation::Forbidden, code, &initializers)?;
             return Ok(concrete);
         }
-        let (concrete, created, graph) = self.trace_once(types, Creation::Allowed, code, &[])?;
-        if created.is_empty() {
+        let (concrete, first_values) = self.trace_once(types, Creation::Allowed, code, &[])?;
+        let Some(first_values) = first_values else {
             self.first.lock().is_over = true;
             return Ok(concrete);
-        }
-        let initializers = initialize(&self.options.name, &graph, &created, values)?;
-        let (steady, _, _) = self.trace_once(types, Creation::Forbidden, code, &initializers)?;
+        };
+        let arguments = values.map(|values| {
+            let mut leaves = Leaves::new();
+            collect_leaves(values, &mut leaves);
+            leaves
+        });
+        let name = &self.options.name;
+        let initializers =
+            lift::initialize(name, first_values, concrete.library(), arguments.as_deref())?;
+        let (steady, _) = self.trace_once(types, Creation::Forbidden, code, &initializers)?;
         *self.first.lock() = First { is_over: true, initializers };
         Ok(steady)
     }
 
+    /// A trace, and the first values of the variables it creates if it creates any.
     fn trace_once(
         &self,
         types: &[TraceType],
         creation: Creation,
         code: Code<'_>,
         initializers: &[Initializer],
-    ) -> Result<(ConcreteFunction, Vec<Created>, Arc<FuncGraph>)> {
+    ) -> Result<(ConcreteFunction, Option<Vec<FirstValue>>)> {
         self.traces.fetch_add(1, Ordering::Relaxed);
         let graph = FuncGraph::new(&self.options.name, self.id, Semantics::Program, creation);
         let spec = self.spec.read().clone();
@@ -326,7 +334,8 @@ impl PolymorphicFunction {
             outputs(&self.options.name, code(args)?)?
         };
         let mut finished = graph.finish(&outputs)?;
-        let created = std::mem::take(&mut finished.created);
+        let first_values = std::mem::take(&mut finished.first_values);
+        let creates = !finished.created.is_empty();
         let mut function_type = spec.function_type(types);
         function_type.output = Some(output_type);
         let concrete = ConcreteFunction::new(
@@ -337,7 +346,7 @@ impl PolymorphicFunction {
             initializers.to_vec(),
             Vec::new(),
         );
-        Ok((concrete, created, graph))
+        Ok((concrete, creates.then_some(first_values)))
     }
 
     /// The trace for arguments of these types, made if there is none.
@@ -519,47 +528,6 @@ fn returned(function: &str, value: Value) -> Result<Value> {
             return Err(Error::Output { function: function.into(), found: format!("{value:?}") });
         }
     })
-}
-
-/// Gives the variables of a first trace their first values, in the order they were made.
-pub(crate) fn initialize(
-    function: &str,
-    graph: &Arc<FuncGraph>,
-    created: &[Created],
-    values: Option<&[Value]>,
-) -> Result<Vec<Initializer>> {
-    let mut initializers = Vec::new();
-    for Created { variable, initial, .. } in created {
-        let Some(initial) = initial else { continue };
-        let Some((def, captures)) = graph.carve(initial)? else { continue };
-        let wrong = |reason| Error::Initializer {
-            function: function.into(),
-            variable: variable.name().into(),
-            reason,
-        };
-        let needs_arguments = graph.depends_on_arguments(initial);
-        let mut leaves = Leaves::new();
-        match values {
-            Some(values) => collect_leaves(values, &mut leaves),
-            None if needs_arguments => {
-                return Err(wrong("depends on arguments, which are not given yet"));
-            }
-            None => {}
-        }
-        if needs_arguments && leaves.iter().any(Tensor::is_symbolic) {
-            return Err(wrong(
-                "depends on arguments that are symbolic themselves: call the function outside \
-                 other functions first",
-            ));
-        }
-        let def = Arc::new(def);
-        let value = crate::lift::evaluate(graph, &def, &captures, &leaves)?;
-        let owned: &RuntimeVariable = variable.owned()?;
-        owned.assign(value)?;
-        let variable = owned.handle();
-        initializers.push(Initializer { variable, def, captures });
-    }
-    Ok(initializers)
 }
 
 /// A function that is traced once for each type of arguments.

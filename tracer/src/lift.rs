@@ -1,25 +1,73 @@
 //! Parts of a trace that run before the function does: first values of variables.
 
-use crate::{capture::Capture, error::Result, func_graph::FuncGraph, tensor::Tensor};
-use ferroflow_ir::{FunctionDef, HostTensor};
+use crate::{
+    capture::Capture,
+    concrete_function::Initializer,
+    context,
+    error::{Error, Result},
+    tensor::Tensor,
+    variable::Variable,
+};
+use ferroflow_ir::{FunctionDef, FunctionLibrary, HostTensor};
 use ferroflow_runtime::{self as runtime, EagerTensor};
 use std::sync::Arc;
 
-/// The only result of a function carved out of a trace, for these arguments. Arguments it does not
-/// depend on may be left out.
-pub(crate) fn evaluate(
-    graph: &FuncGraph,
-    def: &Arc<FunctionDef>,
-    captures: &[Capture],
-    leaves: &[Tensor],
+/// The first value of a variable that a trace creates.
+pub(crate) struct FirstValue {
+    pub(crate) variable: Variable,
+    /// The function that gives it, of the arguments of the trace.
+    pub(crate) def: Arc<FunctionDef>,
+    pub(crate) captures: Vec<Capture>,
+    pub(crate) needs_arguments: bool,
+}
+
+/// Gives variables their first values, in the order they were made. `arguments` are those of the
+/// call, if there is one.
+pub(crate) fn initialize(
+    function: &str,
+    first_values: Vec<FirstValue>,
+    library: &Arc<FunctionLibrary>,
+    arguments: Option<&[Tensor]>,
+) -> Result<Vec<Initializer>> {
+    let initialize = |first: FirstValue| {
+        let value = evaluate(function, &first, library, arguments)?;
+        let owned = first.variable.owned()?;
+        owned.assign(value)?;
+        let FirstValue { def, captures, .. } = first;
+        Ok(Initializer { variable: owned.handle(), def, captures })
+    };
+    first_values.into_iter().map(initialize).collect()
+}
+
+fn evaluate(
+    function: &str,
+    first: &FirstValue,
+    library: &Arc<FunctionLibrary>,
+    arguments: Option<&[Tensor]>,
 ) -> Result<HostTensor> {
-    let n_args = def.args.len() - captures.len();
-    let mut def = FunctionDef::clone(def);
-    if leaves.len() < n_args {
-        let kept = def.args.split_off(n_args);
-        def.args = kept;
+    let wrong = |reason| Error::Initializer {
+        function: function.into(),
+        variable: first.variable.name().into(),
+        reason,
+    };
+    let mut def = first.def.clone();
+    let mut args: Vec<EagerTensor> = Vec::new();
+    if first.needs_arguments {
+        let given =
+            arguments.ok_or_else(|| wrong("depends on arguments, which are not given yet"))?;
+        if given.iter().any(Tensor::is_symbolic) {
+            return Err(wrong(
+                "depends on arguments that are symbolic themselves: call the function outside \
+                 other functions first",
+            ));
+        }
+        args = given.iter().map(|arg| Ok(arg.eager()?.clone())).collect::<Result<_>>()?;
+    } else {
+        let n_args = def.args.len() - first.captures.len();
+        Arc::make_mut(&mut def).args.drain(..n_args);
     }
-    let captures: Result<Vec<runtime::Capture>> = captures
+    let captures: Result<Vec<runtime::Capture>> = first
+        .captures
         .iter()
         .map(|capture| {
             Ok(match capture {
@@ -28,18 +76,10 @@ pub(crate) fn evaluate(
             })
         })
         .collect();
-    let context = graph.context();
-    let library = graph.library().clone();
+    let context = context::context();
     let resources = context.resources().clone();
-    let function = runtime::ConcreteFunction::with_captures(
-        context,
-        Arc::new(def),
-        library,
-        resources,
-        captures?,
-    );
-    let args: Result<Vec<EagerTensor>> =
-        leaves.iter().take(n_args).map(|leaf| Ok(leaf.eager()?.clone())).collect();
-    let mut results = function.call(&args?)?;
-    Ok(results.remove(0).into_host()?)
+    let (library, captures) = (library.clone(), captures?);
+    let value =
+        runtime::ConcreteFunction::with_captures(&context, def, library, resources, captures);
+    Ok(value.call(&args)?.remove(0).into_host()?)
 }

@@ -99,15 +99,14 @@ pub fn wrap_function<F: Body<A>, A: Args>(
         outputs(&name, code.run(A::from_values(args)?)?.to_value())?
     };
     let mut finished = graph.finish(&outputs)?;
-    let created = std::mem::take(&mut finished.created);
-    if let Some(variable) = created.iter().find(|created| created.initial.is_some()) {
+    if let Some(first) = finished.first_values.first() {
         return Err(Error::Initializer {
             function: name.to_string(),
-            variable: variable.variable.name().into(),
+            variable: first.variable.name().into(),
             reason: "is a tensor of its trace: here first values are functions or constants",
         });
     }
-    let owned = created.into_iter().map(|created| created.variable).collect();
+    let owned = std::mem::take(&mut finished.created);
     let mut function_type = spec.function_type(&types);
     function_type.output = Some(output_type);
     let function =
