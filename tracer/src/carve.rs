@@ -23,22 +23,22 @@ pub(crate) fn prune(
     let def = function.def();
     let mut graph = def.graph.clone();
     let fed: Vec<Outlet> = inputs.iter().map(|name| outlet(&graph, name)).collect::<Result<_>>()?;
-    let given: Vec<Outlet> =
-        outputs.iter().map(|name| outlet(&graph, name)).collect::<Result<_>>()?;
+    let fetches: Vec<Fetch> =
+        outputs.iter().map(|name| fetch(&graph, name)).collect::<Result<_>>()?;
     let mut args = Vec::with_capacity(fed.len());
     for &from in &fed {
         let arg = argument(&mut graph, from, args.len())?;
         graph.replace_uses(from, arg.into());
         args.push(arg);
     }
-    let given: Vec<Outlet> = given
+    let fetches: Vec<Fetch> = fetches
         .into_iter()
-        .map(|outlet| match fed.iter().position(|&from| from == outlet) {
-            Some(index) => args[index].into(),
-            None => outlet,
+        .map(|fetch| match fed.iter().position(|&from| fetch == Fetch::Tensor(from)) {
+            Some(index) => Fetch::Tensor(args[index].into()),
+            None => fetch,
         })
         .collect();
-    let needed = needed(&mut graph, &given)?;
+    let needed = needed(&graph, &fetches);
     let n_args = function.n_args();
     if let Some(&missing) = def.args[..n_args].iter().find(|arg| needed.contains(arg)) {
         let found = format!("argument `{}`, which is not fed", def.graph[missing].name);
@@ -55,19 +55,51 @@ pub(crate) fn prune(
     }
     let kept: HashSet<NodeId> = needed.into_iter().chain(args.iter().copied()).collect();
     graph.retain(&kept)?;
-    let results: Vec<(String, Outlet)> =
-        outputs.iter().map(|name| name.replace(':', "_")).zip(given).collect();
-    let control_results = def.control_results.iter().copied().filter(|id| kept.contains(id));
-    let control_results = control_results.collect();
+    let tensors = outputs.iter().zip(&fetches).filter_map(|(name, fetch)| match fetch {
+        Fetch::Tensor(outlet) => Some((name.replace(':', "_"), *outlet)),
+        Fetch::Operation(_) => None,
+    });
+    let results = tensors.collect();
+    let operations = fetches.iter().filter_map(|fetch| match fetch {
+        Fetch::Tensor(_) => None,
+        Fetch::Operation(id) => Some(*id),
+    });
+    let others = def.control_results.iter().copied().filter(|id| kept.contains(id));
+    let control_results = others.chain(operations).collect();
     let name = format!("__pruned_{}_{}", function.rust_name(), unique_id()).into();
     let pruned = FunctionDef { name, graph, args, results, control_results, attrs: Attrs::new() };
-    let (function_type, parameters) = describe(&pruned, n_fed);
+    let (function_type, parameters) = describe(&pruned, n_fed, &fetches);
     let library = function.library().clone();
     let (created, first_values) = Default::default();
     let finished = Finished { def: pruned, library, captures, created, first_values };
     let name = function.rust_name().clone();
     let owned = function.owned_variables().to_vec();
     Ok(ConcreteFunction::new(name, function_type, parameters, finished, Vec::new(), owned))
+}
+
+/// What is asked of a part of a graph.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fetch {
+    Tensor(Outlet),
+    /// A node that runs.
+    Operation(NodeId),
+}
+
+impl Fetch {
+    fn node(self) -> NodeId {
+        match self {
+            Fetch::Tensor(outlet) => outlet.node,
+            Fetch::Operation(id) => id,
+        }
+    }
+}
+
+/// What is meant by this name: the tensor `node:index`, or the operation `node`.
+fn fetch(graph: &Graph, name: &str) -> Result<Fetch> {
+    match graph.find(name) {
+        Some(id) => Ok(Fetch::Operation(id)),
+        None => outlet(graph, name).map(Fetch::Tensor),
+    }
 }
 
 /// The tensor of this name: `node:index`, or `node` for its first result.
@@ -91,21 +123,16 @@ fn argument(graph: &mut Graph, from: Outlet, index: usize) -> Result<NodeId> {
     Ok(graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?)
 }
 
-/// The nodes that the results need. Control edges from nodes that they do not need are cut: what
-/// lies outside the part does not run.
-fn needed(graph: &mut Graph, given: &[Outlet]) -> Result<HashSet<NodeId>> {
-    let mut needed: HashSet<NodeId> = HashSet::new();
-    let mut stack: Vec<NodeId> = given.iter().map(|outlet| outlet.node).collect();
-    while let Some(id) = stack.pop() {
-        if needed.insert(id) {
-            stack.extend(graph[id].inputs().iter().map(|input| input.node));
-            stack.extend(graph[id].controls().iter().copied());
-        }
-    }
-    Ok(needed)
+/// The nodes that must run for what is asked.
+fn needed(graph: &Graph, fetches: &[Fetch]) -> HashSet<NodeId> {
+    graph.reachable_from(fetches.iter().map(|fetch| fetch.node()))
 }
 
-fn describe(def: &FunctionDef, n_fed: usize) -> (FunctionType, Vec<ParameterSpec>) {
+fn describe(
+    def: &FunctionDef,
+    n_fed: usize,
+    fetches: &[Fetch],
+) -> (FunctionType, Vec<ParameterSpec>) {
     let names = (0..n_fed).map(|index| def.arg_name(index));
     let specs = names.clone().map(ParameterSpec::new).collect();
     let parameters = names.enumerate().map(|(index, name)| {
@@ -114,9 +141,12 @@ fn describe(def: &FunctionDef, n_fed: usize) -> (FunctionType, Vec<ParameterSpec
         Parameter { name: name.into(), kind: ParameterKind::PositionalOrKeyword, ty }
     });
     let mut function_type = FunctionType::new(parameters.collect());
-    let outputs = def.results.iter().map(|(_, outlet)| {
-        let ty = def.graph.ty(*outlet).expect("every node of a trace has types");
-        TraceType::tensor(ty.dtype, ty.shape.clone())
+    let outputs = fetches.iter().map(|fetch| match fetch {
+        Fetch::Tensor(outlet) => {
+            let ty = def.graph.ty(*outlet).expect("every node of a trace has types");
+            TraceType::tensor(ty.dtype, ty.shape.clone())
+        }
+        Fetch::Operation(_) => TraceType::None,
     });
     let mut outputs: Vec<TraceType> = outputs.collect();
     function_type.output =

@@ -436,7 +436,8 @@ impl ConcreteFunction {
     }
 
     /// The part of the function between these tensors, as a function of its own: `inputs` are fed,
-    /// `outputs` are given, by names such as `Square:0`. What effects lie between them stays.
+    /// `outputs` are given, by names such as `Square:0`. An output without a number, such as
+    /// `Square`, is an operation: it runs, and gives no value. What effects lie between them stays.
     ///
     /// # Errors
     ///

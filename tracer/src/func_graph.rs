@@ -11,8 +11,8 @@ use crate::{
     variable::Variable,
 };
 use ferroflow_ir::{
-    Attrs, DType, FunctionDef, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet,
-    ValueType, build::infer_attrs, emit::check_call, error::SourceLocation, infer::Input,
+    Attrs, DType, Effect, FunctionDef, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, OpDef,
+    Outlet, ValueType, build::infer_attrs, emit::check_call, error::SourceLocation, infer::Input,
     pass::specialize::Evaluate, registry,
 };
 use ferroflow_runtime::Context;
@@ -91,6 +91,7 @@ pub(crate) struct Created {
 }
 
 /// A finished trace.
+#[derive(Clone)]
 pub(crate) struct Finished {
     pub(crate) def: FunctionDef,
     pub(crate) library: Arc<FunctionLibrary>,
@@ -190,13 +191,25 @@ impl FuncGraph {
     pub(crate) fn call_after_last(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
         let last = self.state.lock().last;
         let outputs = self.call(call)?;
-        let mut state = self.state.lock();
-        if let (Some(last), Some(id)) = (last, state.last) {
-            let node = &state.graph[id];
-            let controls: Vec<NodeId> = node.controls().iter().copied().chain([last]).collect();
-            let inputs = node.inputs().to_vec();
-            state.graph.connect(id, inputs, controls)?;
+        self.state.lock().delay_last(last)?;
+        Ok(outputs)
+    }
+
+    /// Adds a call of an op that runs after all calls so far that change the state it is given.
+    pub(crate) fn call_after_changes(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
+        let outputs = self.call(call)?;
+        if self.semantics == Semantics::Program {
+            return Ok(outputs);
         }
+        let mut state = self.state.lock();
+        let given = state.last.map_or(&[][..], |id| state.graph[id].inputs());
+        let changes = state.graph.iter().filter(|(_, node)| {
+            let effect = self.library.effect_of(&node.op, &node.attrs);
+            let shares_state = node.inputs().iter().any(|input| given.contains(input));
+            shares_state && matches!(effect, Effect::Writes | Effect::Stateful)
+        });
+        let changes: Vec<NodeId> = changes.map(|(id, _)| id).collect();
+        state.delay_last(changes)?;
         Ok(outputs)
     }
 
@@ -315,7 +328,7 @@ impl FuncGraph {
         if op.name == "Const" {
             return node.attrs.tensor("value").ok().cloned();
         }
-        if op.effect != ferroflow_ir::Effect::Pure || node.op.name() == "_Arg" {
+        if op.effect != Effect::Pure || node.op.name() == "_Arg" {
             return None;
         }
         let (attrs, inputs) = (node.attrs.clone(), node.inputs().to_vec());
@@ -337,6 +350,20 @@ impl FuncGraph {
             .collect();
         let results = self.context.evaluate(op, &attrs, &facts)?;
         results.into_iter().nth(outlet.index as usize)
+    }
+
+    /// The name of a new variable for which this one is asked: in code with the semantics of
+    /// TensorFlow 1, one that no variable has yet.
+    pub(crate) fn variable_name(&self, base: String) -> String {
+        let created = &self.state.lock().created;
+        let is_free = |name: &String| created.iter().all(|c| c.variable.name() != name);
+        match self.semantics {
+            Semantics::Graph if !is_free(&base) => {
+                let names = (1..).map(|number: u64| format!("{base}_{number}"));
+                names.into_iter().find(is_free).expect("there are more numbers than variables")
+            }
+            Semantics::Graph | Semantics::Program => base,
+        }
     }
 
     /// Notes a variable that the function creates.
@@ -405,15 +432,7 @@ impl FuncGraph {
             let attrs = Attrs::clone(&graph[arg].attrs).with("index", index as i64);
             *graph.node_mut(arg).attrs = attrs.into();
         }
-        let control_results = match self.semantics {
-            Semantics::Program => state.order.into_must_run(),
-            Semantics::Graph => {
-                let roots = results.iter().map(|(_, outlet)| outlet.node);
-                let kept = graph.reachable_from(roots.chain(args.iter().copied()));
-                graph.retain(&kept)?;
-                Vec::new()
-            }
-        };
+        let control_results = state.order.into_must_run();
         let name = format!("__inference_{}_{}", self.name, unique_id());
         let attrs = Attrs::new();
         let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
@@ -484,6 +503,15 @@ fn is_small(ty: &ValueType) -> bool {
 impl State {
     fn ty(&self, outlet: Outlet) -> &ValueType {
         self.graph.ty(outlet).expect("every node of a trace has types")
+    }
+
+    /// Makes the call added last run after these others.
+    fn delay_last(&mut self, others: impl IntoIterator<Item = NodeId>) -> Result<()> {
+        let Some(id) = self.last else { return Ok(()) };
+        let node = &self.graph[id];
+        let controls: Vec<NodeId> = node.controls().iter().copied().chain(others).collect();
+        let inputs = node.inputs().to_vec();
+        Ok(self.graph.connect(id, inputs, controls)?)
     }
 
     fn add_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {

@@ -38,6 +38,7 @@ use crate::{
     function_spec::{ArgSpec, Bound, FunctionSpec, ParameterSpec},
     lift::{self, FirstValue},
     nest::Nest,
+    ops,
     retracing::{self, Detector},
     tensor::Tensor,
     value::{Leaves, Value},
@@ -49,6 +50,7 @@ use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::{
     fmt,
     ops::Deref,
+    panic::Location,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -513,7 +515,9 @@ fn returned(function: &str, value: Value) -> Result<Value> {
     Ok(match value {
         Value::None => Value::None,
         Value::Tensor(tensor) => Value::Tensor(tensor),
-        Value::Variable(variable) => Value::Tensor(variable.read()?),
+        Value::Variable(variable) => {
+            Value::Tensor(ops::variable::read_at_end(&variable, Location::caller())?)
+        }
         Value::List(items) => Value::List(all(items)?),
         Value::Tuple(items) => Value::Tuple(all(items)?),
         Value::Struct(name, fields) => {

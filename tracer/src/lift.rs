@@ -13,6 +13,7 @@ use ferroflow_runtime::{self as runtime, EagerTensor};
 use std::sync::Arc;
 
 /// The first value of a variable that a trace creates.
+#[derive(Clone)]
 pub(crate) struct FirstValue {
     pub(crate) variable: Variable,
     /// The function that gives it, of the arguments of the trace.

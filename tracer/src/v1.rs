@@ -10,7 +10,7 @@ use crate::{
     concrete_function::ConcreteFunction,
     context,
     error::{Error, Result},
-    func_graph::{Creation, FuncGraph, Semantics, unique_id},
+    func_graph::{Creation, Finished, FuncGraph, Semantics, unique_id},
     function::{outputs, placeholders},
     function_spec::{FunctionSpec, ParameterSpec},
     nest::Nest,
@@ -19,7 +19,7 @@ use crate::{
     value::Value,
     variable::{Variable, VariableOptions},
 };
-use ferroflow_ir::TraceType;
+use ferroflow_ir::{FunctionDef, Graph, TraceType};
 use std::{ops::Deref, panic::Location, sync::Arc};
 
 /// The collection that variables are added to when they are made.
@@ -29,22 +29,33 @@ pub const GLOBAL_VARIABLES: &str = "variables";
 /// as it does.
 #[derive(Clone, Debug)]
 #[must_use = "the variables of the function live as long as it does"]
-pub struct WrappedFunction(ConcreteFunction);
+pub struct WrappedFunction {
+    /// What a call runs.
+    function: ConcreteFunction,
+    /// All that was traced.
+    whole: ConcreteFunction,
+}
 
 impl WrappedFunction {
     /// The variables made while it was traced, in that order.
     pub fn variables(&self) -> &[Variable] {
-        self.0.owned_variables()
+        self.function.owned_variables()
     }
 
-    /// The part of the function between these tensors, as
+    /// The graph of all that was traced. A call runs what its results need of it.
+    pub fn graph(&self) -> &Graph {
+        self.whole.graph()
+    }
+
+    /// The part of [`graph`](WrappedFunction::graph) between these tensors, as
     /// [`ConcreteFunction::prune`] gives it; it owns the same variables.
     ///
     /// # Errors
     ///
     /// As [`ConcreteFunction::prune`].
     pub fn prune(&self, inputs: &[&str], outputs: &[&str]) -> Result<WrappedFunction> {
-        self.0.prune(inputs, outputs).map(WrappedFunction)
+        let function = self.whole.prune(inputs, outputs)?;
+        Ok(WrappedFunction { whole: function.clone(), function })
     }
 }
 
@@ -52,14 +63,15 @@ impl Deref for WrappedFunction {
     type Target = ConcreteFunction;
 
     fn deref(&self) -> &ConcreteFunction {
-        &self.0
+        &self.function
     }
 }
 
 /// Traces `code` once, for arguments of these types: specs of tensors, and the values of the
 /// arguments that are not tensors ([`literal`](crate::literal)).
 ///
-/// Unlike a call of the code itself, calls of the function change variables that were made once.
+/// Unlike a call of the code itself, calls of the function change variables that were made once. A
+/// variable that the code returns gives its value after all changes that the code makes to it.
 ///
 /// ```
 /// use ferroflow_ir::{DType, TraceType};
@@ -87,6 +99,10 @@ pub fn wrap_function<F: Body<A>, A: Args>(
     types: impl IntoIterator<Item = impl Into<TraceType>>,
 ) -> Result<WrappedFunction> {
     let types: Vec<TraceType> = types.into_iter().map(Into::into).collect();
+    if types.len() != A::COUNT {
+        let expected = format!("{} types, one for each argument", A::COUNT);
+        return Err(Error::Conversion { expected, found: types.len().to_string() });
+    }
     let parameters: Vec<ParameterSpec> =
         (0..types.len()).map(|index| ParameterSpec::new(&format!("args_{index}"))).collect();
     let name: Arc<str> = "wrapped_function".into();
@@ -109,9 +125,22 @@ pub fn wrap_function<F: Body<A>, A: Args>(
     let owned = std::mem::take(&mut finished.created);
     let mut function_type = spec.function_type(&types);
     function_type.output = Some(output_type);
-    let function =
-        ConcreteFunction::new(name, function_type, spec.parameters, finished, Vec::new(), owned);
-    Ok(WrappedFunction(function))
+    let function = |finished: Finished| {
+        let (name, ty, parameters) = (name.clone(), function_type.clone(), spec.parameters.clone());
+        ConcreteFunction::new(name, ty, parameters, finished, Vec::new(), owned.clone())
+    };
+    let needed = Finished { def: without_unneeded(&finished.def)?, ..finished.clone() };
+    Ok(WrappedFunction { function: function(needed), whole: function(finished) })
+}
+
+/// The function without the nodes that its results do not need, whatever effects they have.
+fn without_unneeded(def: &FunctionDef) -> Result<FunctionDef> {
+    let mut needed = def.clone();
+    let results = def.results.iter().map(|(_, outlet)| outlet.node);
+    let kept = def.graph.reachable_from(results.chain(def.args.iter().copied()));
+    needed.graph.retain(&kept)?;
+    needed.control_results.clear();
+    Ok(needed)
 }
 
 /// Makes a variable of this name, whose first value `initial` gives for its shape, outside the

@@ -97,6 +97,11 @@ impl Variable {
         let (initial, location) = (initial.into(), Location::caller());
         let VariableOptions { name, trainable, shape } = options;
         let name = if name.is_empty() { "Variable".to_string() } else { name };
+        let trace = context::current_trace();
+        let name = match &trace {
+            Some(trace) => trace.variable_name(name),
+            None => name,
+        };
         let shape = shape.unwrap_or_else(|| initial.shape());
         let inner = runtime::Variable::uninitialized(name, initial.dtype(), shape, trainable);
         let variable = Variable(Repr::Owned(inner.clone()));
@@ -104,7 +109,7 @@ impl Variable {
         if !lifted {
             inner.assign(initial.host()?.clone())?;
         }
-        if let Some(trace) = context::current_trace() {
+        if let Some(trace) = trace {
             let initial = lifted.then_some(initial);
             trace.created(Created { variable: variable.clone(), initial, location })?;
         } else if lifted {

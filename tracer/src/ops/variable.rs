@@ -15,6 +15,21 @@ pub(crate) fn read(variable: &Variable) -> Result<Tensor> {
     super::one(&READ, attrs, &[&variable.handle()])
 }
 
+/// The value of a variable at the end of traced code: after all that the code changes of it.
+pub(crate) fn read_at_end(variable: &Variable, location: SourceLocation) -> Result<Tensor> {
+    let Some(trace) = context::current_trace() else { return variable.read() };
+    Ok(trace.call_after_changes(read_call(variable, &[&variable.handle()], location))?.remove(0))
+}
+
+fn read_call<'a>(
+    variable: &Variable,
+    inputs: &'a [&'a Tensor],
+    location: SourceLocation,
+) -> Call<'a> {
+    let attrs = Attrs::new().with("dtype", variable.dtype());
+    Call { op: READ.record(), attrs, inputs, name: "", location: Some(location) }
+}
+
 /// Changes a variable by an op of its handle and a value.
 #[track_caller]
 pub(crate) fn update(variable: &Variable, op: &'static str, value: impl IntoOperand) -> Result<()> {
@@ -35,9 +50,7 @@ pub(crate) fn update_and_read(
     let op = registry::find(op).expect("a built-in record");
     let attrs = Attrs::new().with("dtype", variable.dtype());
     let handle = variable.handle();
-    call(op, attrs.clone(), &[&handle, value.borrow()], "", location)?;
+    call(op, attrs, &[&handle, value.borrow()], "", location)?;
     let Some(trace) = context::current_trace() else { return variable.read() };
-    let read =
-        Call { op: READ.record(), attrs, inputs: &[&handle], name: "", location: Some(location) };
-    Ok(trace.call_after_last(read)?.remove(0))
+    Ok(trace.call_after_last(read_call(variable, &[&handle], location))?.remove(0))
 }
