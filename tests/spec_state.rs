@@ -117,6 +117,19 @@ fn a_function_does_not_keep_its_variables_alive() {
     }
 }
 
+// spec: 107
+#[test]
+fn a_function_that_owns_its_state_keeps_it_alive() {
+    let slot = Slot::default();
+    let inner = slot.clone();
+    let f = function(move |x: Tensor| add(&x, &filled(&inner)?)).owning_state();
+    assert_eq!(float(f.call((1.0f32,))), 2.0);
+    let left = watch(slot.lock().unwrap().take().as_ref().unwrap());
+    assert_eq!(float(f.call((1.0f32,))), 2.0);
+    drop(f);
+    assert!(left.upgrade().is_none());
+}
+
 // spec: 106, 121
 #[test]
 fn captured_variables_belong_to_others() {

@@ -13,7 +13,7 @@ use std::{collections::HashMap, sync::Arc};
 pub enum Capture {
     /// A tensor; symbolic if it belongs to a trace around this one.
     Tensor(Tensor),
-    /// State: known, not owned.
+    /// State: known, and owned only where a function is asked to.
     Resource(ResourceHandle),
 }
 
@@ -35,6 +35,14 @@ impl Capture {
             return Ok(Capture::Resource(ResourceHandle::of(eager.host()?)?.downgrade()));
         }
         Ok(Capture::Tensor(tensor.clone()))
+    }
+
+    /// Keeps what is captured alive.
+    pub(crate) fn own(&mut self) -> Result<()> {
+        if let Capture::Resource(handle) = self {
+            *handle = ResourceHandle::owning(handle.name(), handle.resource()?);
+        }
+        Ok(())
     }
 
     /// The value as a tensor.

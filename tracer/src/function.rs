@@ -30,6 +30,7 @@
 
 use crate::{
     args::{Args, Body, IntoArgs},
+    capture::Capture,
     concrete_function::{ConcreteFunction, Initializer},
     context,
     error::{Error, Result},
@@ -70,6 +71,9 @@ pub struct FunctionOptions {
     pub infer_signature_from_first_call: bool,
     /// Widens the types of arguments that keep changing, at the second trace already.
     pub reduce_retracing: bool,
+    /// Keeps the variables and other state that traces use alive. Otherwise their owners must, and a
+    /// call after state is gone fails with [`Error::Dropped`].
+    pub owns_state: bool,
     /// How many traces are kept; the oldest of a context goes first.
     pub max_traces: usize,
     /// What happens when a function is traced too often.
@@ -84,6 +88,7 @@ impl Default for FunctionOptions {
             input_signature: None,
             infer_signature_from_first_call: false,
             reduce_retracing: false,
+            owns_state: false,
             max_traces: 1024,
             retrace_policy: RetracePolicy::Warn,
         }
@@ -338,6 +343,9 @@ impl PolymorphicFunction {
         let mut finished = graph.finish(&outputs)?;
         let first_values = std::mem::take(&mut finished.first_values);
         let creates = !finished.created.is_empty();
+        if self.options.owns_state {
+            finished.captures.iter_mut().try_for_each(Capture::own)?;
+        }
         let mut function_type = spec.function_type(types);
         function_type.output = Some(output_type);
         let concrete = ConcreteFunction::new(
@@ -619,6 +627,12 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
     #[must_use]
     pub fn reduce_retracing(&self) -> Function<A, R> {
         self.with(|options| options.reduce_retracing = true)
+    }
+
+    /// The same code as a new function that keeps the state it uses alive.
+    #[must_use]
+    pub fn owning_state(&self) -> Function<A, R> {
+        self.with(|options| options.owns_state = true)
     }
 
     /// The same code as a new function, without any traces.
