@@ -79,6 +79,8 @@ struct State {
     collections: HashMap<String, Vec<Value>>,
     /// Values that were needed while tracing.
     known: HashMap<Outlet, Option<HostTensor>>,
+    /// The names of the nodes, once the graph is finished and belongs to a function.
+    names: HashMap<NodeId, Box<str>>,
 }
 
 /// A variable made while a function was traced.
@@ -176,10 +178,9 @@ impl FuncGraph {
     /// The name of an outlet, such as `add:0`.
     pub(crate) fn outlet_name(&self, outlet: Outlet) -> String {
         // A message may be made while the state is locked by a call of this very thread.
-        match self.state.try_lock() {
-            Some(state) => format!("{}:{}", state.graph[outlet.node].name, outlet.index),
-            None => format!("{outlet:?}"),
-        }
+        let Some(state) = self.state.try_lock() else { return format!("{outlet:?}") };
+        let name = state.names.get(&outlet.node).unwrap_or_else(|| &state.graph[outlet.node].name);
+        format!("{name}:{}", outlet.index)
     }
 
     /// Adds a call of an op.
@@ -426,6 +427,8 @@ impl FuncGraph {
         }
         let state = std::mem::take(&mut *self.state.lock());
         let mut graph = state.graph;
+        let names = graph.iter().map(|(id, node)| (id, node.name.clone()));
+        self.state.lock().names = names.collect();
         let (captures, capture_nodes) = state.captures.into_parts();
         let args: Vec<NodeId> = state.args.into_iter().chain(capture_nodes).collect();
         for (index, &arg) in args.iter().enumerate() {
