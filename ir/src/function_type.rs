@@ -116,12 +116,12 @@ impl FunctionType {
             text.push_str(&format!("  {name} ({}): {ty}\n", kind.name()));
         }
         let output = self.output.as_ref().unwrap_or(&TraceType::None);
-        text.push_str(&format!("Output Type:\n  {output}\nCaptures:\n"));
+        text.push_str(&format!("Output Type:\n  {output}\nCaptures:"));
         for (id, ty) in &self.captures {
-            text.push_str(&format!("  {id}: {ty}\n"));
+            text.push_str(&format!("\n  {id}: {ty}"));
         }
         if self.captures.is_empty() {
-            text.push_str("  None\n");
+            text.push_str("\n  None");
         }
         text
     }
@@ -188,7 +188,7 @@ mod tests {
             ty.describe(),
             "Input Parameters:\n  a (POSITIONAL_OR_KEYWORD): \
              TensorSpec(shape=(), dtype=tf.string, name=None)\nOutput Type:\n  \
-             TensorSpec(shape=(), dtype=tf.string, name=None)\nCaptures:\n  None\n"
+             TensorSpec(shape=(), dtype=tf.string, name=None)\nCaptures:\n  None"
         );
     }
 

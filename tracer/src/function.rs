@@ -446,7 +446,7 @@ impl PolymorphicFunction {
             .iter()
             .map(|concrete| concrete.function_type().describe())
             .collect();
-        blocks.join("\n")
+        blocks.join("\n\n")
     }
 }
 
