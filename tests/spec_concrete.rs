@@ -144,7 +144,7 @@ fn host_arguments_keep_the_value_they_were_traced_with() {
     assert_eq!(
         error.to_string(),
         "Binding inputs to function `pow` failed due to `Can not cast 3 to Literal[2]`. Received \
-         args: (Tensor(10.0, shape=(), dtype=float32)) and kwargs: {'b': 3} for signature: \
+         args: (Tensor(10.0, shape=(), dtype=float32),) and kwargs: {'b': 3} for signature: \
          (a: TensorSpec(shape=<unknown>, dtype=tf.float32, name=None), b: Literal[2]) -> \
          TensorSpec(shape=<unknown>, dtype=tf.float32, name=None). Fallback to flat signature also \
          failed due to: pow(a) got unexpected keyword arguments: b."
