@@ -1,8 +1,11 @@
 //! Eager calls, looking at values, and what functions give and refuse.
 
+mod support;
+
 use ferroflow::{
-    ir::{Code, DType},
-    runtime::Context,
+    ir::{Code, DType, Shape},
+    kernels::{Buffer, DeviceBuffer, DeviceMemory},
+    runtime::EagerTensor,
     tracer::{
         Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable,
         context::{self, with_functions_run_eagerly},
@@ -10,6 +13,7 @@ use ferroflow::{
     },
 };
 use std::{
+    any::Any,
     collections::BTreeMap,
     fmt::Debug,
     panic,
@@ -19,6 +23,7 @@ use std::{
     },
     thread,
 };
+use support::printed;
 
 /// The error of a result, which must be of this class.
 #[track_caller]
@@ -46,17 +51,6 @@ fn named(name: &str) -> FunctionOptions {
     FunctionOptions { name: name.into(), ..FunctionOptions::default() }
 }
 
-/// What is printed at run time while `body` runs.
-fn printed(body: impl FnOnce()) -> String {
-    let log = Arc::new(Mutex::new(String::new()));
-    let written = log.clone();
-    let context = Context::new();
-    context.set_printer(move |text| written.lock().unwrap().push_str(text));
-    context::with_context(&context, body);
-    drop(context);
-    log.lock().unwrap().clone()
-}
-
 // spec: 177
 #[test]
 fn tensors_are_symbolic_inside_functions_and_have_values_outside() {
@@ -75,6 +69,26 @@ fn tensors_are_symbolic_inside_functions_and_have_values_outside() {
     let [(symbolic, error)] = &seen[..] else { panic!("it is traced once") };
     assert_eq!(*symbolic, [true, true]);
     assert!(matches!(error, Error::Symbolic { function, .. } if function == "f"), "{error:?}");
+}
+
+// spec: 178
+#[test]
+fn eager_tensors_may_be_in_the_memory_of_any_device() {
+    #[derive(Debug)]
+    struct FarAway;
+    impl DeviceMemory for FarAway {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+    let (dtype, shape) = (DType::F32, Shape::new([2]).unwrap());
+    let device: Arc<str> = "/device:FAR:0".into();
+    let memory = DeviceBuffer { dtype, shape, device, memory: Arc::new(FarAway) };
+    let tensor = Tensor::from(EagerTensor::from(Buffer::Device(memory)));
+    assert!(!tensor.is_symbolic());
+    assert_eq!(tensor.spec().to_string(), "float32[2]");
+    let error = tensor.to_vec::<f32>().unwrap_err();
+    assert!(error.to_string().contains("/device:FAR:0"), "{error}");
 }
 
 // spec: 179
@@ -113,22 +127,20 @@ fn functions_run_eagerly_where_that_is_asked_for() {
 #[test]
 fn prints_of_rust_happen_while_tracing_and_those_of_programs_on_every_call() {
     let b = Variable::new(12.0f32).unwrap();
-    let host = Arc::new(Mutex::new(Vec::new()));
-    let inner = host.clone();
-    let f = function(move || {
-        let y = (a().matmul(x())? + &b)?;
-        inner.lock().unwrap().push(format!("PRINT:  {y}"));
-        print!("TF-PRINT: ", y)?;
-        Ok::<_, Error>(y)
-    });
-    let text = printed(|| {
-        for _ in 0..2 {
-            f.call(()).unwrap();
-        }
+    let text = printed(|out| {
+        let out = out.clone();
+        let f = function(move || {
+            let y = (a().matmul(x())? + &b)?;
+            out.line(format!("PRINT:  {y}"));
+            print!("TF-PRINT: ", y)?;
+            Ok::<_, Error>(y)
+        });
+        f.call(())?;
+        f.call(()).map(drop)
     });
     let symbolic = r#"PRINT:  Tensor("add:0", shape=(2, 2), dtype=float32)"#;
-    assert_eq!(*host.lock().unwrap(), [symbolic]);
-    assert_eq!(text, "TF-PRINT:  [[22 22]\n [23 13]]\n".repeat(2));
+    let run = "TF-PRINT:  [[22 22]\n [23 13]]";
+    assert_eq!(text.unwrap(), format!("{symbolic}\n{run}\n{run}\n"));
 }
 
 // spec: 187

@@ -1,12 +1,13 @@
 //! The order of effects in functions: automatic control dependencies.
 
+mod support;
+
 use ferroflow::{
     ir::{DType, NameAttrList, NodeDef, NodeId},
-    runtime::Context,
     tracer::{ConcreteFunction, Error, Result, Tensor, Variable, context, function, ops, print},
 };
 use proptest::prelude::*;
-use std::sync::{Arc, Mutex};
+use support::printed;
 
 /// A variable of eager code, wherever it is made.
 fn variable(value: f32) -> Variable {
@@ -235,22 +236,16 @@ fn loops_count_by_what_their_parts_do() {
 }
 
 /// What `body` prints when it runs as a function, in two calls.
-fn printed(body: impl Fn() -> Result<()> + Send + Sync + 'static) -> String {
-    let log = Arc::new(Mutex::new(String::new()));
-    let written = log.clone();
-    let context = Context::new();
-    context.set_printer(move |text| written.lock().unwrap().push_str(text));
+fn printed_by(body: impl Fn() -> Result<()> + Send + Sync + 'static) -> String {
     let f = function(body);
-    context::with_context(&context, || [(); 2].map(|()| f.call(()).unwrap()));
-    drop(context);
-    log.lock().unwrap().clone()
+    printed(|_| f.call(()).and_then(|()| f.call(()))).unwrap()
 }
 
 // spec: 123, 128
 #[test]
 fn stateful_calls_keep_their_order() {
     let v = variable(0.0);
-    let text = printed(move || {
+    let text = printed_by(move || {
         print!("first")?;
         v.assign_add(1.0)?;
         print!("then", v.read()?)?;
@@ -265,7 +260,7 @@ fn stateful_calls_keep_their_order() {
 // spec: b40
 #[test]
 fn stateful_calls_run_though_nobody_uses_their_results() {
-    let text = printed(|| {
+    let text = printed_by(|| {
         let prints = function(|x: Tensor| {
             print!("runs")?;
             x.square()

@@ -1,14 +1,17 @@
 //! State that functions create, and functions of objects.
 
+mod support;
+
 use ferroflow::{
     ir::{Code, DType, TraceType},
     runtime::Resource,
     tracer::{
-        Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable, context,
-        function, function_with, print, spec, v1,
+        Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable, function,
+        function_with, print, spec, v1,
     },
 };
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use support::printed;
 
 /// The variable in a cell, made if there is none.
 fn lazily(cell: &OnceLock<Variable>, make: impl FnOnce() -> Result<Variable>) -> Result<&Variable> {
@@ -165,30 +168,26 @@ fn matrix(tensor: Result<Tensor>) -> Vec<f32> {
 // spec: 111
 #[test]
 fn a_variable_made_on_every_call_fails_at_the_first() {
-    let log = Arc::new(Mutex::new(Vec::new()));
-    let printed = log.clone();
-    let body = move || {
-        let b = Variable::new(12.0f32)?;
-        let y = (a().matmul(x())? + &b)?;
-        printed.lock().unwrap().push(format!("PRINT:  {y}"));
-        print!("TF-PRINT: ", y)?;
-        Ok::<Tensor, Error>(y)
-    };
-    let f = function_with(named("f"), body);
-
-    let runtime = ferroflow::runtime::Context::new();
-    let tf_log = Arc::new(Mutex::new(String::new()));
-    let written = tf_log.clone();
-    runtime.set_printer(move |text| written.lock().unwrap().push_str(text));
-    let error = context::with_context(&runtime, || f.call(())).unwrap_err();
-
+    let mut error = None;
+    let log = printed(|out| {
+        let out = out.clone();
+        let f = function_with(named("f"), move || {
+            let b = Variable::new(12.0f32)?;
+            let y = (a().matmul(x())? + &b)?;
+            out.line(format!("PRINT:  {y}"));
+            print!("TF-PRINT: ", y)?;
+            Ok::<Tensor, Error>(y)
+        });
+        error = f.call(()).err();
+        Ok(())
+    });
+    let error = error.unwrap();
     assert!(matches!(error, Error::VariableCreation { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("creates variable `Variable`"), "{text}");
     assert!(text.contains("in a call that is not its first"), "{text}");
-    let seen = r#"PRINT:  Tensor("add:0", shape=(2, 2), dtype=float32)"#;
-    assert_eq!(*log.lock().unwrap(), [seen], "the second trace ends where it creates a variable");
-    assert_eq!(*tf_log.lock().unwrap(), "", "nothing ran");
+    let seen = "PRINT:  Tensor(\"add:0\", shape=(2, 2), dtype=float32)\n";
+    assert_eq!(log.unwrap(), seen, "the second trace ends where it creates a variable");
 }
 
 // spec: 112, 113

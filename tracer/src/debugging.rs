@@ -4,7 +4,7 @@ use crate::{
     context,
     error::{Error, Result},
     func_graph::Outputs,
-    ops::{Op, none, one},
+    ops::{Op, call, none, one},
     tensor::Tensor,
 };
 use ferroflow_ir::{AttrValue, Attrs, OpDef, error::SourceLocation};
@@ -29,13 +29,13 @@ pub(crate) fn checks_numerics() -> bool {
     CHECKS_NUMERICS.load(Ordering::Relaxed)
 }
 
-/// Checks the results of a call, if that was asked for.
-pub(crate) fn check(op: &OpDef, outputs: &Outputs, location: SourceLocation) -> Result<()> {
+/// Checks the results of a call, if that was asked for: whoever uses them uses what was checked.
+pub(crate) fn check(op: &OpDef, outputs: &mut Outputs, location: SourceLocation) -> Result<()> {
     if !checks_numerics() || op.name == "CheckNumericsV2" {
         return Ok(());
     }
     static CHECK: Op = Op::new("CheckNumericsV2");
-    let floats = outputs.iter().enumerate().filter(|(_, output)| output.dtype().is_float());
+    let floats = outputs.iter_mut().enumerate().filter(|(_, output)| output.dtype().is_float());
     for (index, output) in floats {
         let trace = context::current_trace();
         let place = trace.as_ref().map_or_else(
@@ -44,9 +44,9 @@ pub(crate) fn check(op: &OpDef, outputs: &Outputs, location: SourceLocation) -> 
         );
         let message = format!("result {index} of op {} {place}, at {location}", op.name);
         let attrs = Attrs::new().with("message", AttrValue::string(message));
-        let checked = one(&CHECK, attrs, &[output])?;
+        *output = call(CHECK.record(), attrs, &[output], "", location)?.remove(0);
         if let Some(trace) = trace {
-            trace.require(&checked);
+            trace.require(output);
         }
     }
     Ok(())

@@ -16,12 +16,34 @@
 //! Rust code that is not a call of an op runs while the function is traced and not when it runs
 //! later: a `println!` prints once for each trace, a counter counts traces, and numbers that Rust
 //! computes become constants. How often that is, is not promised: the code must be fit to run any
-//! number of times. Arguments come by value, so that changing a `Vec` of tensors inside changes
-//! nothing outside. What a closure captures is no argument: a change of it makes no new trace. The
+//! number of times. A debugger that steps through it sees the code itself, with symbolic tensors;
+//! debug eagerly first, or with [`run_functions_eagerly`](crate::run_functions_eagerly), where
+//! tensors have values. Arguments come by value, so that changing a `Vec` of tensors inside changes
+//! nothing outside, and a function that would change what its caller owns is not compiled:
+//!
+//! ```compile_fail
+//! use ferroflow_tracer::{Result, Tensor, function};
+//! let f = function(|list: &mut Vec<Tensor>| -> Result<()> { Ok(list.push(1.0f32.into())) });
+//! ```
+//!
+//! What a closure captures is no argument: a change of it makes no new trace. The
 //! same goes for an object behind an `Arc`, which goes by its identity: with interior mutability it
 //! may change, and the trace stays what it was; prefer values that do not change.
 //!
+//! # State
+//!
+//! A variable of eager code ends with its last owner. One that a function creates has to serve all
+//! its calls, hence the rule: variables are created on the first call only, in the first of its two
+//! traces, and somebody outside owns them: a cell that the code fills once, or an object whose method
+//! it is. The function knows of them without keeping them alive. State that belongs to the function
+//! itself is what [`v1::wrap_function`](crate::v1::wrap_function) gives. State that begins and ends
+//! with each call does not exist: what becomes of such a variable when it is returned is an open
+//! question. Code that is run eagerly may create variables at will.
+//!
 //! # When it pays off
+//!
+//! Eager code runs op by op: nothing is folded, fused or planned ahead, as it was in the graphs of
+//! TensorFlow 1 and is in functions.
 //!
 //! A trace costs far more than a call of it: a function that is traced on every call is slower than
 //! the same code without it. Functions of many small ops gain most, for those are fused and planned

@@ -3,7 +3,8 @@
 //! [`wrap_function`] traces code that builds a graph the old way: one trace for one signature;
 //! variables belong to the function and keep their values from call to call; effects happen where
 //! results or [control dependencies](crate::control_dependencies) ask for them, in no other order;
-//! and there are named variables and collections, local to the trace.
+//! and there are named variables and collections, local to the trace. The name is that of
+//! `tf.compat.v1.wrap_function`.
 
 use crate::{
     args::{Args, Body},

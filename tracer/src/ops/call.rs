@@ -40,11 +40,11 @@ pub(crate) fn call(
     name: &str,
     location: SourceLocation,
 ) -> Result<Outputs> {
-    let outputs = match context::current_trace() {
+    let mut outputs = match context::current_trace() {
         Some(trace) => trace.call(Call { op, attrs, inputs, name, location: Some(location) })?,
         None => execute(op, &attrs, inputs)?.into_iter().map(Tensor::from).collect(),
     };
-    debugging::check(op, &outputs, location)?;
+    debugging::check(op, &mut outputs, location)?;
     Ok(outputs)
 }
 
