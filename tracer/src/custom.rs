@@ -3,8 +3,11 @@
 //! For structures made of tensors, prefer a [`Nest`](crate::Nest) over a type with rules of its own:
 //! its type is made of those of its fields, so that it is matched and widened like any other.
 
-use crate::value::Custom;
-use ferroflow_ir::trace_type::CustomType;
+use crate::{
+    error::Result,
+    value::{Custom, Value},
+};
+use ferroflow_ir::{TraceType, trace_type::CustomType};
 use std::{
     any::{Any, type_name},
     fmt,
@@ -23,8 +26,57 @@ pub fn by_value<T: Any + Send + Sync + PartialEq>(object: &Arc<T>) -> Custom {
 }
 
 /// All objects of the Rust type go by one type; a trace sees the one it was made with.
+///
+/// ```
+/// use ferroflow_tracer::{Value, custom, function};
+/// use std::sync::Arc;
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let f = function(|_: Value| ());
+/// f(Value::Custom(custom::by_type(&Arc::new("a mango"))))?;
+/// f(Value::Custom(custom::by_type(&Arc::new("an apple"))))?;
+/// assert_eq!(f.tracing_count(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn by_type<T: Any + Send + Sync>(object: &Arc<T>) -> Custom {
-    Custom { value: object.clone(), ty: Arc::new(ByType { object: object.clone() }) }
+    kept(object, "ByType", |_, _| true)
+}
+
+/// Equal objects go by one type, which keeps the one it was made of; a trace sees that. An object
+/// that does not equal itself is traced anew each time.
+///
+/// ```
+/// use ferroflow_tracer::{Value, custom, function};
+/// use std::sync::Arc;
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let f = function(|_: Value| ());
+/// for fruit in ["a mango", "an apple", "a mango"] {
+///     f(Value::Custom(custom::by_kept_value(&Arc::new(fruit))))?;
+/// }
+/// assert_eq!(f.tracing_count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub fn by_kept_value<T: Any + Send + Sync + PartialEq>(object: &Arc<T>) -> Custom {
+    kept(object, "ByValue", |a, b| a == b)
+}
+
+/// Whether `ty` is the type of `object` by [`by_type`] or [`by_kept_value`], whichever made it.
+pub fn has_type<T: Any + Send + Sync>(object: &T, ty: &TraceType) -> bool {
+    let TraceType::Custom(ty) = ty else { return false };
+    let kept = ty.as_any().downcast_ref::<Kept<T>>();
+    kept.is_some_and(|kept| (kept.is_same)(object, &kept.object))
+}
+
+/// The object of this Rust type in a [`Value::Custom`].
+///
+/// # Errors
+///
+/// [`Error::Conversion`](crate::Error::Conversion) when it is something else.
+pub fn object<T: Any + Send + Sync>(value: &Value) -> Result<Arc<T>> {
+    let is_not = || value.is_not(type_name::<T>());
+    let Value::Custom(custom) = value else { return Err(is_not()) };
+    custom.value.clone().downcast::<T>().map_err(|_| is_not())
 }
 
 fn known_by<T: Any + Send + Sync>(object: &Arc<T>, is_same: fn(&T, &T) -> bool) -> Custom {
@@ -76,23 +128,34 @@ impl<T: Any + Send + Sync> CustomType for Known<T> {
     }
 }
 
-struct ByType<T> {
-    object: Arc<T>,
+fn kept<T: Any + Send + Sync>(
+    object: &Arc<T>,
+    rule: &'static str,
+    is_same: fn(&T, &T) -> bool,
+) -> Custom {
+    let ty = Kept { object: object.clone(), rule, is_same };
+    Custom { value: object.clone(), ty: Arc::new(ty) }
 }
 
-impl<T> fmt::Debug for ByType<T> {
+struct Kept<T> {
+    object: Arc<T>,
+    rule: &'static str,
+    is_same: fn(&T, &T) -> bool,
+}
+
+impl<T> fmt::Debug for Kept<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ByType[{}]", type_name::<T>())
+        write!(f, "{}[{}]", self.rule, type_name::<T>())
     }
 }
 
-impl<T: Any + Send + Sync> CustomType for ByType<T> {
+impl<T: Any + Send + Sync> CustomType for Kept<T> {
     fn is_subtype_of(&self, other: &dyn CustomType) -> bool {
         self.is_equal(other)
     }
 
     fn common_supertype(&self, other: &dyn CustomType) -> Option<Arc<dyn CustomType>> {
-        let same = ByType { object: self.object.clone() };
+        let same = Kept { object: self.object.clone(), ..*self };
         if self.is_equal(other) { Some(Arc::new(same)) } else { None }
     }
 
@@ -101,11 +164,13 @@ impl<T: Any + Send + Sync> CustomType for ByType<T> {
     }
 
     fn is_equal(&self, other: &dyn CustomType) -> bool {
-        other.as_any().is::<ByType<T>>()
+        let Some(other) = other.as_any().downcast_ref::<Kept<T>>() else { return false };
+        self.rule == other.rule && (self.is_same)(&self.object, &other.object)
     }
 
     fn hash_value(&self) -> u64 {
-        hash_of(std::any::TypeId::of::<ByType<T>>())
+        // Objects that are equal by value share no more than their type.
+        hash_of((std::any::TypeId::of::<T>(), self.rule))
     }
 
     fn as_any(&self) -> &dyn Any {

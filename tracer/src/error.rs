@@ -170,9 +170,20 @@ fn fallback(flat: &Option<Box<str>>) -> String {
 }
 
 impl Error {
-    /// An error of the user's own code, to be passed on by `?`.
+    /// An error of the user's own code, to be passed on by `?`. An error of this crate stays what it
+    /// is.
+    ///
+    /// ```
+    /// use ferroflow_tracer::Error;
+    /// assert_eq!(Error::host("no such file").to_string(), "no such file");
+    /// let recursive = Error::Recursive { function: "f".into() };
+    /// assert!(matches!(Error::host(recursive), Error::Recursive { .. }));
+    /// ```
     pub fn host(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::Host(error.into().into())
+        match error.into().downcast::<Error>() {
+            Ok(own) => *own,
+            Err(other) => Error::Host(other.into()),
+        }
     }
 
     /// The status code TensorFlow would report.

@@ -34,6 +34,12 @@ use std::{
 ///     "Tuple[TensorSpec(shape=(2,), dtype=tf.int32, name=None), Literal[3], Literal[None]]"
 /// );
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed to or returned by a traced function",
+    label = "not known to be made of tensors, variables and literals",
+    note = "a structure or enum of such is, with `#[derive(Nest)]`; any other object is an argument \
+            with `#[derive(TraceType)]`, or by its identity as `Arc<{Self}>`"
+)]
 pub trait Nest: Sized {
     /// The value, with its structure told at run time.
     fn to_value(&self) -> Value;
@@ -296,9 +302,7 @@ impl<T: Any + Send + Sync> Nest for Arc<T> {
     }
 
     fn from_value(value: Value) -> Result<Arc<T>> {
-        let Value::Custom(custom) = &value else { return Err(value.is_not(type_name::<T>())) };
-        let found = custom.value.clone().downcast::<T>();
-        found.map_err(|_| value.is_not(type_name::<T>()))
+        custom::object(&value)
     }
 }
 
