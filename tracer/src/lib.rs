@@ -14,6 +14,8 @@
 //! # }
 //! ```
 //!
+//! The same with names, on functions and on methods: [`#[function]`](macro@function).
+//!
 //! - [`Tensor`] is eager, or symbolic while a function is traced; [`ops`] has what can be done with
 //!   tensors, [`Variable`] holds one that changes.
 //! - [`function`](function()) makes a [`Function`] of Rust code: it is traced once for each type of
@@ -37,6 +39,9 @@
 
 #![forbid(unsafe_code)]
 
+// Macros name the crate as its users do.
+extern crate self as ferroflow_tracer;
+
 pub mod args;
 mod capture;
 mod carve;
@@ -47,14 +52,20 @@ mod convert;
 pub mod custom;
 pub mod debugging;
 pub mod error;
+mod fallible;
 mod func_graph;
 pub mod function;
 mod function_cache;
 pub mod function_spec;
 mod lift;
+#[doc(hidden)]
+pub mod macros;
+pub mod methods;
 pub mod nest;
 pub mod ops;
 mod retracing;
+pub mod slot;
+pub mod structs;
 pub mod tensor;
 pub mod v1;
 pub mod value;
@@ -70,7 +81,191 @@ pub use function::{
     Function, FunctionOptions, PolymorphicFunction, RetracePolicy, function, function_with, literal,
 };
 pub use function_spec::{ArgSpec, ParameterSpec, spec};
+pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
 pub use tensor::Tensor;
 pub use value::Value;
+
+/// Makes a function or method that is traced once for each type of arguments.
+///
+/// # Functions
+///
+/// The function is called as it is written. Its traces are reached by its name too: `dense::call`,
+/// which takes arguments by value or reference; `dense::concrete`; `dense::signatures`;
+/// `dense::tracing_count`; and `dense::function`, the [`Function`] of all of them.
+///
+/// ```
+/// use ferroflow_tracer::{Nest, Result, Tensor, Variable, function};
+///
+/// #[derive(Nest)]
+/// enum Act {
+///     Linear,
+///     Relu,
+/// }
+///
+/// #[function]
+/// fn dense(x: &Tensor, w: &Variable, act: Act) -> Result<Tensor> {
+///     let y = x.matmul(&w.read()?)?;
+///     match act {
+///         Act::Linear => Ok(y),
+///         Act::Relu => y.relu(),
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let w = Variable::new([[1.0f32], [-2.0]])?;
+/// let x = Tensor::from([[1.0f32, 1.0]]);
+/// assert_eq!(dense(&x, &w, Act::Linear)?.to_vec::<f32>()?, [-1.0]);
+/// assert_eq!(dense(&x, &w, Act::Relu)?.to_vec::<f32>()?, [0.0]);
+/// assert_eq!(dense::tracing_count(), 2);
+/// assert!(dense::signatures().contains("w (POSITIONAL_OR_KEYWORD): VariableSpec(shape=(2, 1)"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Parameters and results
+///
+/// A trace owns its arguments: `&T` is cloned and lent to the body again, where `T` is [`Nest`] and
+/// `Clone`; `&str`, `&[T]` and `Option<&T>` become `String`, `Vec<T>` and `Option<T>`. Anything else
+/// is passed by value. There are eight parameters at most. Generic functions have no traces: a
+/// [`Tensor`] is of any dtype, a [`Value`] of any structure.
+///
+/// The result is `Result<T, E>`, where `T` is [`Nest`] and `E` is `From<`[`Error`]`>` and an error
+/// of the standard library (or becomes a box of one). Errors of the body come back as they are.
+///
+/// `#[default(value)]` before a parameter makes it optional for
+/// [`call_named`](Function::call_named):
+///
+/// ```
+/// use ferroflow_tracer::{Result, Tensor, function};
+///
+/// #[function]
+/// fn scaled(x: &Tensor, #[default(2.0)] by: f64) -> Result<Tensor> {
+///     x * by
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let y = scaled::function().call_named(&[Tensor::from(3.0f32).into()], &[])?;
+/// assert_eq!(y.to_scalar::<f32>()?, 6.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Options
+///
+/// Those of [`FunctionOptions`]: `name = ".."`, which is that of the function otherwise,
+/// `input_signature = [..]`, `infer_signature_from_first_call`, `reduce_retracing`,
+/// `max_traces = N`, `retrace_policy = error` or `warn`.
+///
+/// An input signature has a spec ([`ArgSpec`]) for each of the first parameters:
+///
+/// | spec | takes |
+/// |---|---|
+/// | `spec(f32, [None, 5])` | tensors of this dtype, by Rust's name or TensorFlow's, and this shape; `None` and `_` are sizes that may be any |
+/// | `any([None])` | tensors of this shape, a trace for each dtype |
+/// | `list(spec)`, `list(spec, 3)` | lists of such, of this length if one is given |
+/// | `host` | any value, a trace for each |
+///
+/// ```
+/// use ferroflow_tracer::{Result, Tensor, function};
+///
+/// #[function(input_signature = [spec(i32, [None]), host])]
+/// fn times(x: &Tensor, n: i64) -> Result<Tensor> {
+///     x * n
+/// }
+///
+/// # fn main() -> Result<()> {
+/// assert_eq!(times(&Tensor::from([1, 2]), 3)?.to_vec::<i32>()?, [3, 6]);
+/// assert_eq!(times(&Tensor::from([1]), 3)?.to_vec::<i32>()?, [3]);
+/// assert_eq!(times::tracing_count(), 1);
+/// assert!(times(&Tensor::from([1.5f32]), 3).is_err());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Methods
+///
+/// On a method that takes `&self`, traces belong to the object: [`methods`] tells how. It stands in
+/// an `impl` of the type; a method of a trait may call one that is traced.
+pub use ferroflow_tracer_macros::function;
+
+/// Implements [`Nest`](trait@Nest) for a structure or enum whose fields are nests.
+///
+/// ```
+/// use ferroflow_tracer::{Nest, Result, Tensor, function};
+///
+/// #[derive(Nest, Clone)]
+/// struct Pair<T> {
+///     left: T,
+///     right: T,
+/// }
+///
+/// #[function]
+/// fn swapped(pair: Pair<Tensor>) -> Result<Pair<Tensor>> {
+///     Ok(Pair { left: pair.right, right: pair.left })
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let pair = swapped(Pair { left: Tensor::from(1), right: Tensor::from(2) })?;
+/// assert_eq!(pair.left.to_scalar::<i32>()?, 2);
+/// # Ok(())
+/// # }
+/// ```
+pub use ferroflow_tracer_macros::Nest;
+
+/// Implements [`Nest`](trait@Nest) for objects that are passed as they are, and says which of them
+/// share traces. The type is `Clone`, `Send` and `Sync`.
+///
+/// With `#[trace(by_type)]` all objects of the Rust type do: the body sees the one that the trace
+/// was made with. With `#[trace(by_value)]` equal objects do, by `PartialEq`.
+///
+/// ```
+/// use ferroflow_tracer::{Result, Tensor, TraceType, function};
+///
+/// #[derive(TraceType, Clone, PartialEq)]
+/// #[trace(by_value)]
+/// struct Flavor(&'static str);
+///
+/// #[function]
+/// fn taste(x: &Tensor, flavor: &Flavor) -> Result<Tensor> {
+///     x * flavor.0.len() as i64
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let x = Tensor::from(2);
+/// assert_eq!(taste(&x, &Flavor("sweet"))?.to_scalar::<i32>()?, 10);
+/// assert_eq!(taste(&x, &Flavor("sour"))?.to_scalar::<i32>()?, 8);
+/// taste(&x, &Flavor("sweet"))?;
+/// assert_eq!(taste::tracing_count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub use ferroflow_tracer_macros::TraceType;
+
+/// Implements [`HasFunctions`](trait@HasFunctions) for a structure with one field of type
+/// [`Functions`]: the traces of its methods are kept there.
+///
+/// ```
+/// use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, function};
+///
+/// #[derive(HasFunctions)]
+/// struct Scale {
+///     by: f32,
+///     functions: Functions,
+/// }
+///
+/// impl Scale {
+///     #[function]
+///     fn apply(&self, x: &Tensor) -> Result<Tensor> {
+///         x * self.by
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let scale = Scale { by: 3.0, functions: Functions::default() };
+/// assert_eq!(scale.apply(&Tensor::from(2.0f32))?.to_scalar::<f32>()?, 6.0);
+/// # Ok(())
+/// # }
+/// ```
+pub use ferroflow_tracer_macros::HasFunctions;
 pub use variable::{Variable, VariableOptions};

@@ -1,0 +1,406 @@
+//! What the macros make, as text.
+
+use crate::{item, nest, trace_type};
+use expect_test::{Expect, expect};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+fn check(code: TokenStream, expected: Expect) {
+    let file = syn::parse2(code).expect("the code is that of a file");
+    // Here nobody knows the tracer, so that it is looked for in the facade.
+    let text = prettyplease::unparse(&file).replace("::ferroflow::tracer::macros::", "m::");
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn a_free_function() {
+    let options = quote!(input_signature = [spec(f32, [None, 5]), host]);
+    let function = quote! {
+        /// A layer.
+        #[expect(clippy::some_lint, reason = "of the body")]
+        pub fn dense(x: &Tensor, mut act: Act, #[default("plain")] name: &str) -> Result<Tensor> {
+            x.act(act)
+        }
+    };
+    check(
+        item::expand(options, function),
+        expect![[r#"
+            /// A layer.
+            #[allow(clippy::some_lint, reason = "of the body")]
+            #[allow(trivial_bounds, reason = "whether types are nests is told once")]
+            #[track_caller]
+            pub fn dense(x: &Tensor, act: Act, name: &str) -> Result<Tensor>
+            where
+                Act: m::Nest,
+            {
+                dense::function()
+                    .polymorphic()
+                    .call_fallible(
+                        (
+                            ::core::clone::Clone::clone(x),
+                            act,
+                            ::std::borrow::ToOwned::to_owned(name),
+                        ),
+                        &|(x, act, name)| dense::__traced(&x, act, &name),
+                    )
+            }
+            /// The traced function [`dense`](fn@dense).
+            pub struct dense {}
+            #[allow(deprecated, reason = "the function itself may be")]
+            #[allow(trivial_bounds, reason = "whether types are nests is told once")]
+            impl dense
+            where
+                Act: m::Nest,
+            {
+                #[allow(clippy::some_lint, reason = "of the body")]
+                fn __traced(x: &Tensor, mut act: Act, name: &str) -> Result<Tensor> {
+                    x.act(act)
+                }
+                /// The function and its traces.
+                pub fn function() -> &'static m::Function<
+                    (Tensor, Act, ::std::string::String),
+                    Tensor,
+                > {
+                    static FUNCTION: m::Slot = m::Slot::new();
+                    let _ = (dense, Self::signatures, Self::tracing_count);
+                    let _ = |args: (Tensor, Act, ::std::string::String)| Self::call(args);
+                    let _ = |args: (Tensor, Act, ::std::string::String)| Self::concrete(args);
+                    FUNCTION
+                        .get_or_init(|| m::function_with(
+                            m::FunctionOptions {
+                                name: ::std::convert::Into::into("dense"),
+                                parameters: ::std::vec![
+                                    m::ParameterSpec::new("x"),
+                                    m::ParameterSpec::new("act"),
+                                    m::ParameterSpec::new("name")
+                                    .or(m::Nest::to_value(& < _ as
+                                    m::IntoArg < ::std::string::String >>
+                                    ::into_arg("plain")))
+                                ],
+                                input_signature: ::core::option::Option::Some(
+                                    ::std::vec![
+                                        m::ArgSpec::Type(m::TraceType::tensor(m::DType::F32,
+                                        m::PartialShape::ranked([::core::option::Option::None,
+                                        ::core::option::Option::Some(5usize)]))),
+                                        m::ArgSpec::HostValue
+                                    ],
+                                ),
+                                ..::core::default::Default::default()
+                            },
+                            |x: Tensor, act: Act, name: ::std::string::String| {
+                                dense::__traced(&x, act, &name)
+                                    .map_err(m::Error::host)
+                            },
+                        ))
+                }
+                /// Calls the function with arguments by value or reference.
+                ///
+                /// # Errors
+                ///
+                /// Those of the function.
+                #[track_caller]
+                pub fn call(
+                    args: impl m::IntoArgs<
+                        (Tensor, Act, ::std::string::String),
+                    >,
+                ) -> m::Result<Tensor> {
+                    Self::function().call(args)
+                }
+                /// The trace for arguments like these, made if there is none; nothing runs.
+                ///
+                /// # Errors
+                ///
+                /// As a call.
+                pub fn concrete(
+                    args: impl m::IntoArgs<
+                        (Tensor, Act, ::std::string::String),
+                    >,
+                ) -> m::Result<
+                    m::ConcreteFunction,
+                > {
+                    Self::function().concrete(args)
+                }
+                /// What the traces take and give, in words.
+                pub fn signatures() -> ::std::string::String {
+                    Self::function().signatures()
+                }
+                /// How often the code has run to be traced.
+                pub fn tracing_count() -> u64 {
+                    Self::function().tracing_count()
+                }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_method() {
+    let method = quote! {
+        fn infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> { self.act(x) }
+    };
+    let method = item::expand(quote!(reduce_retracing), method);
+    check(
+        quote!(impl Net { #method }),
+        expect![[r#"
+            impl Net {
+                #[track_caller]
+                fn infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> {
+                    self.infer_function()
+                        .call_fallible(
+                            (::core::option::Option::cloned(x),),
+                            &|(x,)| self.__traced_infer(::core::option::Option::as_ref(&x)),
+                        )
+                }
+                #[doc(hidden)]
+                fn __traced_infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> {
+                    self.act(x)
+                }
+                /// The traces of [`infer`](Self::infer) on this object.
+                fn infer_function(
+                    &self,
+                ) -> ::std::sync::Arc<m::PolymorphicFunction> {
+                    static METHOD: m::Method = m::Method::new(
+                        "infer",
+                    );
+                    let _ = |types: ::std::vec::Vec<m::TraceType>| {
+                        self.infer_concrete(types)
+                    };
+                    m::HasFunctions::functions(self)
+                        .of(
+                            &METHOD,
+                            || m::PolymorphicFunction::new(
+                                m::FunctionOptions {
+                                    name: ::std::convert::Into::into("infer"),
+                                    parameters: ::std::vec![
+                                        m::ParameterSpec::new("x")
+                                    ],
+                                    reduce_retracing: true,
+                                    ..::core::default::Default::default()
+                                },
+                                1usize,
+                            ),
+                        )
+                }
+                /// The trace of [`infer`](Self::infer) on this object for arguments of these types, made if there is none; nothing runs.
+                ///
+                /// # Errors
+                ///
+                /// As a call.
+                #[allow(deprecated, reason = "the method itself may be")]
+                fn infer_concrete(
+                    &self,
+                    types: impl ::core::iter::IntoIterator<
+                        Item = impl ::core::convert::Into<m::TraceType>,
+                    >,
+                ) -> m::Result<
+                    m::ConcreteFunction,
+                > {
+                    let _ = Self::infer;
+                    let types = types.into_iter().map(::core::convert::Into::into).collect();
+                    self.infer_function()
+                        .concrete(
+                            types,
+                            &|(x,): (Option<Tensor>,)| {
+                                self.__traced_infer(::core::option::Option::as_ref(&x))
+                                    .map_err(m::Error::host)
+                            },
+                        )
+                }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn nests() {
+    let input = syn::parse_quote! {
+        enum Act<T> {
+            Relu,
+            Leaky { slope: T, r#type: f32 },
+        }
+    };
+    check(
+        nest::expand(&input).expect("it is a nest"),
+        expect![[r##"
+        #[automatically_derived]
+        impl<T> m::Nest for Act<T>
+        where
+            T: m::Nest,
+        {
+            fn to_value(&self) -> m::Value {
+                match self {
+                    Self::Relu {} => m::structs::value("Act::Relu", []),
+                    Self::Leaky { slope: field_0, r#type: field_1 } => {
+                        m::structs::value(
+                            "Act::Leaky",
+                            [
+                                (
+                                    "slope",
+                                    <T as m::Nest>::to_value(field_0),
+                                ),
+                                (
+                                    "type",
+                                    <f32 as m::Nest>::to_value(field_1),
+                                ),
+                            ],
+                        )
+                    }
+                }
+            }
+            fn from_value(
+                value: m::Value,
+            ) -> m::Result<Self> {
+                let mut fields = m::structs::Fields::of(value, "Act")?;
+                if fields.are("Act::Relu", &[]) {
+                    return ::core::result::Result::Ok(Self::Relu {});
+                }
+                if fields.are("Act::Leaky", &["slope", "type"]) {
+                    return ::core::result::Result::Ok(Self::Leaky {
+                        slope: <T as m::Nest>::from_value(
+                            fields.take(),
+                        )?,
+                        r#type: <f32 as m::Nest>::from_value(
+                            fields.take(),
+                        )?,
+                    });
+                }
+                ::core::result::Result::Err(fields.are_not("Act"))
+            }
+            fn has_type(
+                &self,
+                ty: &m::TraceType,
+                aliases: &mut m::Aliases,
+            ) -> bool {
+                match self {
+                    Self::Relu {} => {
+                        (|| -> ::core::option::Option<bool> {
+                            let mut types = m::structs::types(
+                                    ty,
+                                    "Act::Relu",
+                                    0usize,
+                                )?
+                                .iter();
+                            ::core::option::Option::Some(types.next().is_none())
+                        })()
+                            .unwrap_or(false)
+                    }
+                    Self::Leaky { slope: field_0, r#type: field_1 } => {
+                        (|| -> ::core::option::Option<bool> {
+                            let mut types = m::structs::types(
+                                    ty,
+                                    "Act::Leaky",
+                                    2usize,
+                                )?
+                                .iter();
+                            ::core::option::Option::Some(
+                                <T as m::Nest>::has_type(
+                                    field_0,
+                                    &types.next()?.1,
+                                    aliases,
+                                )
+                                    && <f32 as m::Nest>::has_type(
+                                        field_1,
+                                        &types.next()?.1,
+                                        aliases,
+                                    ) && types.next().is_none(),
+                            )
+                        })()
+                            .unwrap_or(false)
+                    }
+                }
+            }
+            fn leaves(
+                &self,
+                aliases: &mut m::Aliases,
+                leaves: &mut m::Leaves,
+            ) {
+                match self {
+                    Self::Relu {} => {}
+                    Self::Leaky { slope: field_0, r#type: field_1 } => {
+                        <T as m::Nest>::leaves(
+                            field_0,
+                            aliases,
+                            leaves,
+                        );
+                        <f32 as m::Nest>::leaves(
+                            field_1,
+                            aliases,
+                            leaves,
+                        );
+                    }
+                }
+            }
+            fn from_leaves(
+                ty: &m::TraceType,
+                tensors: &mut dyn ::core::iter::Iterator<
+                    Item = m::Tensor,
+                >,
+            ) -> m::Result<Self> {
+                let mut fields = m::structs::FieldTypes::of(
+                    ty,
+                    "Act",
+                )?;
+                if fields.are("Act::Relu", &[]) {
+                    return ::core::result::Result::Ok(Self::Relu {});
+                }
+                if fields.are("Act::Leaky", &["slope", "type"]) {
+                    return ::core::result::Result::Ok(Self::Leaky {
+                        slope: <T as m::Nest>::from_leaves(
+                            fields.take(),
+                            tensors,
+                        )?,
+                        r#type: <f32 as m::Nest>::from_leaves(
+                            fields.take(),
+                            tensors,
+                        )?,
+                    });
+                }
+                ::core::result::Result::Err(fields.are_not("Act"))
+            }
+        }
+    "##]],
+    );
+}
+
+#[test]
+fn trace_types() {
+    let input = syn::parse_quote! {
+        #[trace(by_value)]
+        struct Fruit<T>(T);
+    };
+    check(
+        trace_type::expand(&input).expect("it is a type"),
+        expect![[r#"
+        #[automatically_derived]
+        impl<T> m::Nest for Fruit<T>
+        where
+            Fruit<T>: ::core::clone::Clone + ::core::cmp::PartialEq + Send + Sync + 'static,
+        {
+            fn to_value(&self) -> m::Value {
+                let object = ::std::sync::Arc::new(<Self as ::core::clone::Clone>::clone(self));
+                m::Value::Custom(
+                    m::custom::by_kept_value(&object),
+                )
+            }
+            fn from_value(
+                value: m::Value,
+            ) -> m::Result<Self> {
+                let object = m::custom::object::<Self>(&value)?;
+                ::core::result::Result::Ok(<Self as ::core::clone::Clone>::clone(&object))
+            }
+            fn has_type(
+                &self,
+                ty: &m::TraceType,
+                _: &mut m::Aliases,
+            ) -> bool {
+                m::custom::has_type(self, ty)
+            }
+            fn leaves(
+                &self,
+                _: &mut m::Aliases,
+                _: &mut m::Leaves,
+            ) {}
+        }
+    "#]],
+    );
+}

@@ -1,0 +1,104 @@
+//! Free functions: the function as it is written, and a structure of the same name as its handle.
+//!
+//! Structures with braces live among the types, functions among the values, so that both may have
+//! the name; this also works inside the bodies of functions.
+
+use crate::{
+    crate_path,
+    item::{self, Attrs, Definition, Failing},
+    parameter::nest_bounds,
+};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+/// The code for a free function.
+pub(crate) fn code(definition: &Definition) -> TokenStream {
+    let macros = crate_path::macros();
+    let Definition { item, parameters, output, options } = definition;
+    let (vis, sig, body) = (&item.vis, &item.sig, &item.body);
+    let Attrs { conditions, lints, others } = item.attrs();
+    let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
+    let given = parameters.iter().map(|parameter| parameter.given());
+    let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
+    let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
+    let bounds = nest_bounds(owned.iter().copied().chain([output]));
+    let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
+    let mut inner = sig.clone();
+    inner.ident = Ident::new("__traced", Span::call_site());
+    let mut handle = sig.ident.clone();
+    handle.set_span(Span::call_site());
+    let name = item::name_of(&sig.ident);
+    let options = options.code(&sig.ident, parameters);
+    let function = quote!(#macros::Function<(#(#owned,)*), #output>);
+    let Failing { call_fallible, host_error } = item::failing(sig, &macros);
+    let summary = format!(" The traced function [`{name}`](fn@{name}).");
+    quote! {
+        #(#conditions)*
+        #(#others)*
+        #(#lints)*
+        #bounded
+        #[track_caller]
+        #vis #outer {
+            #handle::function().polymorphic().#call_fallible(
+                (#(#given,)*),
+                &|(#(#names,)*)| #handle::__traced(#(#lent),*),
+            )
+        }
+
+        #(#conditions)*
+        #[doc = #summary]
+        #vis struct #handle {}
+
+        #(#conditions)*
+        #[allow(deprecated, reason = "the function itself may be")]
+        #bounded
+        impl #handle where #(#bounds),* {
+            #(#lints)*
+            #inner #body
+
+            /// The function and its traces.
+            #vis fn function() -> &'static #function {
+                static FUNCTION: #macros::Slot = #macros::Slot::new();
+                // Who uses one of these uses all.
+                let _ = (#handle, Self::signatures, Self::tracing_count);
+                let _ = |args: (#(#owned,)*)| Self::call(args);
+                let _ = |args: (#(#owned,)*)| Self::concrete(args);
+                FUNCTION.get_or_init(|| #macros::function_with(
+                    #options,
+                    |#(#names: #owned),*| #handle::__traced(#(#lent),*).map_err(#host_error),
+                ))
+            }
+
+            /// Calls the function with arguments by value or reference.
+            ///
+            /// # Errors
+            ///
+            /// Those of the function.
+            #[track_caller]
+            #vis fn call(args: impl #macros::IntoArgs<(#(#owned,)*)>) -> #macros::Result<#output> {
+                Self::function().call(args)
+            }
+
+            /// The trace for arguments like these, made if there is none; nothing runs.
+            ///
+            /// # Errors
+            ///
+            /// As a call.
+            #vis fn concrete(
+                args: impl #macros::IntoArgs<(#(#owned,)*)>,
+            ) -> #macros::Result<#macros::ConcreteFunction> {
+                Self::function().concrete(args)
+            }
+
+            /// What the traces take and give, in words.
+            #vis fn signatures() -> ::std::string::String {
+                Self::function().signatures()
+            }
+
+            /// How often the code has run to be traced.
+            #vis fn tracing_count() -> u64 {
+                Self::function().tracing_count()
+            }
+        }
+    }
+}

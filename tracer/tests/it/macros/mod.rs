@@ -1,0 +1,9 @@
+//! The macros, by what they make.
+
+mod derives;
+mod errors;
+mod functions;
+mod methods;
+mod options;
+mod own_errors;
+mod passing;

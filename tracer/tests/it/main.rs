@@ -1,0 +1,5 @@
+//! The public face of the tracer.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod macros;

@@ -1,0 +1,31 @@
+//! Methods take `&self`.
+use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, function};
+
+#[derive(HasFunctions)]
+struct Net {
+    functions: Functions,
+}
+
+impl Net {
+    #[function]
+    fn change(&mut self, x: &Tensor) -> Result<Tensor> {
+        x.square()
+    }
+
+    #[function]
+    fn consume(self, x: &Tensor) -> Result<Tensor> {
+        x.square()
+    }
+
+    #[function]
+    fn shared(self: std::sync::Arc<Self>, x: &Tensor) -> Result<Tensor> {
+        x.square()
+    }
+
+    #[function]
+    fn generic<T>(&self, x: &Tensor) -> Result<Tensor> {
+        x.square()
+    }
+}
+
+fn main() {}
