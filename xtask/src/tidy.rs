@@ -12,9 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ferroflow-runtime", &["ferroflow-ir", "ferroflow-kernels"]),
     (
         "ferroflow-tracer",
-        &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime", "ferroflow-macros"],
+        &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime", "ferroflow-tracer-macros"],
     ),
-    ("ferroflow-macros", &[]),
+    ("ferroflow-tracer-macros", &[]),
     ("ferroflow-saved-model", &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"]),
     (
         "ferroflow",
