@@ -23,7 +23,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let bounds = nest_bounds(owned.iter().copied().chain([output]));
     let (outer, bounded) = (item::outer(sig, &bounds), item::bounded(&bounds));
-    let mut inner = sig.clone();
+    let (mut inner, said_once) = (sig.clone(), item::said_once());
     inner.ident = Ident::new("__traced", Span::call_site());
     let mut handle = sig.ident.clone();
     handle.set_span(Span::call_site());
@@ -53,6 +53,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #[allow(deprecated, reason = "the function itself may be")]
         #bounded
         impl #handle where #(#bounds),* {
+            #said_once
             #(#lints)*
             #inner #body
 

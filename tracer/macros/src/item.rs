@@ -288,6 +288,11 @@ pub(crate) fn bounded(bounds: &[WherePredicate]) -> Option<TokenStream> {
     (!bounds.is_empty()).then(allowed)
 }
 
+/// The attribute of the function with the body: what lints say of signatures is said once.
+pub(crate) fn said_once() -> TokenStream {
+    quote!(#[allow(clippy::too_many_arguments, reason = "said of the function that is called")])
+}
+
 /// What is asked of the type of errors, told where that type stands.
 pub(crate) struct Failing {
     /// The method that calls a function whose errors are its own.

@@ -21,7 +21,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let traced = derived(format!("__traced_{name}"));
     let function = derived(format!("{name}_function"));
     let concrete = derived(format!("{name}_concrete"));
-    let mut inner = sig.clone();
+    let (mut inner, said_once) = (sig.clone(), item::said_once());
     inner.ident = traced.clone();
     let options = options.code(&sig.ident, parameters);
     let n_parameters = parameters.len();
@@ -55,6 +55,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         }
 
         #(#conditions)*
+        #said_once
         #(#lints)*
         #[doc(hidden)]
         #inner #body

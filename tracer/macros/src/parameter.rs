@@ -59,7 +59,7 @@ impl Parameter {
                 quote_spanned!(self.span=> ::std::borrow::ToOwned::to_owned(#name))
             }
             Passing::Option(Referent::Sized) => {
-                quote_spanned!(self.span=> ::core::option::Option::cloned(#name))
+                quote_spanned!(self.span=> ::core::option::Option::<&_>::cloned(#name))
             }
             Passing::Option(Referent::Unsized) => quote_spanned! {self.span=>
                 ::core::option::Option::map(#name, ::std::borrow::ToOwned::to_owned)

@@ -3,6 +3,7 @@
 use ferroflow_tracer::{Result, Tensor, Value, function};
 
 #[function]
+#[expect(clippy::too_many_arguments, reason = "all ways of passing, and as many as may be")]
 fn joined<'a>(
     mut x: Tensor,
     name: &str,
@@ -11,7 +12,7 @@ fn joined<'a>(
     label: Option<&str>,
     rows: Option<&[Tensor]>,
     pair: &(Tensor, i64),
-    #[allow(unused_variables)] rest: Vec<f64>,
+    #[expect(unused_variables, reason = "attributes of users are kept")] rest: Vec<f64>,
 ) -> Result<Tensor> {
     for tensor in more.iter().chain(one).chain(rows.into_iter().flatten()) {
         x = (&x + tensor)?;
@@ -99,9 +100,10 @@ fn parameters_have_names_and_defaults() {
         |args: &[Value], kwargs: &[(&str, Value)]| call(args, kwargs).unwrap_err().to_string();
     assert!(problem(&[], &[]).contains("missing a required argument: 'x'"));
     assert!(
-        problem(&[x.clone()], &[("x", x.clone())]).contains("multiple values for argument 'x'")
+        problem(std::slice::from_ref(&x), &[("x", x.clone())])
+            .contains("multiple values for argument 'x'")
     );
-    let unknown = problem(&[x.clone()], &[("hwo", "plus".into())]);
+    let unknown = problem(std::slice::from_ref(&x), &[("hwo", "plus".into())]);
     assert!(unknown.contains("unexpected keyword argument 'hwo'"), "{unknown}");
     assert_eq!(scaled::tracing_count(), 2);
 }
