@@ -92,6 +92,51 @@ pub fn no_op() -> Result<()> {
     call::none(&NO_OP, Attrs::new(), &[])
 }
 
+static PRINT_V2: Op = Op::new("PrintV2");
+
+/// What [`print_v2_with`] may set.
+#[derive(Clone, Debug)]
+pub struct PrintV2Attrs {
+    /// `output_stream`: a string; `stderr` unless set.
+    pub output_stream: String,
+    /// `end`: a string; `\n` unless set.
+    pub end: String,
+}
+
+impl Default for PrintV2Attrs {
+    fn default() -> PrintV2Attrs {
+        PrintV2Attrs { output_stream: "stderr".into(), end: "\n".into() }
+    }
+}
+
+/// Prints a text.
+///
+/// `PrintV2`: `input: string` → nothing. [`print_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn print_v2(input: &Tensor) -> Result<()> {
+    call::none(&PRINT_V2, Attrs::new(), &[input])
+}
+
+/// [`print_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn print_v2_with(input: &Tensor, attrs: &PrintV2Attrs) -> Result<()> {
+    call::none(
+        &PRINT_V2,
+        Attrs::new()
+            .with("output_stream", attrs.output_stream.as_str())
+            .with("end", attrs.end.as_str()),
+        &[input],
+    )
+}
+
 static TIMESTAMP: Op = Op::new("Timestamp");
 
 /// Gives the seconds since 1970.
