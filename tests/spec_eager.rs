@@ -44,7 +44,7 @@ fn x() -> Tensor {
 }
 
 fn float(tensor: Result<Tensor>) -> f32 {
-    tensor.unwrap().to_scalar().unwrap()
+    tensor.expect("a tensor").to_scalar().expect("a number")
 }
 
 fn named(name: &str) -> FunctionOptions {
@@ -153,9 +153,9 @@ fn an_error_that_is_not_raised_fails_the_test() {
 // spec: 187
 #[test]
 fn an_error_of_the_expected_class_passes() {
-    let error = raised(Code::InvalidArgument, Tensor::from([1.0f32, 2.0]).matmul(&x()));
+    let error = raised(Code::InvalidArgument, Tensor::from([1.0f32, 2.0]).matmul(x()));
     assert!(!error.to_string().is_empty());
-    let of_another = || raised(Code::NotFound, Tensor::from([1.0f32, 2.0]).matmul(&x()));
+    let of_another = || raised(Code::NotFound, Tensor::from([1.0f32, 2.0]).matmul(x()));
     assert!(panic::catch_unwind(of_another).is_err());
 }
 

@@ -59,7 +59,16 @@ pub struct OpStats {
 #[derive(Debug)]
 pub(crate) struct Profile {
     began: Instant,
-    ops: Mutex<Vec<(Arc<Origin>, Duration, Duration, usize)>>,
+    ops: Mutex<Vec<Note>>,
+}
+
+/// An op that ran: when, how long, and the bytes of its results.
+#[derive(Debug)]
+struct Note {
+    origin: Arc<Origin>,
+    start: Duration,
+    elapsed: Duration,
+    output_bytes: usize,
 }
 
 impl Profile {
@@ -74,15 +83,15 @@ impl Profile {
         op: impl FnOnce() -> Result<usize>,
     ) -> Result<()> {
         let start = self.began.elapsed();
-        let bytes = op()?;
+        let output_bytes = op()?;
         let elapsed = self.began.elapsed() - start;
-        self.ops.lock().push((origin.clone(), start, elapsed, bytes));
+        self.ops.lock().push(Note { origin: origin.clone(), start, elapsed, output_bytes });
         Ok(())
     }
 
     pub(crate) fn into_metadata(self, device: &str, arena_bytes: usize) -> RunMetadata {
         let elapsed = self.began.elapsed();
-        let stats = |(origin, start, elapsed, output_bytes): (Arc<Origin>, _, _, _)| OpStats {
+        let stats = |Note { origin, start, elapsed, output_bytes }: Note| OpStats {
             node: origin.node.to_string(),
             op: origin.op.to_string(),
             function: origin.function.to_string(),
