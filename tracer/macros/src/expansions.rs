@@ -52,6 +52,7 @@ fn a_free_function() {
             where
                 Act: m::Nest,
             {
+                #[allow(clippy::too_many_arguments, reason = "said of the function that is called")]
                 #[allow(clippy::some_lint, reason = "of the body")]
                 fn __traced(x: &Tensor, mut act: Act, name: &str) -> Result<Tensor> {
                     x.act(act)
@@ -147,10 +148,11 @@ fn a_method() {
                 fn infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> {
                     self.infer_function()
                         .call_fallible(
-                            (::core::option::Option::cloned(x),),
+                            (::core::option::Option::<&_>::cloned(x),),
                             &|(x,)| self.__traced_infer(::core::option::Option::as_ref(&x)),
                         )
                 }
+                #[allow(clippy::too_many_arguments, reason = "said of the function that is called")]
                 #[doc(hidden)]
                 fn __traced_infer(&self, x: Option<&Tensor>) -> Result<Tensor, Mine> {
                     self.act(x)
