@@ -58,8 +58,7 @@ fn signatures_print_as_tensorflow_prints_them() {
         Output Type:
           TensorSpec(shape=(), dtype=tf.string, name=None)
         Captures:
-          None
-    "#]]
+          None"#]]
     .assert_eq(&double::signatures());
     let strings = double::concrete(("a",)).unwrap();
     assert_eq!(double::tracing_count(), 3);
