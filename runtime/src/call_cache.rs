@@ -18,7 +18,7 @@ use std::{mem, sync::Arc};
 /// a time.
 ///
 /// Calls of functions and of ops with state are not compiled, nor are calls on large tensors, for
-/// which it would not show; those run as [`execute`](crate::execute) runs them.
+/// which it would not show; those run as [`execute`](crate::execute()) runs them.
 #[derive(Debug, Default)]
 pub struct CallCache {
     /// Whose calls these are.
@@ -67,7 +67,7 @@ impl CallCache {
     ///
     /// # Errors
     ///
-    /// As [`execute`](crate::execute).
+    /// As [`execute`](crate::execute()).
     pub fn execute(
         &mut self,
         context: &Context,
