@@ -3,9 +3,9 @@
 //! The data path of a call:
 //!
 //! 1. If the arguments have the types of the last call, its trace is taken.
-//! 2. Otherwise [`FunctionSpec`] gives the arguments the form that the input signature asks for and
-//!    tells their types; [`FunctionCache`] gives the most specific trace that takes them.
-//! 3. If there is none, the Rust code runs once with symbolic tensors ([`FuncGraph`]); all of its
+//! 2. Otherwise `FunctionSpec` gives the arguments the form that the input signature asks for and
+//!    tells their types; `FunctionCache` gives the most specific trace that takes them.
+//! 3. If there is none, the Rust code runs once with symbolic tensors (`FuncGraph`); all of its
 //!    calls of ops become nodes of a graph. If it creates variables, they get their first values and
 //!    the code runs once more: it must not create any then, and that second trace is the one kept.
 //! 4. The tensors of the arguments go to the trace's [`ConcreteFunction`], which runs, or, inside
