@@ -6,13 +6,16 @@ use ferroflow_tracer::{
     FunctionOptions, Nest, PolymorphicFunction, Result, Tensor, Value, Variable,
     context::with_functions_run_eagerly, function, function_with, spec,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec().unwrap()
 }
 
-// spec: 24, 25, 51, 165
+// spec: 24, 25, 51
 #[test]
 fn there_is_one_graph_per_dtype() {
     #[function]
@@ -86,7 +89,7 @@ pub(crate) fn dense(x: &Tensor, w: &Variable, act: Act) -> Result<Tensor> {
     }
 }
 
-// spec: 22, 27
+// spec: 22
 #[test]
 fn values_of_rust_are_part_of_the_type() {
     let (x, w) = (Tensor::from([[1.0f32, -1.0]]), Variable::new([[2.0f32, 0.0], [0.0, 4.0]]));
@@ -105,7 +108,7 @@ fn values_of_rust_are_part_of_the_type() {
     assert!(traces.iter().all(|trace| trace.captures().is_empty()));
 }
 
-// spec: 7, 37, 39
+// spec: 39
 #[test]
 fn functions_call_functions() {
     #[function]
@@ -144,7 +147,9 @@ fn rust_code_runs_while_tracing_only() {
     assert_eq!(counted::tracing_count(), 2);
 }
 
-// spec: 8, 11, b21
+type Several = (Tensor, Vec<Tensor>, BTreeMap<String, Tensor>, Option<Tensor>);
+
+// spec: 11, b21
 #[test]
 fn results_are_any_nest() {
     #[function]
@@ -152,8 +157,9 @@ fn results_are_any_nest() {
         Ok(())
     }
     #[function]
-    fn several(x: &Tensor) -> Result<(Tensor, Vec<Tensor>, Option<Tensor>)> {
-        Ok(((x + 1.0)?, vec![x.clone(), (x + 2.0)?], None))
+    fn several(x: &Tensor) -> Result<Several> {
+        let named = BTreeMap::from([("three".to_string(), (x + 2.0)?)]);
+        Ok(((x + 1.0)?, vec![x.clone()], named, None))
     }
     #[function]
     fn answer() -> Result<Tensor> {
@@ -161,9 +167,10 @@ fn results_are_any_nest() {
     }
     let x = Tensor::from(1.0f32);
     nothing(&x).unwrap();
-    let (next, list, none) = several(&x).unwrap();
+    let (next, list, named, none) = several(&x).unwrap();
     assert_eq!(floats(&next), [2.0]);
-    assert_eq!(list.iter().flat_map(floats).collect::<Vec<_>>(), [1.0, 3.0]);
+    assert_eq!(list.iter().flat_map(floats).collect::<Vec<_>>(), [1.0]);
+    assert_eq!(floats(&named["three"]), [3.0]);
     assert!(none.is_none());
     assert_eq!(answer().unwrap().to_scalar::<i32>().unwrap(), 42);
     assert_eq!(answer::concrete(()).unwrap().n_args(), 0);
@@ -191,8 +198,16 @@ fn nodes_and_errors_know_the_lines_of_the_user() {
     };
     assert_eq!(line_of(squared::concrete((1.0f32,)).unwrap(), "Square"), SQUARE);
     assert_eq!(line_of(nested::concrete((1.0f32,)).unwrap(), "PartitionedCall"), CALL);
-    let error = squared(&Tensor::from("text")).unwrap_err().to_string();
-    assert!(error.contains(&format!("functions.rs:{SQUARE}")), "{error}");
+    let tracing = squared(&Tensor::from("text")).unwrap_err().to_string();
+    assert!(tracing.contains(&format!("functions.rs:{SQUARE}")), "{tracing}");
+    #[function(input_signature = [spec(f32, [None]), spec(f32, [None])])]
+    fn sum(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        x + y
+    }
+    const ADD: u32 = line!() - 2;
+    let running = sum(&Tensor::from([1.0f32; 2]), &Tensor::from([1.0f32; 3])).unwrap_err();
+    let running = running.to_string();
+    assert!(running.contains(&format!("functions.rs:{ADD}")), "{running}");
 }
 
 #[test]
@@ -277,8 +292,9 @@ fn functions_are_found_where_they_are_visible() {
     assert_eq!(elsewhere::first::tracing_count() + elsewhere::second::tracing_count(), 2);
 }
 
+// spec: 165
 #[test]
-fn a_trace_can_be_made_of_types() {
+fn a_trace_can_be_made_of_types_or_examples() {
     #[function]
     fn scaled(x: &Tensor, by: i64) -> Result<Tensor> {
         x * by
@@ -289,6 +305,18 @@ fn a_trace_can_be_made_of_types() {
     assert_eq!(floats(y.tensor().unwrap()), [3.0, 6.0]);
     assert_eq!(floats(&scaled(&Tensor::from([5.0f32]), 3).unwrap()), [15.0]);
     assert_eq!(scaled::tracing_count(), 1);
+    let example = scaled::concrete((Tensor::from([[1i32]]), 2i64)).unwrap();
+    assert_eq!(
+        example
+            .call(&[Tensor::from([[7i32]]).into(), 2i64.into()])
+            .unwrap()
+            .tensor()
+            .unwrap()
+            .to_vec::<i32>()
+            .unwrap(),
+        [14]
+    );
+    assert_eq!(scaled::function().concrete_functions().len(), 2);
     fn is_shared<T: Send + Sync>(_: &T) {}
     is_shared(scaled::function());
     let polymorphic: &PolymorphicFunction = scaled::function().polymorphic();

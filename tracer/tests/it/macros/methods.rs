@@ -33,7 +33,7 @@ fn scalar(tensor: Tensor) -> f32 {
     tensor.to_scalar().unwrap()
 }
 
-// spec: 114, 131, 132, 133, b30, b32
+// spec: 131, 132, 133, b30, b32
 #[test]
 fn instances_have_their_own_variables_and_traces() {
     let (model1, model2) = (ScalarModel::default(), ScalarModel::default());
