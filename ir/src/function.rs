@@ -54,10 +54,7 @@ impl FunctionDef {
     /// those with effects.
     pub fn live_nodes(&self, library: &FunctionLibrary) -> HashSet<NodeId> {
         let results = self.results.iter().map(|(_, outlet)| outlet.node);
-        let effectful = self.graph.iter().filter_map(|(id, node)| {
-            let effect = library.effect_of(&node.op, &node.attrs);
-            matches!(effect, Effect::Writes | Effect::Stateful).then_some(id)
-        });
+        let effectful = library.effectful_nodes(&self.graph);
         let roots = results.chain(self.control_results.iter().copied()).chain(effectful);
         self.graph.reachable_from(roots.chain(self.args.iter().copied()))
     }
@@ -205,6 +202,14 @@ impl FunctionLibrary {
         }
     }
 
+    /// The nodes whose running is noticed even if nobody uses their results.
+    pub fn effectful_nodes(&self, graph: &Graph) -> impl Iterator<Item = NodeId> {
+        graph.iter().filter_map(|(id, node)| {
+            let effect = self.effect_of(&node.op, &node.attrs);
+            matches!(effect, Effect::Writes | Effect::Stateful).then_some(id)
+        })
+    }
+
     fn effect_of_callees(&self, attrs: &Attrs, path: &mut Vec<Arc<str>>) -> Effect {
         let names = callees(attrs);
         names
@@ -249,16 +254,20 @@ impl fmt::Debug for FunctionLibrary {
     }
 }
 
-/// The names of the functions that attributes refer to.
+/// The names of the functions that attributes refer to, also in the attributes of one another.
 pub fn callees(attrs: &Attrs) -> Vec<Arc<str>> {
-    use crate::attr::AttrValue;
+    use crate::attr::{AttrValue, NameAttrList};
     let mut names = Vec::new();
+    let mut add = |function: &NameAttrList| {
+        if !function.name.is_empty() {
+            names.push(function.name.clone());
+        }
+        names.extend(callees(&function.attrs));
+    };
     for (_, value) in attrs.iter() {
         match value {
-            AttrValue::Func(function) if !function.name.is_empty() => {
-                names.push(function.name.clone());
-            }
-            AttrValue::Funcs(list) => names.extend(list.iter().map(|f| f.name.clone())),
+            AttrValue::Func(function) => add(function),
+            AttrValue::Funcs(list) => list.iter().for_each(&mut add),
             _ => {}
         }
     }

@@ -76,6 +76,7 @@ pub mod registry;
 pub mod shape;
 pub mod spec;
 pub mod strided_slice;
+pub mod tensor_name;
 pub mod trace_type;
 pub mod type_dispatch;
 pub mod verify;

@@ -4,152 +4,104 @@ use crate::{
     capture::Capture,
     concrete_function::ConcreteFunction,
     error::{Error, Result},
-    func_graph::{Finished, unique_id},
-    function_spec::ParameterSpec,
+    from_def::result_types,
+    func_graph::unique_id,
 };
 use ferroflow_ir::{
-    Attrs, FunctionDef, FunctionType, Graph, NodeDef, NodeId, Outlet, TraceType, ValueType,
-    function_type::{Parameter, ParameterKind},
-    registry,
+    Graph, NodeId, Outlet, TraceType,
+    pass::carve::{Feed, OtherEffects, Part},
+    tensor_name,
 };
-use std::collections::HashSet;
 
-/// The function between the tensors `inputs`, which are fed, and `outputs`.
-pub(crate) fn prune(
-    function: &ConcreteFunction,
-    inputs: &[&str],
-    outputs: &[&str],
-) -> Result<ConcreteFunction> {
-    let def = function.def();
-    let mut graph = def.graph.clone();
-    let fed: Vec<Outlet> = inputs.iter().map(|name| outlet(&graph, name)).collect::<Result<_>>()?;
-    let fetches: Vec<Fetch> =
-        outputs.iter().map(|name| fetch(&graph, name)).collect::<Result<_>>()?;
-    let mut args = Vec::with_capacity(fed.len());
-    for &from in &fed {
-        let arg = argument(&mut graph, from, args.len())?;
-        graph.replace_uses(from, arg.into());
-        args.push(arg);
+impl ConcreteFunction {
+    /// The part of the function between these tensors, as a function of its own: `inputs` are fed,
+    /// `outputs` are given, by names such as `Square:0`. An output without a number, such as
+    /// `Square`, is an operation: it runs, and gives no value. What effects lie between them stays.
+    ///
+    /// ```
+    /// use ferroflow_ir::DType;
+    /// use ferroflow_tracer::{Tensor, function, spec};
+    /// # fn main() -> ferroflow_tracer::Result<()> {
+    /// let f = function(|x: Tensor| x.square()?.square());
+    /// let f = f.concrete_for([spec(DType::F32, [])])?;
+    /// let part = f.prune(&["Square:0"], &["Square_1:0"])?;
+    /// assert_eq!(part.call_flat(&[2.0f32.into()])?[0].to_scalar::<f32>()?, 4.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tensor, or the part needs an argument that is not fed.
+    pub fn prune(&self, inputs: &[&str], outputs: &[&str]) -> Result<ConcreteFunction> {
+        self.carve(inputs, outputs, OtherEffects::Drop)
     }
-    let fetches: Vec<Fetch> = fetches
-        .into_iter()
-        .map(|fetch| match fed.iter().position(|&from| fetch == Fetch::Tensor(from)) {
-            Some(index) => Fetch::Tensor(args[index].into()),
-            None => fetch,
-        })
-        .collect();
-    let needed = needed(&graph, &fetches);
-    let n_args = function.n_args();
-    if let Some(&missing) = def.args[..n_args].iter().find(|arg| needed.contains(arg)) {
-        let found = format!("argument `{}`, which is not fed", def.graph[missing].name);
-        let expected = format!("inputs that `{}` can be computed from", outputs.join("`, `"));
-        return Err(Error::Conversion { expected, found });
+
+    /// As [`prune`](ConcreteFunction::prune), but says what becomes of the effects that do not lie
+    /// between the tensors.
+    ///
+    /// # Errors
+    ///
+    /// As [`prune`](ConcreteFunction::prune).
+    pub fn carve(
+        &self,
+        inputs: &[&str],
+        outputs: &[&str],
+        effects: OtherEffects,
+    ) -> Result<ConcreteFunction> {
+        let def = self.def();
+        let mut part = part(&def.graph, inputs, outputs)?;
+        if effects == OtherEffects::Keep {
+            part.targets.extend(self.library().effectful_nodes(&def.graph));
+        }
+        let needed = part.nodes(&def.graph);
+        let is_needed = |arg: &&NodeId| needed.contains(*arg);
+        let (args, captured) = def.args.split_at(self.n_args());
+        if let Some(&missing) = args.iter().find(is_needed) {
+            let found = format!("argument `{}`, which is not fed", def.graph[missing].name);
+            let expected = format!("inputs that `{}` can be computed from", outputs.join("`, `"));
+            return Err(Error::Conversion { expected, found });
+        }
+        let mut captures: Vec<Capture> = Vec::new();
+        for (arg, capture) in captured.iter().zip(self.captures()) {
+            if is_needed(&arg) {
+                captures.push(capture.clone());
+                part.feeds.push(feed(&def.graph, (*arg).into())?);
+            }
+        }
+        let name = format!("__pruned_{}_{}", self.rust_name(), unique_id());
+        let carved = part.carve(&def.graph, name)?;
+        let mut tensors = result_types(&carved)?.into_iter();
+        let types = outputs.iter().map(|name| match def.graph.find(name) {
+            Some(_) => TraceType::None,
+            None => tensors.next().expect("every output is a tensor or an operation"),
+        });
+        let types = types.collect();
+        self.with_def(carved, captures, types)
     }
-    let mut captures: Vec<Capture> = Vec::new();
-    let n_fed = args.len();
-    for (&arg, capture) in def.args[n_args..].iter().zip(function.captures()) {
-        if needed.contains(&arg) {
-            captures.push(capture.clone());
-            args.push(arg);
+}
+
+fn part(graph: &Graph, inputs: &[&str], outputs: &[&str]) -> Result<Part> {
+    let mut part = Part::default();
+    for name in inputs {
+        part.feeds.push(feed(graph, tensor_name::find(graph, name)?)?);
+    }
+    for name in outputs {
+        match graph.find(name) {
+            Some(operation) => part.targets.push(operation),
+            None => {
+                let tensor = tensor_name::find(graph, name)?;
+                part.results.push((name.replace(':', "_"), tensor));
+            }
         }
     }
-    let kept: HashSet<NodeId> = needed.into_iter().chain(args.iter().copied()).collect();
-    graph.retain(&kept)?;
-    let tensors = outputs.iter().zip(&fetches).filter_map(|(name, fetch)| match fetch {
-        Fetch::Tensor(outlet) => Some((name.replace(':', "_"), *outlet)),
-        Fetch::Operation(_) => None,
-    });
-    let results = tensors.collect();
-    let operations = fetches.iter().filter_map(|fetch| match fetch {
-        Fetch::Tensor(_) => None,
-        Fetch::Operation(id) => Some(*id),
-    });
-    let others = def.control_results.iter().copied().filter(|id| kept.contains(id));
-    let control_results = others.chain(operations).collect();
-    let name = format!("__pruned_{}_{}", function.rust_name(), unique_id()).into();
-    let pruned = FunctionDef { name, graph, args, results, control_results, attrs: Attrs::new() };
-    let (function_type, parameters) = describe(&pruned, n_fed, &fetches);
-    let library = function.library().clone();
-    let (created, first_values) = Default::default();
-    let finished = Finished { def: pruned, library, captures, created, first_values };
-    let name = function.rust_name().clone();
-    let owned = function.owned_variables().to_vec();
-    Ok(ConcreteFunction::new(name, function_type, parameters, finished, Vec::new(), owned))
+    Ok(part)
 }
 
-/// What is asked of a part of a graph.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fetch {
-    Tensor(Outlet),
-    /// A node that runs.
-    Operation(NodeId),
-}
-
-impl Fetch {
-    fn node(self) -> NodeId {
-        match self {
-            Fetch::Tensor(outlet) => outlet.node,
-            Fetch::Operation(id) => id,
-        }
-    }
-}
-
-/// What is meant by this name: the tensor `node:index`, or the operation `node`.
-fn fetch(graph: &Graph, name: &str) -> Result<Fetch> {
-    match graph.find(name) {
-        Some(id) => Ok(Fetch::Operation(id)),
-        None => outlet(graph, name).map(Fetch::Tensor),
-    }
-}
-
-/// The tensor of this name: `node:index`, or `node` for its first result.
-fn outlet(graph: &Graph, name: &str) -> Result<Outlet> {
-    let (node, index) = name.rsplit_once(':').unwrap_or((name, "0"));
-    let found = graph.find(node).zip(index.parse::<usize>().ok());
-    let found = found.filter(|(id, index)| *index < graph[*id].outputs().len());
-    let (id, index) = found.ok_or_else(|| Error::Conversion {
-        expected: "a tensor of the graph".into(),
-        found: format!("`{name}`"),
+fn feed(graph: &Graph, outlet: Outlet) -> Result<Feed> {
+    let ty = graph.ty(outlet).cloned().ok_or_else(|| Error::Conversion {
+        expected: "a tensor of known type".into(),
+        found: format!("`{}`", tensor_name::of(graph, outlet)),
     })?;
-    Ok(Outlet::new(id, index))
-}
-
-fn argument(graph: &mut Graph, from: Outlet, index: usize) -> Result<NodeId> {
-    let ty: ValueType = graph.ty(from).expect("every node of a trace has types").clone();
-    let op = registry::find("_Arg").expect("a built-in record");
-    let attrs = Attrs::new().with("T", ty.dtype).with("index", index as i64);
-    let base = format!("{}_fed", graph[from.node].name);
-    let name = graph.unique_name(&base);
-    Ok(graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?)
-}
-
-/// The nodes that must run for what is asked.
-fn needed(graph: &Graph, fetches: &[Fetch]) -> HashSet<NodeId> {
-    graph.reachable_from(fetches.iter().map(|fetch| fetch.node()))
-}
-
-fn describe(
-    def: &FunctionDef,
-    n_fed: usize,
-    fetches: &[Fetch],
-) -> (FunctionType, Vec<ParameterSpec>) {
-    let names = (0..n_fed).map(|index| def.arg_name(index));
-    let specs = names.clone().map(ParameterSpec::new).collect();
-    let parameters = names.enumerate().map(|(index, name)| {
-        let ty = def.arg_type(index);
-        let ty = Some(TraceType::tensor(ty.dtype, ty.shape.clone()));
-        Parameter { name: name.into(), kind: ParameterKind::PositionalOrKeyword, ty }
-    });
-    let mut function_type = FunctionType::new(parameters.collect());
-    let outputs = fetches.iter().map(|fetch| match fetch {
-        Fetch::Tensor(outlet) => {
-            let ty = def.graph.ty(*outlet).expect("every node of a trace has types");
-            TraceType::tensor(ty.dtype, ty.shape.clone())
-        }
-        Fetch::Operation(_) => TraceType::None,
-    });
-    let mut outputs: Vec<TraceType> = outputs.collect();
-    function_type.output =
-        Some(if outputs.len() == 1 { outputs.remove(0) } else { TraceType::List(outputs) });
-    (function_type, specs)
+    Ok(Feed { outlet, ty })
 }

@@ -435,17 +435,6 @@ impl ConcreteFunction {
         ))
     }
 
-    /// The part of the function between these tensors, as a function of its own: `inputs` are fed,
-    /// `outputs` are given, by names such as `Square:0`. An output without a number, such as
-    /// `Square`, is an operation: it runs, and gives no value. What effects lie between them stays.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such tensor, or the part needs an argument that is not fed.
-    pub fn prune(&self, inputs: &[&str], outputs: &[&str]) -> Result<ConcreteFunction> {
-        crate::carve::prune(self, inputs, outputs)
-    }
-
     /// The name of the Rust function.
     pub(crate) fn rust_name(&self) -> &Arc<str> {
         &self.0.name

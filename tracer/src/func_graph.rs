@@ -12,8 +12,14 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs, DType, Effect, FunctionDef, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, OpDef,
-    Outlet, ValueType, build::infer_attrs, emit::check_call, error::SourceLocation, infer::Input,
-    pass::specialize::Evaluate, registry,
+    Outlet, ValueType,
+    build::infer_attrs,
+    emit::check_call,
+    error::SourceLocation,
+    infer::Input,
+    pass::carve::{Feed, Part},
+    pass::specialize::Evaluate,
+    registry,
 };
 use ferroflow_runtime::Context;
 use parking_lot::Mutex;
@@ -460,21 +466,18 @@ impl FuncGraph {
             });
         }
         let state = self.state.lock();
-        let mut graph = state.graph.clone();
-        let needed = graph.reachable_from([value.outlet.node]);
+        let needed = state.graph.reachable_from([value.outlet.node]);
         let needs_arguments = state.args.iter().any(|arg| needed.contains(arg));
         let (captures, capture_nodes) = state.captures.clone().into_parts();
         let captured = captures.into_iter().zip(capture_nodes);
         let (captures, capture_nodes): (Vec<Capture>, Vec<NodeId>) =
             captured.filter(|(_, node)| needed.contains(node)).unzip();
-        let args: Vec<NodeId> = state.args.iter().copied().chain(capture_nodes).collect();
-        graph.retain(&needed.into_iter().chain(args.iter().copied()).collect())?;
-        let name = format!("__initializer_{}_{}", self.name, unique_id());
+        let args = state.args.iter().copied().chain(capture_nodes).map(Outlet::from);
+        let feeds = args.map(|outlet| Feed { outlet, ty: state.ty(outlet).clone() }).collect();
         let results = vec![("value".to_string(), value.outlet)];
-        let (control_results, attrs) = (Vec::new(), Attrs::new());
-        let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
-        let def = Arc::new(def);
-        Ok(FirstValue { variable: variable.clone(), def, captures, needs_arguments })
+        let name = format!("__initializer_{}_{}", self.name, unique_id());
+        let def = Part { feeds, results, targets: Vec::new() }.carve(&state.graph, name)?;
+        Ok(FirstValue { variable: variable.clone(), def: def.into(), captures, needs_arguments })
     }
 }
 

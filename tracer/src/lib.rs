@@ -53,6 +53,7 @@ pub mod custom;
 pub mod debugging;
 pub mod error;
 mod fallible;
+mod from_def;
 mod func_graph;
 pub mod function;
 mod function_cache;

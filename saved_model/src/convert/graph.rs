@@ -5,7 +5,7 @@ use super::{
     node::{self, malformed},
 };
 use crate::proto;
-use ferroflow_ir::{Error, Graph, NodeDef, NodeId, Outlet, Result};
+use ferroflow_ir::{Error, Graph, NodeDef, NodeId, Outlet, Result, tensor_name};
 use std::collections::HashSet;
 
 /// A graph of these nodes, which may come in any order.
@@ -39,7 +39,7 @@ fn connect(graph: &mut Graph, proto: &proto::NodeDef, id: NodeId) -> Result<()> 
         match input.strip_prefix('^') {
             Some(name) => controls.push(graph.find(name).ok_or_else(absent)?),
             None if controls.is_empty() => {
-                let (name, index) = parse_tensor_name(input);
+                let (name, index) = tensor_name::parse(input);
                 inputs.push(Outlet { node: graph.find(name).ok_or_else(absent)?, index });
             }
             None => return Err(malformed(proto, "control inputs come after all others")),
@@ -47,12 +47,6 @@ fn connect(graph: &mut Graph, proto: &proto::NodeDef, id: NodeId) -> Result<()> 
     }
     graph.connect(id, inputs, controls)?;
     node::check_inputs(graph, id)
-}
-
-/// Node and result number of a name such as `node:1`; the number may be left out when it is 0.
-pub fn parse_tensor_name(name: &str) -> (&str, u32) {
-    let parts = name.rsplit_once(':');
-    parts.and_then(|(node, index)| Some((node, index.parse().ok()?))).unwrap_or((name, 0))
 }
 
 /// Checks that every cycle is the loop of a 1.x graph.
@@ -240,12 +234,5 @@ mod tests {
             message.starts_with("tensor needs 1200000 bytes, the limit is 1048576"),
             "{message}"
         );
-    }
-
-    #[test]
-    fn names_of_results() {
-        assert_eq!(parse_tensor_name("a/b"), ("a/b", 0));
-        assert_eq!(parse_tensor_name("a/b:12"), ("a/b", 12));
-        assert_eq!(parse_tensor_name("a:b"), ("a:b", 0));
     }
 }

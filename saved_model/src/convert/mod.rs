@@ -22,7 +22,7 @@ pub use attr::attr_value;
 pub use definitions::{Definitions, add_functions};
 pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
-pub use graph::{graph, parse_tensor_name};
+pub use graph::graph;
 pub use ref_variables::{reference_twin, resource_variables};
 pub use shape::{known_shape, shape, shape_message};
 pub use structured::structured_value;

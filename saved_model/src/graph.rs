@@ -1,0 +1,180 @@
+//! Graphs as files hold them, ready to be taken apart by the names of their tensors.
+
+use crate::{
+    convert::{self, Definitions, resource_variables},
+    error::{Error, Result},
+    proto,
+};
+use ferroflow_ir::{
+    FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId, OpRegistry, Outlet,
+    PartialShape, ValueType,
+    pass::carve::{Feed, OtherEffects, Part},
+    tensor_name,
+};
+use std::{collections::HashMap, fmt, sync::Arc};
+
+/// A graph with the functions it calls. Reference variables have become resource variables.
+pub struct LoadedGraph {
+    graph: Graph,
+    /// The version of GraphDef that the writer knew.
+    producer: i32,
+    /// Where the values are that references referred to.
+    reads: HashMap<Outlet, Outlet>,
+    library: Arc<FunctionLibrary>,
+}
+
+/// Up to this version of GraphDef a placeholder of scalar shape takes values of any shape.
+/// Source: the shape function of `Placeholder` in TensorFlow's `array_ops.cc`.
+const VAGUE_PLACEHOLDERS: i32 = 21;
+
+/// A part of a graph by names: of tensors that are fed and fetched, and of ops that run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// The tensors given, in the order of the function's arguments.
+    pub feeds: Vec<String>,
+    /// The tensors asked for.
+    pub fetches: Vec<String>,
+    /// Ops that run although no tensor needs them.
+    pub targets: Vec<String>,
+}
+
+impl fmt::Debug for LoadedGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<graph of {} nodes>", self.graph.len())
+    }
+}
+
+impl LoadedGraph {
+    /// The graph of a message.
+    ///
+    /// # Errors
+    ///
+    /// When it is malformed, or would cost more than the limits allow.
+    pub fn new(
+        mut graph: proto::GraphDef,
+        registry: &Arc<OpRegistry>,
+        limits: &Limits,
+    ) -> Result<LoadedGraph> {
+        let functions = graph.library.take().unwrap_or_default();
+        let definitions = Definitions::new(functions, registry.clone(), limits.clone())?;
+        let definitions = Arc::new(definitions);
+        let library = Arc::new(FunctionLibrary::new());
+        convert::add_functions(&library, &definitions)?;
+        LoadedGraph::with_library(&graph, &definitions, library)
+    }
+
+    /// The graph of a message whose functions are in a library already.
+    pub(crate) fn with_library(
+        graph: &proto::GraphDef,
+        definitions: &Definitions,
+        library: Arc<FunctionLibrary>,
+    ) -> Result<LoadedGraph> {
+        let producer = graph.versions.as_ref().map_or(0, |versions| versions.producer);
+        let (graph, reads) = resource_variables(convert::graph(&graph.node, definitions)?)?;
+        Ok(LoadedGraph { graph, producer, reads, library })
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The functions it calls.
+    pub fn library(&self) -> &Arc<FunctionLibrary> {
+        &self.library
+    }
+
+    /// The part of the graph that a request needs, as a function. With
+    /// [`OtherEffects::Keep`] every op of the graph that has effects runs.
+    ///
+    /// # Errors
+    ///
+    /// When a name does not exist, or the part has a loop of the 1.x kind.
+    pub fn part(
+        &self,
+        name: &str,
+        request: &Request,
+        effects: OtherEffects,
+    ) -> Result<FunctionDef> {
+        let feeds = request.feeds.iter().map(|name| self.feed(name));
+        let results = request.fetches.iter().map(|name| Ok((name.clone(), self.value(name)?)));
+        let targets = request.targets.iter().map(|name| self.node(name));
+        let mut part = Part {
+            feeds: feeds.collect::<Result<_>>()?,
+            results: results.collect::<Result<_>>()?,
+            targets: targets.collect::<Result<_>>()?,
+        };
+        if effects == OtherEffects::Keep {
+            part.targets.extend(self.library.effectful_nodes(&self.graph));
+        }
+        let function = part.carve(&self.graph, name)?;
+        check_order(&function.graph)?;
+        Ok(function)
+    }
+
+    fn feed(&self, name: &str) -> Result<Feed> {
+        let outlet = tensor_name::find(&self.graph, name)?;
+        let ty = self.fed_type(outlet).ok_or_else(|| unknown_tensor(name))?;
+        Ok(Feed { outlet, ty })
+    }
+
+    /// What may be fed in place of a tensor: what a placeholder says, whatever signatures say of it.
+    fn fed_type(&self, outlet: Outlet) -> Option<ValueType> {
+        let dtype = self.graph.ty(outlet)?.dtype;
+        let node = &self.graph[outlet.node];
+        let declared = node.attrs.shape("shape").ok().filter(|shape| {
+            // Writers of old could not tell a scalar from any shape.
+            let is_vague = self.producer <= VAGUE_PLACEHOLDERS && shape.rank() == Some(0);
+            node.inputs().is_empty() && !is_vague
+        });
+        Some(ValueType::new(dtype, declared.cloned().unwrap_or(PartialShape::Unknown)))
+    }
+
+    /// The type of what may be fed in place of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such tensor.
+    pub fn input_type(&self, name: &str) -> Result<ValueType> {
+        self.feed(name).map(|feed| feed.ty)
+    }
+
+    /// The outlet with the value of a tensor, which may be a reference.
+    fn value(&self, name: &str) -> Result<Outlet> {
+        let (node, index) = tensor_name::parse(name);
+        let reference = self.graph.find(node).map(|node| Outlet { node, index });
+        match reference.and_then(|reference| self.reads.get(&reference)) {
+            Some(&read) => Ok(read),
+            None => Ok(tensor_name::find(&self.graph, name)?),
+        }
+    }
+
+    fn node(&self, name: &str) -> Result<NodeId> {
+        let name = name.strip_prefix('^').unwrap_or(name);
+        let (node, _) = tensor_name::parse(name);
+        self.graph
+            .find(node)
+            .ok_or_else(|| ferroflow_ir::Error::NotFound { kind: "op", name: name.into() }.into())
+    }
+}
+
+/// A loop of the 1.x kind is reported as what it is: an op nobody runs.
+fn check_order(graph: &Graph) -> Result<()> {
+    convert::check_frames(graph)?;
+    let Err(cycle) = graph.topological_order() else { return Ok(()) };
+    let unknown =
+        |node: &NodeDef| node.op.def().is_none_or(|op| matches!(op.lowering, Lowering::Interface));
+    match graph.iter().find(|(_, node)| unknown(node)) {
+        Some((_, node)) => {
+            let op = node.op.name().to_string().into();
+            let what = "loops of TensorFlow 1 cannot run here".into();
+            let error = ferroflow_ir::Error::Unsupported { op, what };
+            Err(error.at_node(&node.name, node.op.name(), "").into())
+        }
+        None => Err(cycle.into()),
+    }
+}
+
+fn unknown_tensor(name: &str) -> Error {
+    ferroflow_ir::Error::NotFound { kind: "tensor", name: name.into() }.into()
+}

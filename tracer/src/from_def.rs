@@ -1,0 +1,86 @@
+//! Functions of definitions that were made elsewhere.
+
+use crate::{
+    capture::Capture,
+    concrete_function::ConcreteFunction,
+    error::{Error, Result},
+    func_graph::Finished,
+    function_spec::ParameterSpec,
+    variable::Variable,
+};
+use ferroflow_ir::{
+    FunctionDef, FunctionLibrary, FunctionType, TraceType,
+    function_type::{Parameter, ParameterKind},
+};
+use std::sync::Arc;
+
+impl ConcreteFunction {
+    /// The function of a definition: its last arguments are the captures, its parameters are the
+    /// others, by their names, and it gives one tensor or a list of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] when there are more captures than arguments, or the type of a result is
+    /// not known.
+    pub fn from_def(
+        name: &str,
+        def: FunctionDef,
+        library: Arc<FunctionLibrary>,
+        captures: Vec<Capture>,
+    ) -> Result<ConcreteFunction> {
+        let types = result_types(&def)?;
+        make(name.into(), def, library, captures, types, Vec::new())
+    }
+
+    /// The function of a part of this one's graph, which gives values of these types. It owns the
+    /// same variables.
+    pub(crate) fn with_def(
+        &self,
+        def: FunctionDef,
+        captures: Vec<Capture>,
+        types: Vec<TraceType>,
+    ) -> Result<ConcreteFunction> {
+        let (name, owned) = (self.rust_name().clone(), self.owned_variables().to_vec());
+        make(name, def, self.library().clone(), captures, types, owned)
+    }
+}
+
+/// The types of the results of a definition.
+pub(crate) fn result_types(def: &FunctionDef) -> Result<Vec<TraceType>> {
+    let types = def.results.iter().map(|(name, outlet)| {
+        let ty = def.graph.ty(*outlet).ok_or_else(|| Error::Conversion {
+            expected: "results of known types".into(),
+            found: format!("`{name}`, of the op {}", def.graph[outlet.node].op.name()),
+        })?;
+        Ok(TraceType::tensor(ty.dtype, ty.shape.clone()))
+    });
+    types.collect()
+}
+
+fn make(
+    name: Arc<str>,
+    def: FunctionDef,
+    library: Arc<FunctionLibrary>,
+    captures: Vec<Capture>,
+    mut types: Vec<TraceType>,
+    owned: Vec<Variable>,
+) -> Result<ConcreteFunction> {
+    let (n_args, n_captures) = (def.args.len(), captures.len());
+    let n_given = n_args.checked_sub(n_captures).ok_or_else(|| Error::Conversion {
+        expected: format!("no more than {n_args} captures, one for each argument"),
+        found: n_captures.to_string(),
+    })?;
+    let names = (0..n_given).map(|index| def.arg_name(index));
+    let specs: Vec<ParameterSpec> = names.clone().map(ParameterSpec::new).collect();
+    let parameters = names.enumerate().map(|(index, name)| {
+        let ty = def.arg_type(index);
+        let ty = Some(TraceType::tensor(ty.dtype, ty.shape.clone()));
+        Parameter { name: name.into(), kind: ParameterKind::PositionalOrKeyword, ty }
+    });
+    let mut function_type = FunctionType::new(parameters.collect());
+    let output = if types.len() == 1 { types.remove(0) } else { TraceType::List(types) };
+    function_type.output = Some(output);
+    let (created, first_values) = Default::default();
+    let finished = Finished { def, library, captures, created, first_values };
+    Ok(ConcreteFunction::new(name, function_type, specs, finished, Vec::new(), owned))
+}
