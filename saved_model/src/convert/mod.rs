@@ -1,7 +1,8 @@
-//! From messages to programs.
+//! From messages to programs, and back.
 //!
 //! Nothing here trusts the file: what comes out satisfies the rules of
-//! [`ferroflow_ir`], or there is an error that names the node.
+//! [`ferroflow_ir`], or there is an error that names the node. The way back is
+//! [`graph_message`], [`function_message`] and what they are made of.
 
 mod attr;
 mod budget;
@@ -17,6 +18,7 @@ mod structured;
 mod tensor;
 #[cfg(test)]
 mod testing;
+mod write;
 
 pub use attr::attr_value;
 pub use definitions::{Definitions, add_functions};
@@ -24,9 +26,13 @@ pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
 pub use graph::graph;
 pub use ref_variables::{reference_twin, resource_variables};
-pub use shape::{known_shape, shape, shape_message};
+pub use shape::{known_shape, partial_shape_message, shape, shape_message};
 pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
+pub use write::{
+    FunctionGraph, attr_message, function_graph, function_message, graph_message, library_message,
+    tensor_message,
+};
 
 pub(crate) use frames::check_frames;
 pub(crate) use shape::optional_shape;

@@ -45,8 +45,20 @@ fn sizes(shape: &TensorShapeProto) -> Result<Vec<i64>> {
 
 /// The message of a shape.
 pub fn shape_message(shape: &Shape) -> TensorShapeProto {
+    ranked_message(shape.to_i64())
+}
+
+/// The message of a shape of which some sizes, or all, may be unknown.
+pub fn partial_shape_message(shape: &PartialShape) -> TensorShapeProto {
+    match shape.dims() {
+        Some(dims) => ranked_message(dims.iter().map(|dim| dim.map_or(-1, |size| size as i64))),
+        None => TensorShapeProto { dim: Vec::new(), unknown_rank: true },
+    }
+}
+
+fn ranked_message(sizes: impl IntoIterator<Item = i64>) -> TensorShapeProto {
     let dim = |size| tensor_shape_proto::Dim { size, name: String::new() };
-    TensorShapeProto { dim: shape.to_i64().into_iter().map(dim).collect(), unknown_rank: false }
+    TensorShapeProto { dim: sizes.into_iter().map(dim).collect(), unknown_rank: false }
 }
 
 #[cfg(test)]

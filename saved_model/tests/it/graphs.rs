@@ -61,7 +61,7 @@ fn convert_graph(graph_def: proto::GraphDef) -> Result<()> {
     names.try_for_each(|name| functions.get(&name).map(drop)).map_err(Error::from)
 }
 
-fn definitions(library: Option<proto::FunctionDefLibrary>) -> Result<Arc<Definitions>> {
+pub(crate) fn definitions(library: Option<proto::FunctionDefLibrary>) -> Result<Arc<Definitions>> {
     let registry = Arc::new(OpRegistry::default());
     let library = library.unwrap_or_default();
     Ok(Arc::new(Definitions::new(library, registry, Limits::default())?))
@@ -94,7 +94,7 @@ fn convert_file(path: &Path) -> Result<()> {
     }
 }
 
-fn model_path(case: &Case) -> Option<PathBuf> {
+pub(crate) fn model_path(case: &Case) -> Option<PathBuf> {
     let files = ["model/saved_model.pb", "model/graph.pb"].map(|file| case.folder.join(file));
     files.into_iter().find(|path| path.exists())
 }

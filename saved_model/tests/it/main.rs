@@ -6,3 +6,4 @@ mod cases;
 mod checkpoints;
 mod fuzz;
 mod graphs;
+mod round_trip;

@@ -1,0 +1,45 @@
+//! Nodes: what graphs and the bodies of functions have in common.
+
+use super::attr::attr_messages;
+use crate::{convert::OUTPUT_NAMES, proto};
+use ferroflow_ir::{Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result};
+use std::sync::Arc;
+
+/// The message of a node. `input` names the values that it takes, `control` the nodes it follows.
+pub(super) fn node_message(
+    graph: &Graph,
+    id: NodeId,
+    input: impl Fn(Outlet) -> Result<String>,
+    control: impl Fn(NodeId) -> String,
+) -> Result<proto::NodeDef> {
+    let node = &graph[id];
+    refuse_internal(node)?;
+    let data = node.inputs().iter().map(|&outlet| input(outlet));
+    let controls = node.controls().iter().map(|&id| Ok(format!("^{}", control(id))));
+    Ok(proto::NodeDef {
+        name: node.name.to_string(),
+        op: node.op.name().into(),
+        input: data.chain(controls).collect::<Result<_>>()?,
+        device: node.device.to_string(),
+        attr: attr_messages(&plain_attrs(&node.attrs))?,
+        ..proto::NodeDef::default()
+    })
+}
+
+fn refuse_internal(node: &NodeDef) -> Result<()> {
+    let is_internal = node.op.def().is_some_and(|op| op.name.starts_with('_'));
+    if !is_internal && node.expr.is_none() {
+        return Ok(());
+    }
+    let op = node.op.name().to_string().into();
+    Err(Error::Unsupported { op, what: "internal ops have no meaning in files".into() })
+}
+
+/// The attributes without what was noted when the node was read.
+fn plain_attrs(attrs: &Arc<Attrs>) -> Arc<Attrs> {
+    let mut plain = attrs.clone();
+    if plain.get(OUTPUT_NAMES).is_some() {
+        Arc::make_mut(&mut plain).remove(OUTPUT_NAMES);
+    }
+    plain
+}
