@@ -381,6 +381,23 @@ impl Graph {
         }
     }
 
+    /// Puts a node in the place of another: who used its results or ran after it now does so of the
+    /// new one.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Graph::add).
+    pub fn replace(&mut self, old: NodeId, node: NodeDef) -> Result<NodeId> {
+        let n_results = self[old].outputs.len();
+        let new = self.add(node)?;
+        for index in 0..n_results {
+            self.replace_uses(Outlet::new(old, index), Outlet::new(new, index));
+        }
+        self.replace_controls(old, &[new]);
+        self.remove(old)?;
+        Ok(new)
+    }
+
     /// The number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.node_count()

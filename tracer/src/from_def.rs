@@ -84,3 +84,48 @@ fn make(
     let finished = Finished { def, library, captures, created, first_values };
     Ok(ConcreteFunction::new(name, function_type, specs, finished, Vec::new(), owned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+    use ferroflow_ir::{
+        Attrs, DType, NodeDef, OpRef, PartialShape, ValueType, build::GraphBuilder,
+    };
+
+    fn scalar() -> ValueType {
+        ValueType::new(DType::F32, PartialShape::scalar())
+    }
+
+    fn make(def: FunctionDef, captures: Vec<Capture>) -> Result<ConcreteFunction> {
+        ConcreteFunction::from_def("f", def, Arc::default(), captures)
+    }
+
+    #[test]
+    fn the_last_arguments_are_captures() {
+        let mut builder = GraphBuilder::new();
+        let [x, two] = ["x", "two"].map(|name| builder.arg(name, scalar()).unwrap());
+        let y = builder.call("Mul", "y", &[x, two]).unwrap()[0];
+        let def = builder.finish_function("f", &[("y", y)]);
+        let f = make(def.clone(), vec![Capture::Tensor(Tensor::from(2.0f32))]).unwrap();
+        assert_eq!(f.call_flat(&[3.0f32.into()]).unwrap()[0].to_scalar::<f32>().unwrap(), 6.0);
+        let expected = "(x: TensorSpec(shape=(), dtype=tf.float32, name=None)) -> \
+                        TensorSpec(shape=(), dtype=tf.float32, name=None)";
+        assert_eq!(f.function_type().to_string(), expected);
+        let captures = vec![Capture::Tensor(Tensor::from(2.0f32)); 3];
+        let message = make(def, captures).unwrap_err().to_string();
+        assert_eq!(message, "expected no more than 2 captures, one for each argument, found 3");
+    }
+
+    #[test]
+    fn results_have_types() {
+        let mut builder = GraphBuilder::new();
+        builder.arg("x", scalar()).unwrap();
+        let mut def = builder.finish_function("f", &[]);
+        let future = OpRef::Foreign("OpOfTheFuture".into());
+        let odd = def.graph.add(NodeDef::new("odd", future, Attrs::new())).unwrap();
+        def.results.push(("y".into(), odd.into()));
+        let message = make(def, Vec::new()).unwrap_err().to_string();
+        assert_eq!(message, "expected results of known types, found `y`, of the op OpOfTheFuture");
+    }
+}
