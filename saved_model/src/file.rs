@@ -1,13 +1,16 @@
-//! Reading files: at a position, and whole messages.
+//! Files: read at a position, and whole messages.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    output_file::OutputFile,
+};
 use bytes::Bytes;
 use ferroflow_ir::Limits;
 use prost::Message;
 use std::{
     any::type_name,
     fs::File,
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -121,15 +124,34 @@ fn allocate(len: u64, limits: &Limits) -> Result<Vec<u8>> {
 /// file of more than 2 GiB, which no message may have.
 pub fn read_message<M: Message + Default>(path: &Path) -> Result<M> {
     let file = InputFile::open(path)?;
-    if file.len() > MAX_MESSAGE_BYTES {
-        return Err(Error::from(ferroflow_ir::Error::Limit {
-            what: "message".into(),
-            needed: format!("{} bytes", file.len()),
-            limit: MAX_MESSAGE_BYTES,
-        }));
-    }
+    check_size(file.len())?;
     let bytes = file.read(0, file.len(), &Limits::default())?;
     decode_message(path, bytes.into())
+}
+
+/// Writes a file that holds one message. The file appears when all of it is on the disk; folders
+/// are made where they are missing.
+///
+/// # Errors
+///
+/// [`Error::Io`], and [`Error::Program`] for a message of more than 2 GiB, which nobody could read.
+pub fn write_message<M: Message>(path: &Path, message: &M) -> Result<()> {
+    check_size(message.encoded_len() as u64)?;
+    let mut file = OutputFile::create(path)?;
+    let written = file.write_all(&message.encode_to_vec());
+    written.map_err(|source| Error::Io { path: path.into(), source })?;
+    file.commit()
+}
+
+fn check_size(len: u64) -> Result<()> {
+    if len <= MAX_MESSAGE_BYTES {
+        return Ok(());
+    }
+    Err(Error::from(ferroflow_ir::Error::Limit {
+        what: "message".into(),
+        needed: format!("{len} bytes"),
+        limit: MAX_MESSAGE_BYTES,
+    }))
 }
 
 /// Decodes a message that came from the file `path`.

@@ -2,12 +2,11 @@
 
 use crate::{
     convert::{self, Definitions, resource_variables},
-    error::{Error, Result},
     proto,
 };
 use ferroflow_ir::{
-    FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId, OpRegistry, Outlet,
-    PartialShape, ValueType,
+    Error, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId, OpRegistry,
+    Outlet, PartialShape, Result, ValueType,
     pass::carve::{Feed, OtherEffects, Part},
     tensor_name,
 };
@@ -36,6 +35,14 @@ pub struct Request {
     pub fetches: Vec<String>,
     /// Ops that run although no tensor needs them.
     pub targets: Vec<String>,
+}
+
+impl Request {
+    /// A request for these names.
+    pub fn new(feeds: &[&str], fetches: &[&str], targets: &[&str]) -> Request {
+        let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        Request { feeds: owned(feeds), fetches: owned(fetches), targets: owned(targets) }
+    }
 }
 
 impl fmt::Debug for LoadedGraph {
@@ -114,7 +121,8 @@ impl LoadedGraph {
 
     fn feed(&self, name: &str) -> Result<Feed> {
         let outlet = tensor_name::find(&self.graph, name)?;
-        let ty = self.fed_type(outlet).ok_or_else(|| unknown_tensor(name))?;
+        let absent = || Error::NotFound { kind: "tensor", name: name.into() };
+        let ty = self.fed_type(outlet).ok_or_else(absent)?;
         Ok(Feed { outlet, ty })
     }
 
@@ -145,16 +153,14 @@ impl LoadedGraph {
         let reference = self.graph.find(node).map(|node| Outlet { node, index });
         match reference.and_then(|reference| self.reads.get(&reference)) {
             Some(&read) => Ok(read),
-            None => Ok(tensor_name::find(&self.graph, name)?),
+            None => tensor_name::find(&self.graph, name),
         }
     }
 
     fn node(&self, name: &str) -> Result<NodeId> {
         let name = name.strip_prefix('^').unwrap_or(name);
         let (node, _) = tensor_name::parse(name);
-        self.graph
-            .find(node)
-            .ok_or_else(|| ferroflow_ir::Error::NotFound { kind: "op", name: name.into() }.into())
+        self.graph.find(node).ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })
     }
 }
 
@@ -168,13 +174,9 @@ fn check_order(graph: &Graph) -> Result<()> {
         Some((_, node)) => {
             let op = node.op.name().to_string().into();
             let what = "loops of TensorFlow 1 cannot run here".into();
-            let error = ferroflow_ir::Error::Unsupported { op, what };
-            Err(error.at_node(&node.name, node.op.name(), "").into())
+            let error = Error::Unsupported { op, what };
+            Err(error.at_node(&node.name, node.op.name(), ""))
         }
-        None => Err(cycle.into()),
+        None => Err(cycle),
     }
-}
-
-fn unknown_tensor(name: &str) -> Error {
-    ferroflow_ir::Error::NotFound { kind: "tensor", name: name.into() }.into()
 }

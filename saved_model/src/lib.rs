@@ -20,7 +20,9 @@
 //!   [`Session`] over a graph of TensorFlow 1.
 //! - [`proto`] holds the messages, generated from the declarations in `protos/`.
 //! - [`bundle`] reads and writes checkpoints: tensors by name, whole or in slices.
-//! - [`convert`] makes programs of messages: graphs, functions, tensors, structured values.
+//! - [`convert`] makes programs of messages, and messages of programs: graphs, functions, tensors,
+//!   structured values.
+//! - [`simple_save()`] writes a session, its graph and its variables, as a SavedModel.
 //! - [`checkpoint_state`] reads which checkpoints a folder has.
 //!
 //! # Invariants
@@ -60,7 +62,9 @@ mod output_file;
 mod parameters;
 pub mod proto;
 pub mod restore;
+mod saver;
 pub mod session;
+mod simple_save;
 mod sparse_ops;
 pub mod structured_value;
 mod summary_ops;
@@ -68,12 +72,13 @@ pub mod value;
 
 pub use checkpoint_state::CheckpointState;
 pub use error::{Error, Result};
-pub use file::read_message;
+pub use file::{read_message, write_message};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;
 pub use host_ops::add_ops;
 pub use load::{LoadOptions, load, load_session};
 pub use model::{Model, Object, SavedModel};
 pub use session::Session;
+pub use simple_save::{SimpleModel, simple_load, simple_save};
 pub use structured_value::StructuredValue;
 pub use value::{Composite, Value};

@@ -114,6 +114,15 @@ impl Session {
         }
     }
 
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &LoadedGraph {
+        &self.graph
+    }
+
     /// The names of the signatures.
     pub fn signatures(&self) -> impl Iterator<Item = &str> {
         self.signatures.keys().map(String::as_str).filter(|key| *key != INIT_OP)
@@ -203,20 +212,26 @@ impl Session {
         fetches: &[&str],
         targets: &[&str],
     ) -> Result<Vec<EagerTensor>> {
+        let (names, args): (Vec<&str>, Vec<EagerTensor>) = feeds.iter().cloned().unzip();
+        Ok(self.function(&names, fetches, targets)?.call(&args)?)
+    }
+
+    /// What [`run`](Session::run) runs, as a function of the tensors that are fed. It works on the
+    /// variables of the session.
+    ///
+    /// # Errors
+    ///
+    /// When a name does not exist, or the state of the session could not be restored.
+    pub fn function(
+        &self,
+        feeds: &[&str],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<ConcreteFunction> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone().into());
         }
-        let own = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
-        let request = Request {
-            feeds: feeds.iter().map(|(name, _)| name.to_string()).collect(),
-            fetches: own(fetches),
-            targets: own(targets),
-        };
-        let args: Vec<EagerTensor> = feeds.iter().map(|(_, value)| value.clone()).collect();
-        Ok(self.function(request)?.call(&args)?)
-    }
-
-    fn function(&self, request: Request) -> Result<ConcreteFunction> {
+        let request = Request::new(feeds, fetches, targets);
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(function) = functions.get(&request) {
             return Ok(function.clone());

@@ -13,6 +13,7 @@ mod function;
 mod graph;
 mod node;
 mod ref_variables;
+mod rename;
 mod shape;
 mod structured;
 mod tensor;
@@ -26,12 +27,13 @@ pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
 pub use graph::graph;
 pub use ref_variables::{reference_twin, resource_variables};
+pub use rename::rename_functions;
 pub use shape::{known_shape, partial_shape_message, shape, shape_message};
 pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
 pub use write::{
-    FunctionGraph, attr_message, function_graph, function_message, graph_message, library_message,
-    tensor_message,
+    FunctionGraph, attr_message, clean_name, function_graph, function_message, graph_message,
+    library_message, tensor_message,
 };
 
 pub(crate) use frames::check_frames;

@@ -10,7 +10,7 @@ use ferroflow_ir::{
     function::callees,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, btree_map::Entry},
     sync::Arc,
 };
 
@@ -71,10 +71,10 @@ pub fn library_message(
     let mut waiting: Vec<Arc<str>> = roots.into_iter().collect();
     let mut found: BTreeMap<Arc<str>, proto::FunctionDef> = BTreeMap::new();
     while let Some(name) = waiting.pop() {
-        if !found.contains_key(&name) {
-            let function = library.get(&name)?;
+        if let Entry::Vacant(entry) = found.entry(name) {
+            let function = library.get(entry.key())?;
             waiting.extend(called(&function.graph));
-            found.insert(name, function_message(&function, library)?);
+            entry.insert(function_message(&function, library)?);
         }
     }
     let function = found.into_values().collect();

@@ -102,15 +102,11 @@ fn placeholder(graph: &mut Graph, arg: NodeId) -> Result<NodeId> {
         return Ok(arg);
     }
     let name = graph.unique_name(&clean);
-    let new = graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?;
-    graph.replace_uses(arg.into(), new.into());
-    graph.replace_controls(arg, &[new]);
-    graph.remove(arg)?;
-    Ok(new)
+    graph.replace(arg, NodeDef::new(name, op, attrs).with_outputs([ty]))
 }
 
-/// What of a name may stand in the name of a node: `[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*`.
-fn clean_name(name: &str) -> String {
+/// A name as nodes in files may have it: `[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*`.
+pub fn clean_name(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_./\\>-".contains(c);
     let clean: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
     let begins_well = clean.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');

@@ -15,5 +15,5 @@ mod tensor;
 
 pub use attr::attr_message;
 pub use function::{function_message, library_message};
-pub use graph::{FunctionGraph, function_graph, graph_message};
+pub use graph::{FunctionGraph, clean_name, function_graph, graph_message};
 pub use tensor::tensor_message;
