@@ -14,7 +14,9 @@ pub use ferroflow_tracer::{
 };
 
 pub mod coverage;
+pub mod graph_def;
 pub mod npy;
+pub mod session;
 
 /// The program in the README.
 #[cfg(doctest)]
