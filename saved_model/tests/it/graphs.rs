@@ -41,7 +41,7 @@ const MALFORMED: &[&str] = &[
     "bad_structure_20000_deep",
 ];
 
-/// Converts all graphs, functions and structured values of a model.
+/// Converts all graphs, functions and structured values of a model, and graphs and functions back.
 pub(crate) fn convert_model(model: proto::SavedModel) -> Result<()> {
     for meta_graph in model.meta_graphs {
         convert_graph(meta_graph.graph_def.unwrap_or_default())?;
@@ -56,9 +56,9 @@ fn convert_graph(graph_def: proto::GraphDef) -> Result<()> {
     let definitions = definitions(graph_def.library)?;
     let functions = FunctionLibrary::new();
     convert::add_functions(&functions, &definitions)?;
-    convert::graph(&graph_def.node, &definitions)?;
-    let mut names = functions.names().into_iter();
-    names.try_for_each(|name| functions.get(&name).map(drop)).map_err(Error::from)
+    let graph = convert::graph(&graph_def.node, &definitions)?;
+    convert::graph_message(&graph, &functions)?;
+    convert::library_message(functions.names(), &functions).map(drop).map_err(Error::from)
 }
 
 pub(crate) fn definitions(library: Option<proto::FunctionDefLibrary>) -> Result<Arc<Definitions>> {

@@ -23,25 +23,27 @@ pub fn tensor_message(tensor: &HostTensor) -> Result<TensorProto> {
         ..TensorProto::default()
     };
     match tensor.dtype() {
-        DType::String => message.string_val = listed(tensor.strings()?).to_vec(),
+        DType::String => {
+            let strings = tensor.strings()?;
+            message.string_val = strings[..n_listed(strings.iter().rev())].to_vec();
+        }
         DType::Resource | DType::Variant => add_handles(&mut message, tensor)?,
         dtype => add_plain(&mut message, dtype, tensor.bytes()),
     }
     Ok(message)
 }
 
-/// The elements without the repetitions of the last one.
-fn listed<T: PartialEq>(elements: &[T]) -> &[T] {
-    let Some(last) = elements.last() else { return &[] };
-    let n_equal = elements.iter().rev().take_while(|element| *element == last).count();
-    &elements[..=elements.len() - n_equal]
+/// How many elements are left without the repetitions of the last one.
+fn n_listed<T: PartialEq>(mut from_the_last: impl ExactSizeIterator<Item = T>) -> usize {
+    let n_elements = from_the_last.len();
+    let Some(last) = from_the_last.next() else { return 0 };
+    n_elements - from_the_last.take_while(|element| *element == last).count()
 }
 
 fn add_plain(message: &mut TensorProto, dtype: DType, bytes: &[u8]) {
     let size = dtype.size().expect("plain elements have a size");
-    let elements: Vec<&[u8]> = bytes.chunks_exact(size).collect();
-    let n_listed = listed(&elements).len();
-    if n_listed * 2 <= elements.len() + 1 {
+    let n_listed = n_listed(bytes.rchunks_exact(size));
+    if n_listed * 2 <= bytes.len() / size + 1 {
         add_listed(message, dtype, &bytes[..n_listed * size]);
     } else {
         message.tensor_content = Bytes::copy_from_slice(bytes);
