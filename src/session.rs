@@ -93,7 +93,7 @@ fn variable(graph: &mut Graph, arg: NodeId, variable: &runtime::Variable) -> Res
 
 /// Puts a constant in the place of an argument.
 fn constant(graph: &mut Graph, arg: NodeId, value: HostTensor) -> Result<NodeId> {
-    let name = graph.unique_name(&graph[arg].name.to_string());
+    let name = graph.unique_name(&graph[arg].name.clone());
     let ty = ValueType::new(value.dtype(), value.shape());
     let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
     replace(graph, arg, "Const", name, attrs, ty)
