@@ -48,7 +48,9 @@ impl Case {
 
 /// The cases in the repository whose names begin with `prefix`, and those of the zoo.
 pub(crate) fn cases(prefix: &str) -> Vec<Case> {
-    let mut cases = cases_in(&golden_folder(), prefix);
+    let own =
+        ["../tests/golden", "../tests/zoo"].map(|folder| cases_in(&crate_folder(folder), prefix));
+    let mut cases: Vec<Case> = own.into_iter().flatten().collect();
     match std::env::var_os("FERROFLOW_ZOO") {
         Some(zoo) => cases.extend(cases_in(Path::new(&zoo), prefix)),
         None => eprintln!("FERROFLOW_ZOO is not set: only the cases of the repository are read"),
@@ -62,7 +64,11 @@ pub(crate) fn golden(name: &str) -> Case {
 }
 
 pub(crate) fn golden_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden")
+    crate_folder("../tests/golden")
+}
+
+fn crate_folder(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 fn cases_in(root: &Path, prefix: &str) -> Vec<Case> {
