@@ -31,7 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// The files that may hold `unsafe` code.
 const UNSAFE_FILES: &[&str] = &[
-    "kernels/src/cpu/gemm.rs",
+    "kernels/src/cpu/gemm/avx2.rs",
+    "kernels/src/cpu/gemm/factor.rs",
     "kernels/src/elementwise/tile/avx2.rs",
     "kernels/src/elementwise/tile/math.rs",
     "kernels/src/elementwise/tile/mod.rs",

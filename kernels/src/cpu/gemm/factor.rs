@@ -1,0 +1,134 @@
+//! How the products of each element type are computed on one thread.
+
+use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_rows};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, packed, small};
+use crate::{number::Number, threads::Threads, wide::Wide};
+use gemm::Parallelism;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+impl Factor for f32 {
+    fn multiply(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: Product<'_, f32>) {
+        f32::multiply_tall(&Threads::single(), sizes, a, b, out);
+    }
+
+    fn multiply_tall(
+        threads: &Threads,
+        sizes: Sizes,
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        out: Product<'_, f32>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = Avx2::detect() {
+            if small::serves(sizes, a, b) {
+                return small::multiply(machine, sizes, a, b, out);
+            }
+            if packed::serves(sizes, a, b) {
+                return packed::multiply(machine, threads, sizes, a, b, out);
+            }
+        }
+        match threads.count() {
+            1 => by_the_crate(sizes, a, b, out),
+            _ => by_rows(threads, sizes, a, b, out),
+        }
+    }
+}
+
+macro_rules! all_by_the_crate {
+    ($($type:ty)*) => {$(
+        impl Factor for $type {
+            fn multiply(
+                sizes: Sizes,
+                a: Matrix<'_, Self>,
+                b: Matrix<'_, Self>,
+                out: Product<'_, Self>,
+            ) {
+                by_the_crate(sizes, a, b, out);
+            }
+        }
+    )*};
+}
+
+all_by_the_crate! { f64 Complex<f32> Complex<f64> }
+
+/// Computes a product of a type that the `gemm` crate knows.
+pub(super) fn by_the_crate<T: Number>(
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    let Sizes { m, k, n } = sizes;
+    assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product {sizes:?}");
+    let place = Matrix::row_major(&*out.data, out.row_stride);
+    assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
+    let stride = |stride: usize| stride as isize;
+    // SAFETY: every element the call reads or writes lies inside the slices, as the assertions
+    // above say; `out` is borrowed exclusively, its rows do not overlap, and all three are
+    // initialised memory of the same plain type.
+    #[expect(unsafe_code, reason = "the crate takes pointers")]
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.data.as_mut_ptr(),
+            1,
+            stride(out.row_stride),
+            out.accumulate,
+            a.data.as_ptr(),
+            stride(a.col_stride),
+            stride(a.row_stride),
+            b.data.as_ptr(),
+            stride(b.col_stride),
+            stride(b.row_stride),
+            T::ONE,
+            T::ONE,
+            false,
+            a.conjugate,
+            b.conjugate,
+            Parallelism::None,
+        );
+    }
+}
+
+macro_rules! by_widening {
+    ($($type:ty)*) => {$(
+        impl Factor for $type {
+            fn multiply(
+                sizes: Sizes,
+                a: Matrix<'_, Self>,
+                b: Matrix<'_, Self>,
+                out: Product<'_, Self>,
+            ) {
+                let (wide_a, wide_b) = (Self::widen(a.data), Self::widen(b.data));
+                let (a, b) = (a.with_data(&wide_a), b.with_data(&wide_b));
+                let Product { data, row_stride, accumulate } = out;
+                Self::through_acc(data, |data| {
+                    f32::multiply(sizes, a, b, Product { data, row_stride, accumulate });
+                });
+            }
+        }
+    )*};
+}
+
+by_widening! { f16 bf16 }
+
+macro_rules! by_rows_of_b {
+    ($($type:ty)*) => {$(
+        impl Factor for $type {
+            fn multiply(
+                sizes: Sizes,
+                a: Matrix<'_, Self>,
+                b: Matrix<'_, Self>,
+                out: Product<'_, Self>,
+            ) {
+                multiply_integers(sizes, a, b, out);
+            }
+        }
+    )*};
+}
+
+by_rows_of_b! { i8 i16 i32 i64 u8 u16 u32 u64 }

@@ -1,0 +1,230 @@
+//! Matrix products of strided operands: the one place that multiplies matrices.
+//!
+//! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
+//! widened to `f32` and rounded once at the end, integers wrap. On AVX2 large and very small
+//! products of `f32` go other ways, which give the same bits in less time.
+//!
+//! Work is cut into panels of rows or columns. The summed dimension is cut by its length alone once
+//! a panel has more than 64 rows or columns, so a product cut into such panels has the same bits as
+//! the whole; results do not depend on the number of threads.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod factor;
+mod integer;
+#[cfg(target_arch = "x86_64")]
+mod packed;
+mod panels;
+#[cfg(target_arch = "x86_64")]
+mod small;
+
+use crate::{threads::Threads, wide::Wide};
+use panels::{by_columns, by_rows};
+
+/// The sizes of a product `[m, k] × [k, n] → [m, n]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
+impl Sizes {
+    /// The number of multiplications.
+    pub(crate) fn work(self) -> usize {
+        self.m.saturating_mul(self.n).saturating_mul(self.k)
+    }
+}
+
+/// A matrix in memory, read at `row * row_stride + column * col_stride`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matrix<'a, T> {
+    pub(crate) data: &'a [T],
+    pub(crate) row_stride: usize,
+    pub(crate) col_stride: usize,
+    /// Whether the complex conjugates of the elements are meant.
+    pub(crate) conjugate: bool,
+}
+
+impl<'a, T> Matrix<'a, T> {
+    /// A matrix whose rows of `cols` elements follow each other.
+    pub(crate) fn row_major(data: &'a [T], cols: usize) -> Matrix<'a, T> {
+        Matrix { data, row_stride: cols, col_stride: 1, conjugate: false }
+    }
+
+    /// Rows and columns exchanged.
+    pub(crate) fn transposed(self) -> Matrix<'a, T> {
+        Matrix { row_stride: self.col_stride, col_stride: self.row_stride, ..self }
+    }
+
+    /// The matrix without its first rows.
+    fn below(self, row: usize) -> Matrix<'a, T> {
+        Matrix { data: &self.data[row * self.row_stride..], ..self }
+    }
+
+    /// The matrix without its first columns.
+    fn right_of(self, col: usize) -> Matrix<'a, T> {
+        self.transposed().below(col).transposed()
+    }
+
+    /// The same places in other data.
+    fn with_data<U>(self, data: &[U]) -> Matrix<'_, U> {
+        let Matrix { row_stride, col_stride, conjugate, .. } = self;
+        Matrix { data, row_stride, col_stride, conjugate }
+    }
+
+    fn fits(&self, rows: usize, cols: usize) -> bool {
+        let last = |n: usize, stride: usize| (n - 1).checked_mul(stride);
+        rows == 0
+            || cols == 0
+            || last(rows, self.row_stride)
+                .zip(last(cols, self.col_stride))
+                .and_then(|(row, col)| row.checked_add(col))
+                .is_some_and(|last| last < self.data.len())
+    }
+}
+
+/// Where a product goes: rows `row_stride` elements apart.
+#[derive(Debug)]
+pub(crate) struct Product<'a, T> {
+    pub(crate) data: &'a mut [T],
+    pub(crate) row_stride: usize,
+    /// Whether the product is added to what is there.
+    pub(crate) accumulate: bool,
+}
+
+impl<'a, T> Product<'a, T> {
+    /// A place whose rows of `cols` elements follow each other.
+    pub(crate) fn row_major(data: &'a mut [T], cols: usize) -> Product<'a, T> {
+        Product { data, row_stride: cols, accumulate: false }
+    }
+}
+
+/// An element type with matrix products.
+pub(crate) trait Factor: Wide {
+    /// Computes a product on the calling thread.
+    fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
+
+    /// Computes a product that has no fewer rows than columns.
+    fn multiply_tall(
+        threads: &Threads,
+        sizes: Sizes,
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: Product<'_, Self>,
+    ) {
+        by_rows(threads, sizes, a, b, out);
+    }
+}
+
+/// Computes `a × b`.
+///
+/// # Panics
+///
+/// When an operand or the output is too short for the sizes.
+pub(crate) fn gemm<T: Factor>(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    let Sizes { m, k, n } = sizes;
+    assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
+    let place = Matrix::row_major(&*out.data, out.row_stride);
+    assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
+    if threads.count() == 1 || sizes.work() < PARALLEL_WORK {
+        return T::multiply(sizes, a, b, out);
+    }
+    if m >= n {
+        T::multiply_tall(threads, sizes, a, b, out);
+    } else {
+        by_columns(threads, sizes, a, b, out);
+    }
+}
+
+/// Products with less multiplications than this stay on the calling thread.
+const PARALLEL_WORK: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::number::Number;
+    use half::bf16;
+    use num_complex::Complex;
+    use std::num::NonZeroUsize;
+
+    /// Numbers of no pattern.
+    fn numbers<T: Number>(n: usize, convert: impl Fn(i64) -> T) -> Vec<T> {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as i64 % 1000 - 500
+        };
+        (0..n).map(|_| convert(next())).collect()
+    }
+
+    fn check<T: Factor>(sizes: Sizes, tolerance: f64, make: fn(i64) -> T, value: fn(T) -> f64) {
+        let Sizes { m, k, n } = sizes;
+        let (a, b) = (numbers(m * k, make), numbers(k * n, make));
+        let threads = Threads::new(NonZeroUsize::new(3).unwrap());
+        for (by_columns_a, by_columns_b) in [(false, false), (true, false), (false, true)] {
+            let view = |data, rows, cols, by_columns| match by_columns {
+                true => Matrix::row_major(data, rows).transposed(),
+                false => Matrix::row_major(data, cols),
+            };
+            let (a, b) = (view(&a[..], m, k, by_columns_a), view(&b[..], k, n, by_columns_b));
+            let product = |threads: &Threads| {
+                let mut out = vec![T::ONE; m * n];
+                gemm(threads, sizes, a, b, Product::row_major(&mut out, n));
+                out
+            };
+            let whole = product(&Threads::single());
+            assert_eq!(product(&threads), whole, "{sizes:?}: the same bits in panels");
+            for row in (0..m).step_by(7) {
+                for col in (0..n).step_by(5) {
+                    let at = |x: &Matrix<'_, T>, row: usize, col: usize| {
+                        value(x.data[row * x.row_stride + col * x.col_stride])
+                    };
+                    let expected: f64 = (0..k).map(|p| at(&a, row, p) * at(&b, p, col)).sum();
+                    let found = value(whole[row * n + col]);
+                    let near = tolerance * (expected.abs() + 1e4);
+                    assert!((found - expected).abs() <= near, "{found} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_right_and_do_not_depend_on_threads() {
+        for (m, k, n) in [(3, 5, 4), (700, 601, 40), (1, 1100, 1300), (1037, 1025, 1), (40, 2, 999)]
+        {
+            let sizes = Sizes { m, k, n };
+            check::<f32>(sizes, 1e-4, |x| x as f32 / 64.0, f64::from);
+            check::<i32>(sizes, 0.0, |x| x as i32, f64::from);
+            check::<bf16>(sizes, 1e-2, |x| bf16::from_f32((x % 16) as f32), bf16::to_f64);
+        }
+        check::<f64>(Sizes { m: 300, k: 600, n: 64 }, 1e-12, |x| x as f64 / 7.0, |x| x);
+    }
+
+    #[test]
+    fn products_accumulate_and_conjugate() {
+        let i = Complex::new(0.0f64, 1.0);
+        let (a, b) = ([i, i], [i, i]);
+        let mut out = [Complex::new(5.0, 0.0)];
+        let sizes = Sizes { m: 1, k: 2, n: 1 };
+        let a = Matrix { conjugate: true, ..Matrix::row_major(&a, 2) };
+        let place = Product { accumulate: true, ..Product::row_major(&mut out, 1) };
+        gemm(&Threads::single(), sizes, a, Matrix::row_major(&b, 1), place);
+        assert_eq!(out[0], Complex::new(7.0, 0.0));
+    }
+
+    #[test]
+    #[should_panic(expected = "the operands")]
+    fn operands_that_are_too_short_are_refused() {
+        let sizes = Sizes { m: 2, k: 2, n: 2 };
+        let mut out = [0.0f32; 4];
+        let a = Matrix::row_major(&[1.0f32; 3][..], 2);
+        gemm(&Threads::single(), sizes, a, a, Product::row_major(&mut out, 2));
+    }
+}

@@ -1,0 +1,78 @@
+//! Products cut into panels, for many threads.
+
+use super::{Factor, Matrix, Product, Sizes};
+use crate::threads::Threads;
+
+/// The fewest rows or columns of a panel.
+const PANEL: usize = 128;
+
+/// The most panels of a product.
+const MAX_PANELS: usize = 16;
+
+/// The sizes of the panels that `len` rows or columns are cut into. All but the last are multiples
+/// of [`PANEL`], and the last is no smaller.
+fn panels(len: usize) -> impl Iterator<Item = usize> {
+    let size = len.div_ceil(MAX_PANELS).next_multiple_of(PANEL);
+    let count = (len / size).max(1);
+    (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
+}
+
+/// Computes a product by panels of rows.
+pub(super) fn by_rows<T: Factor>(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    let Product { data, row_stride, accumulate } = out;
+    let (mut rest, mut first) = (data, 0);
+    let mut pieces = Vec::new();
+    for rows in panels(sizes.m) {
+        let end = if first + rows < sizes.m { rows * row_stride } else { rest.len() };
+        let (own, later) = rest.split_at_mut(end);
+        pieces.push((first, rows, own));
+        (rest, first) = (later, first + rows);
+    }
+    threads.for_each(pieces.into_iter(), |(first, rows, data)| {
+        let sizes = Sizes { m: rows, ..sizes };
+        T::multiply(sizes, a.below(first), b, Product { data, row_stride, accumulate });
+    });
+}
+
+/// Computes a product by panels of columns. They are not slices of the output: each is computed
+/// aside and copied into its place row by row.
+pub(super) fn by_columns<T: Factor>(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    let mut pieces: Vec<(usize, Vec<&mut [T]>)> = Vec::new();
+    let mut first = 0;
+    for cols in panels(sizes.n) {
+        pieces.push((first, Vec::with_capacity(sizes.m)));
+        first += cols;
+    }
+    for row in out.data.chunks_mut(out.row_stride).take(sizes.m) {
+        let mut rest = &mut row[..sizes.n];
+        for ((_, rows), cols) in pieces.iter_mut().zip(panels(sizes.n)) {
+            let (own, later) = rest.split_at_mut(cols);
+            rows.push(own);
+            rest = later;
+        }
+    }
+    threads.for_each(pieces.into_iter(), |(first, rows)| {
+        let cols = rows.first().map_or(0, |row| row.len());
+        let mut aside = vec![T::ZERO; sizes.m * cols];
+        if out.accumulate {
+            aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
+        }
+        let place = Product { accumulate: out.accumulate, ..Product::row_major(&mut aside, cols) };
+        T::multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
+        rows.into_iter()
+            .zip(aside.chunks(cols))
+            .for_each(|(row, aside)| row.copy_from_slice(aside));
+    });
+}
