@@ -2,6 +2,7 @@
 
 mod call;
 mod checkpoint;
+mod events;
 mod guard;
 mod malformed;
 mod value;
@@ -63,6 +64,7 @@ pub(crate) fn run(folder: &Path) -> Result<Value> {
         "graph_def" => run_graph(&case),
         "checkpoint" => checkpoint::run(&case),
         "v1_checkpoint" => checkpoint::run(&case),
+        "events" => events::run(&case),
         "malformed" => malformed::run(&case),
         other => Ok(Outcome::Unsupported(format!("cases of kind {other}"))),
     }));

@@ -23,6 +23,7 @@
 //! - [`convert`] makes programs of messages, and messages of programs: graphs, functions, tensors,
 //!   structured values.
 //! - [`simple_save()`] writes a session, its graph and its variables, as a SavedModel.
+//! - [`events`] reads and writes event files, [`record_file`] files of records.
 //! - [`checkpoint_state`] reads which checkpoints a folder has.
 //!
 //! # Invariants
@@ -50,8 +51,10 @@ compile_error!("elements are little-endian on disk and are not converted");
 
 pub mod bundle;
 pub mod checkpoint_state;
+mod checksum;
 pub mod convert;
 pub mod error;
+pub mod events;
 mod file;
 pub mod function;
 pub mod graph;
@@ -61,6 +64,7 @@ pub mod model;
 mod output_file;
 mod parameters;
 pub mod proto;
+pub mod record_file;
 pub mod restore;
 mod saver;
 pub mod session;

@@ -1,7 +1,7 @@
 //! Ops that make summaries.
 
 use crate::proto::{HistogramProto, Summary, summary};
-use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor};
+use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, OpDef};
 use ferroflow_runtime::{
     Context, EagerTensor, Error, Result, Results, execute,
     ops::{RuntimeCall, one},
@@ -16,14 +16,14 @@ pub(crate) fn add_ops(context: &Context) {
     context.add_host_op("ScalarSummary", scalars);
 }
 
-/// The values in input 1 as another dtype.
-fn values(call: &RuntimeCall<'_>, dtype: DType) -> Result<HostTensor> {
+/// The values in an input as another dtype.
+pub(crate) fn values(call: &RuntimeCall<'_>, index: usize, dtype: DType) -> Result<HostTensor> {
     let attrs = Attrs::new().with("DstT", dtype);
-    execute(call.context(), "Cast", attrs, &call.inputs[1..2])?.remove(0).into_host()
+    execute(call.context(), "Cast", attrs, &call.inputs[index..index + 1])?.remove(0).into_host()
 }
 
 fn scalars(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let (tags, values) = (call.host(0)?, values(call, DType::F32)?);
+    let (tags, values) = (call.host(0)?, values(call, 1, DType::F32)?);
     if tags.shape() != values.shape() {
         let expected = format!("of shape {}", tags.shape());
         return Err(IrError::argument(call.op.name, "values", expected, values.shape()).into());
@@ -45,19 +45,24 @@ fn histogram(call: &mut RuntimeCall<'_>) -> Result<Results> {
             return Err(IrError::argument(call.op.name, "tag", "a scalar", found).into());
         }
     };
-    let values = values(call, DType::F64)?;
-    let values = values.as_slice::<f64>()?;
-    if let Some(value) = values.iter().find(|value| !value.is_finite()) {
-        return Err(IrError::argument(call.op.name, "values", "finite", value).into());
-    }
-    let value = Some(summary::value::Value::Histo(distribution(values)));
+    let histogram = distribution(call.op, &values(call, 1, DType::F64)?)?;
+    let value = Some(summary::value::Value::Histo(histogram));
     let value = summary::Value { tag, value, ..summary::Value::default() };
     one(message(Summary { value: vec![value] }))
 }
 
-/// The distribution of values over buckets that grow by a tenth each (TensorFlow's `histogram.cc`);
-/// runs of empty buckets are one.
-fn distribution(values: &[f64]) -> HistogramProto {
+/// The distribution of values, which must be finite.
+pub(crate) fn distribution(op: &OpDef, values: &HostTensor) -> Result<HistogramProto> {
+    let values = values.as_slice::<f64>()?;
+    match values.iter().find(|value| !value.is_finite()) {
+        Some(value) => Err(IrError::argument(op.name, "values", "finite", value).into()),
+        None => Ok(histogram_of(values)),
+    }
+}
+
+/// The distribution over buckets that grow by a tenth each (TensorFlow's `histogram.cc`); runs of
+/// empty buckets are one.
+fn histogram_of(values: &[f64]) -> HistogramProto {
     let limits = limits();
     let mut counts = vec![0.0; limits.len()];
     let mut histogram =
@@ -129,10 +134,10 @@ mod tests {
 
     #[test]
     fn empty_buckets_are_joined() {
-        let histogram = distribution(&[1.0, 0.0]);
+        let histogram = histogram_of(&[1.0, 0.0]);
         assert_eq!(histogram.bucket, [0.0, 1.0, 0.0, 1.0, 0.0]);
         assert_eq!(histogram.bucket_limit[..2], [0.0, 1e-12]);
         assert_eq!(histogram.bucket_limit[4], f64::MAX);
-        assert_eq!(distribution(&[]).bucket, [0.0]);
+        assert_eq!(histogram_of(&[]).bucket, [0.0]);
     }
 }

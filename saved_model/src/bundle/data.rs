@@ -1,6 +1,7 @@
 //! The data files of a bundle: elements at the places its index names.
 
-use super::{checksum::mask, table::take_varint};
+use super::table::take_varint;
+use crate::checksum::mask;
 use crate::{
     convert,
     error::{Error, Result},

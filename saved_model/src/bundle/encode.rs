@@ -1,10 +1,8 @@
 //! The elements of tensors as bytes of a data file.
 
-use super::{
-    checksum::mask,
-    data::{PIECE, fixed_width, put_varint},
-};
+use super::data::{PIECE, fixed_width, put_varint};
 use crate::{
+    checksum::mask,
     convert::StoredHandle,
     error::{Error, Result},
 };

@@ -1,6 +1,5 @@
 //! Tensor bundles: checkpoints as an index and data files, and their single-file predecessors.
 
-mod checksum;
 mod data;
 mod encode;
 mod format1;

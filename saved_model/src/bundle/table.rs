@@ -4,7 +4,7 @@
 //! prefixes with the key before, then restart offsets; each is followed by its compression and a
 //! checksum.
 
-use super::checksum::mask;
+use crate::checksum::mask;
 use crate::{
     error::{Error, Result},
     file::InputFile,

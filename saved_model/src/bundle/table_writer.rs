@@ -1,6 +1,7 @@
 //! Writing sorted string tables.
 
-use super::{checksum::mask, data::put_varint};
+use super::data::put_varint;
+use crate::checksum::mask;
 use std::io::{self, Write};
 
 /// Blocks end once they have this many bytes, as in TensorFlow's bundles.

@@ -1,6 +1,7 @@
 //! Tables for tests, good and bad.
 
-use super::{checksum::mask, data::put_varint as varint};
+use super::data::put_varint as varint;
+use crate::checksum::mask;
 
 /// How a block is stored.
 #[derive(Debug, Clone, Copy)]

@@ -13,3 +13,6 @@
 mod tensorflow;
 
 pub use tensorflow::*;
+
+/// Encoding and decoding.
+pub use prost::Message;

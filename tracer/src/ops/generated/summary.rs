@@ -9,6 +9,59 @@ use crate::{
 };
 use ferroflow_ir::Attrs;
 
+static CLOSE_SUMMARY_WRITER: Op = Op::new("CloseSummaryWriter");
+
+/// Writes what is left and closes the file.
+///
+/// `CloseSummaryWriter`: `writer: resource` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn close_summary_writer(writer: &Tensor) -> Result<()> {
+    call::none(&CLOSE_SUMMARY_WRITER, Attrs::new(), &[writer])
+}
+
+static CREATE_SUMMARY_FILE_WRITER: Op = Op::new("CreateSummaryFileWriter");
+
+/// Begins an event file for a summary writer that has none.
+///
+/// `CreateSummaryFileWriter`: `writer: resource`, `logdir: string`, `max_queue: int32`,
+/// `flush_millis: int32`, `filename_suffix: string` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn create_summary_file_writer(
+    writer: &Tensor,
+    logdir: &Tensor,
+    max_queue: &Tensor,
+    flush_millis: &Tensor,
+    filename_suffix: &Tensor,
+) -> Result<()> {
+    call::none(
+        &CREATE_SUMMARY_FILE_WRITER,
+        Attrs::new(),
+        &[writer, logdir, max_queue, flush_millis, filename_suffix],
+    )
+}
+
+static FLUSH_SUMMARY_WRITER: Op = Op::new("FlushSummaryWriter");
+
+/// Writes what is waiting.
+///
+/// `FlushSummaryWriter`: `writer: resource` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn flush_summary_writer(writer: &Tensor) -> Result<()> {
+    call::none(&FLUSH_SUMMARY_WRITER, Attrs::new(), &[writer])
+}
+
 static HISTOGRAM_SUMMARY: Op = Op::new("HistogramSummary");
 
 /// Makes a summary with the distribution of values.
@@ -22,6 +75,20 @@ static HISTOGRAM_SUMMARY: Op = Op::new("HistogramSummary");
 #[track_caller]
 pub fn histogram_summary(tag: &Tensor, values: &Tensor) -> Result<Tensor> {
     call::one(&HISTOGRAM_SUMMARY, Attrs::new(), &[tag, values])
+}
+
+static IMPORT_EVENT: Op = Op::new("ImportEvent");
+
+/// Writes an event.
+///
+/// `ImportEvent`: `writer: resource`, `event: string` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn import_event(writer: &Tensor, event: &Tensor) -> Result<()> {
+    call::none(&IMPORT_EVENT, Attrs::new(), &[writer, event])
 }
 
 static MERGE_SUMMARY: Op = Op::new("MergeSummary");
@@ -50,4 +117,188 @@ static SCALAR_SUMMARY: Op = Op::new("ScalarSummary");
 #[track_caller]
 pub fn scalar_summary(tags: &Tensor, values: &Tensor) -> Result<Tensor> {
     call::one(&SCALAR_SUMMARY, Attrs::new(), &[tags, values])
+}
+
+static SUMMARY_WRITER: Op = Op::new("SummaryWriter");
+
+/// What [`summary_writer_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct SummaryWriterAttrs {
+    /// `shared_name`: a string; empty unless set.
+    pub shared_name: String,
+    /// `container`: a string; empty unless set.
+    pub container: String,
+}
+
+/// Gives a handle of a summary writer.
+///
+/// `SummaryWriter`: nothing → `writer: resource`. [`summary_writer_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn summary_writer() -> Result<Tensor> {
+    call::one(&SUMMARY_WRITER, Attrs::new(), &[])
+}
+
+/// [`summary_writer()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn summary_writer_with(attrs: &SummaryWriterAttrs) -> Result<Tensor> {
+    call::one(
+        &SUMMARY_WRITER,
+        Attrs::new()
+            .with("shared_name", attrs.shared_name.as_str())
+            .with("container", attrs.container.as_str()),
+        &[],
+    )
+}
+
+static WRITE_GRAPH_SUMMARY: Op = Op::new("WriteGraphSummary");
+
+/// Writes a graph, as a GraphDef.
+///
+/// `WriteGraphSummary`: `writer: resource`, `step: int64`, `tensor: string` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_graph_summary(writer: &Tensor, step: &Tensor, tensor: &Tensor) -> Result<()> {
+    call::none(&WRITE_GRAPH_SUMMARY, Attrs::new(), &[writer, step, tensor])
+}
+
+static WRITE_HISTOGRAM_SUMMARY: Op = Op::new("WriteHistogramSummary");
+
+/// Writes the distribution of values.
+///
+/// `WriteHistogramSummary`: `writer: resource`, `step: int64`, `tag: string`, `values: T` →
+/// nothing, with `T` in floats, integers, bool.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_histogram_summary(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    values: &Tensor,
+) -> Result<()> {
+    call::none(&WRITE_HISTOGRAM_SUMMARY, Attrs::new(), &[writer, step, tag, values])
+}
+
+static WRITE_IMAGE_SUMMARY: Op = Op::new("WriteImageSummary");
+
+/// What [`write_image_summary_with`] may set.
+#[derive(Clone, Debug)]
+pub struct WriteImageSummaryAttrs {
+    /// `max_images`: an integer from `1`; `3` unless set.
+    pub max_images: i64,
+}
+
+impl Default for WriteImageSummaryAttrs {
+    fn default() -> WriteImageSummaryAttrs {
+        WriteImageSummaryAttrs { max_images: 3 }
+    }
+}
+
+/// Writes the first images of a batch, as PNG files.
+///
+/// `WriteImageSummary`: `writer: resource`, `step: int64`, `tag: string`, `tensor: T`,
+/// `bad_color: uint8` → nothing, with `T` in uint8, float64, float32, float16.
+/// [`write_image_summary_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_image_summary(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    tensor: &Tensor,
+    bad_color: &Tensor,
+) -> Result<()> {
+    call::none(&WRITE_IMAGE_SUMMARY, Attrs::new(), &[writer, step, tag, tensor, bad_color])
+}
+
+/// [`write_image_summary()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_image_summary_with(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    tensor: &Tensor,
+    bad_color: &Tensor,
+    attrs: &WriteImageSummaryAttrs,
+) -> Result<()> {
+    call::none(
+        &WRITE_IMAGE_SUMMARY,
+        Attrs::new().with("max_images", attrs.max_images),
+        &[writer, step, tag, tensor, bad_color],
+    )
+}
+
+static WRITE_RAW_PROTO_SUMMARY: Op = Op::new("WriteRawProtoSummary");
+
+/// Writes a summary message.
+///
+/// `WriteRawProtoSummary`: `writer: resource`, `step: int64`, `tensor: string` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_raw_proto_summary(writer: &Tensor, step: &Tensor, tensor: &Tensor) -> Result<()> {
+    call::none(&WRITE_RAW_PROTO_SUMMARY, Attrs::new(), &[writer, step, tensor])
+}
+
+static WRITE_SCALAR_SUMMARY: Op = Op::new("WriteScalarSummary");
+
+/// Writes a number.
+///
+/// `WriteScalarSummary`: `writer: resource`, `step: int64`, `tag: string`, `value: T` → nothing,
+/// with `T` in floats, integers.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_scalar_summary(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    value: &Tensor,
+) -> Result<()> {
+    call::none(&WRITE_SCALAR_SUMMARY, Attrs::new(), &[writer, step, tag, value])
+}
+
+static WRITE_SUMMARY: Op = Op::new("WriteSummary");
+
+/// Writes a tensor, with a message that says what TensorBoard makes of it.
+///
+/// `WriteSummary`: `writer: resource`, `step: int64`, `tensor: T`, `tag: string`,
+/// `summary_metadata: string` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_summary(
+    writer: &Tensor,
+    step: &Tensor,
+    tensor: &Tensor,
+    tag: &Tensor,
+    summary_metadata: &Tensor,
+) -> Result<()> {
+    call::none(&WRITE_SUMMARY, Attrs::new(), &[writer, step, tensor, tag, summary_metadata])
 }

@@ -2,7 +2,7 @@
 //! be checksummed in turn.
 
 /// The stored form of a CRC-32C.
-pub(super) fn mask(crc: u32) -> u32 {
+pub(crate) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
