@@ -89,6 +89,20 @@ impl Captures {
         self.list.push((capture, outlet));
     }
 
+    /// The tensors among them, with the resources as handles.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = Tensor> {
+        self.list.iter().map(|(capture, _)| capture.tensor())
+    }
+
+    /// The tensor that an argument stands for.
+    pub(crate) fn tensor_of(&self, argument: Outlet) -> Option<&Tensor> {
+        let (capture, _) = self.list.iter().find(|(_, outlet)| *outlet == argument)?;
+        match capture {
+            Capture::Tensor(tensor) => Some(tensor),
+            Capture::Resource(_) => None,
+        }
+    }
+
     /// The captures, and the arguments they came in by.
     pub(crate) fn into_parts(self) -> (Vec<Capture>, Vec<NodeId>) {
         self.list.into_iter().map(|(capture, outlet)| (capture, outlet.node)).unzip()

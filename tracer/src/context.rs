@@ -190,6 +190,41 @@ pub(crate) fn enter_trace(trace: Option<Arc<FuncGraph>>) -> impl Drop {
     )
 }
 
+/// Calls go to a part of the trace at hand, until this is dropped; the scopes around stay.
+#[derive(Debug)]
+pub(crate) struct Inside(Arc<FuncGraph>);
+
+impl Inside {
+    pub(crate) fn enter(part: Arc<FuncGraph>) -> Inside {
+        SURROUNDINGS.with(|s| {
+            s.traces.borrow_mut().push(Some(part.clone()));
+            s.update();
+        });
+        Inside(part)
+    }
+
+    pub(crate) fn graph(&self) -> &Arc<FuncGraph> {
+        &self.0
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        SURROUNDINGS.with(|s| {
+            // Parts that were left open inside this one end with it.
+            let mut traces = s.traces.borrow_mut();
+            let is_self = |trace: &Option<Arc<FuncGraph>>| {
+                trace.as_ref().is_some_and(|open| Arc::ptr_eq(open, &self.0))
+            };
+            if let Some(position) = traces.iter().rposition(is_self) {
+                traces.truncate(position);
+            }
+            drop(traces);
+            s.update();
+        });
+    }
+}
+
 static RUNS_EAGERLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 /// Makes functions run their bodies eagerly on every call, in place of traces: a debugger then steps

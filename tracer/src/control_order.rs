@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// Who must run before the next call.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct ControlOrder {
     resources: HashMap<Outlet, Uses>,
     /// Handles that passed through other nodes, and what they are handles of.
@@ -19,7 +19,7 @@ pub(crate) struct ControlOrder {
     must_run: Vec<NodeId>,
 }
 
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct Uses {
     last_write: Option<NodeId>,
     reads: SmallVec<[NodeId; 4]>,
@@ -93,12 +93,17 @@ impl ControlOrder {
     fn resources(&self, inputs: &[Outlet], types: &[ValueType]) -> SmallVec<[Outlet; 2]> {
         let mut resources: SmallVec<[Outlet; 2]> = SmallVec::new();
         for (input, _) in inputs.iter().zip(types).filter(|(_, ty)| ty.dtype == DType::Resource) {
-            let resource = self.aliases.get(input).copied().unwrap_or(*input);
+            let resource = self.origin(*input);
             if !resources.contains(&resource) {
                 resources.push(resource);
             }
         }
         resources
+    }
+
+    /// The handle that this one is another name of; itself if of none.
+    pub(crate) fn origin(&self, handle: Outlet) -> Outlet {
+        self.aliases.get(&handle).copied().unwrap_or(handle)
     }
 
     /// Makes a node run even if nobody uses its results.

@@ -140,6 +140,46 @@ pub enum Error {
         /// The function.
         function: String,
     },
+    /// Branches of a conditional that give values of different structures or dtypes.
+    #[error(
+        "all branches of `{construct}` must give values of the same structure and dtypes: {what} \
+         is {first} in one branch and {second} in another"
+    )]
+    Branches {
+        /// What chooses between the branches.
+        construct: &'static str,
+        /// Which part of the values differs.
+        what: String,
+        /// What it is in one branch.
+        first: String,
+        /// What it is in another.
+        second: String,
+    },
+    /// A variable of a loop that an iteration changes in a way it may not.
+    #[error(
+        "{variable} enters the loop `{construct}` as {before}, but is {after} after one iteration: \
+         {rule}"
+    )]
+    LoopVariable {
+        /// What loops.
+        construct: &'static str,
+        /// The variable.
+        variable: String,
+        /// What it is before an iteration.
+        before: String,
+        /// What it is after one.
+        after: String,
+        /// What holds for variables of loops.
+        rule: &'static str,
+    },
+    /// A value that a branch or loop whose condition is a tensor must give, but does not.
+    #[error("{what} under a condition that is a tensor, {why}")]
+    ControlFlow {
+        /// What the code does.
+        what: String,
+        /// Why that cannot be part of a graph.
+        why: &'static str,
+    },
     /// A value of another kind than was asked for.
     #[error("expected {expected}, found {found}")]
     Conversion {
@@ -198,6 +238,9 @@ impl Error {
             | Error::Initializer { .. }
             | Error::Output { .. }
             | Error::Recursive { .. }
+            | Error::Branches { .. }
+            | Error::LoopVariable { .. }
+            | Error::ControlFlow { .. }
             | Error::Conversion { .. } => Code::InvalidArgument,
             Error::Dropped { .. } | Error::NoGraph { .. } => Code::FailedPrecondition,
             Error::TooManyTraces { .. } => Code::ResourceExhausted,

@@ -6,6 +6,7 @@ use crate::{
     control_order::ControlOrder,
     error::{Error, Result},
     lift::FirstValue,
+    ops::Op,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -70,6 +71,8 @@ pub(crate) struct FuncGraph {
     semantics: Semantics,
     creation: Creation,
     library: Arc<FunctionLibrary>,
+    /// The graph around this one, if this is a branch or a part of a loop.
+    parent: Option<Arc<FuncGraph>>,
     state: Mutex<State>,
 }
 
@@ -82,6 +85,8 @@ struct State {
     created: Vec<Created>,
     /// The call added last.
     last: Option<NodeId>,
+    /// The calls added so far, in order.
+    calls: Vec<NodeId>,
     collections: HashMap<String, Vec<Value>>,
     /// Values that were needed while tracing.
     known: HashMap<Outlet, Option<HostTensor>>,
@@ -110,6 +115,14 @@ pub(crate) struct Finished {
     pub(crate) first_values: Vec<FirstValue>,
 }
 
+/// A place in a trace: see [`FuncGraph::mark`].
+#[derive(Debug)]
+pub(crate) struct Mark {
+    n_calls: usize,
+    order: ControlOrder,
+    last: Option<NodeId>,
+}
+
 /// A number no other call of this function gives.
 pub(crate) fn unique_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -136,8 +149,29 @@ impl FuncGraph {
             semantics,
             creation,
             library: Arc::default(),
+            parent: None,
             state: Mutex::default(),
         })
+    }
+
+    /// The graph of a branch or of a part of a loop: what it uses from outside it takes from
+    /// `parent`, the graph around it.
+    pub(crate) fn inside(parent: Arc<FuncGraph>, base: &str) -> Arc<FuncGraph> {
+        Arc::new(FuncGraph {
+            name: format!("{base}_{}", unique_id()).into(),
+            owner: parent.owner,
+            context: parent.context.clone(),
+            semantics: parent.semantics,
+            creation: parent.creation,
+            library: parent.library.clone(),
+            parent: Some(parent),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The graph of the function that this is a part of.
+    fn root(&self) -> &FuncGraph {
+        self.parent.as_ref().map_or(self, |parent| parent.root())
     }
 
     /// The name of the function.
@@ -269,6 +303,7 @@ impl FuncGraph {
         let node = node.with_controls(before.iter().copied().chain(controls));
         let id = state.graph.add(node)?;
         state.last = Some(id);
+        state.calls.push(id);
         if self.semantics == Semantics::Program {
             state.order.ran(id, effect, &outlets, &types, &outputs);
         }
@@ -310,6 +345,11 @@ impl FuncGraph {
         if let Some(constant) = small_constant(tensor) {
             return state.constant(&name(), constant);
         }
+        let around = match &self.parent {
+            Some(parent) => Some(parent.own(tensor, &name)?),
+            None => None,
+        };
+        let tensor = around.as_ref().unwrap_or(tensor);
         let capture = Capture::new(tensor)?;
         if let Some(outlet) = state.captures.find(&capture) {
             return Ok(outlet);
@@ -317,6 +357,21 @@ impl FuncGraph {
         let outlet = state.add_argument(&name(), tensor.value_type())?;
         state.captures.add(capture, outlet);
         Ok(outlet)
+    }
+
+    /// The tensor as one of this graph, captured if it comes from outside; of handles that passed
+    /// through other nodes, the first.
+    pub(crate) fn own(
+        self: &Arc<FuncGraph>,
+        tensor: &Tensor,
+        name: &dyn Fn() -> String,
+    ) -> Result<Tensor> {
+        let mut state = self.state.lock();
+        let outlet = self.outlet(&mut state, tensor, name)?;
+        let outlet = state.order.origin(outlet);
+        let ty = state.ty(outlet).clone();
+        drop(state);
+        Ok(self.tensor(outlet, ty, None))
     }
 
     /// The value of an outlet, where it follows from constants.
@@ -335,7 +390,10 @@ impl FuncGraph {
         if op.name == "Const" {
             return node.attrs.tensor("value").ok().cloned();
         }
-        if op.effect != Effect::Pure || node.op.name() == "_Arg" {
+        if node.op.name() == "_Arg" {
+            return self.value_around(state, outlet);
+        }
+        if op.effect != Effect::Pure {
             return None;
         }
         let (attrs, inputs) = (node.attrs.clone(), node.inputs().to_vec());
@@ -359,10 +417,19 @@ impl FuncGraph {
         results.into_iter().nth(outlet.index as usize)
     }
 
+    /// The value of an argument that stands for a tensor of the graph around.
+    fn value_around(&self, state: &State, argument: Outlet) -> Option<HostTensor> {
+        let parent = self.parent.as_ref()?;
+        let Tensor(Repr::Symbolic(symbolic)) = state.captures.tensor_of(argument)? else {
+            return None;
+        };
+        parent.constant_value(&mut parent.state.lock(), symbolic.outlet)
+    }
+
     /// The name of a new variable for which this one is asked: in code with the semantics of
     /// TensorFlow 1, one that no variable has yet.
     pub(crate) fn variable_name(&self, base: String) -> String {
-        let created = &self.state.lock().created;
+        let created = &self.root().state.lock().created;
         let is_free = |name: &String| created.iter().all(|c| c.variable.name() != name);
         match self.semantics {
             Semantics::Graph if !is_free(&base) => {
@@ -381,13 +448,13 @@ impl FuncGraph {
     pub(crate) fn created(&self, created: Created) -> Result<()> {
         if self.creation == Creation::Forbidden {
             return Err(Error::VariableCreation {
-                function: self.name.to_string(),
+                function: self.root().name.to_string(),
                 variable: created.variable.name().into(),
                 location: Some(created.location),
             });
         }
         let variable = created.variable.clone();
-        self.state.lock().created.push(created);
+        self.root().state.lock().created.push(created);
         if self.semantics == Semantics::Graph {
             self.collect(crate::v1::GLOBAL_VARIABLES, Value::Variable(variable));
         }
@@ -396,12 +463,12 @@ impl FuncGraph {
 
     /// Adds a value to a collection.
     pub(crate) fn collect(&self, name: &str, value: Value) {
-        self.state.lock().collections.entry(name.into()).or_default().push(value);
+        self.root().state.lock().collections.entry(name.into()).or_default().push(value);
     }
 
     /// The values of a collection.
     pub(crate) fn collection(&self, name: &str) -> Vec<Value> {
-        self.state.lock().collections.get(name).cloned().unwrap_or_default()
+        self.root().state.lock().collections.get(name).cloned().unwrap_or_default()
     }
 
     /// Whose semantics the code has.
@@ -414,39 +481,110 @@ impl FuncGraph {
         let created = std::mem::take(&mut self.state.lock().created);
         let first_values = created.iter().filter_map(|created| self.first_value(created));
         let first_values = first_values.collect::<Result<_>>()?;
-        let identity = registry::find("Identity").expect("a built-in record");
-        let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
-        for (index, output) in outputs.iter().enumerate() {
-            let call = Call {
-                op: identity,
-                attrs: Attrs::new(),
-                inputs: &[output],
-                name: "",
-                location: None,
-            };
-            let result = self.call(call)?;
-            let Repr::Symbolic(symbolic) = &result[0].0 else {
-                unreachable!("a call in a trace gives symbolic tensors")
-            };
-            let name = if index == 0 { "identity".into() } else { format!("identity_{index}") };
-            results.push((name, symbolic.outlet));
-        }
-        let state = std::mem::take(&mut *self.state.lock());
-        let mut graph = state.graph;
-        let names = graph.iter().map(|(id, node)| (id, node.name.clone()));
-        self.state.lock().names = names.collect();
+        let results = self.results(outputs, |_, _| false)?;
+        let state = self.take_state();
         let (captures, capture_nodes) = state.captures.into_parts();
         let args: Vec<NodeId> = state.args.into_iter().chain(capture_nodes).collect();
-        for (index, &arg) in args.iter().enumerate() {
-            let attrs = Attrs::clone(&graph[arg].attrs).with("index", index as i64);
-            *graph.node_mut(arg).attrs = attrs.into();
-        }
+        let graph = numbered(state.graph, &args);
         let control_results = state.order.into_must_run();
         let name = format!("__inference_{}_{}", self.name, unique_id());
         let attrs = Attrs::new();
         let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
         let created = created.into_iter().map(|created| created.variable).collect();
         Ok(Finished { def, library: self.library.clone(), captures, created, first_values })
+    }
+
+    /// The state of the graph, which is finished; the names of its nodes stay known.
+    fn take_state(&self) -> State {
+        let mut state = self.state.lock();
+        let names = state.graph.iter().map(|(id, node)| (id, node.name.clone())).collect();
+        std::mem::replace(&mut *state, State { names, ..State::default() })
+    }
+
+    /// Results of the function, each through a node of its own unless it is to be `direct`.
+    fn results(
+        self: &Arc<FuncGraph>,
+        outputs: &[Tensor],
+        direct: impl Fn(usize, Outlet) -> bool,
+    ) -> Result<Vec<(String, Outlet)>> {
+        static IDENTITY: Op = Op::new("Identity");
+        let mut results: Vec<(String, Outlet)> = Vec::with_capacity(outputs.len());
+        for (index, output) in outputs.iter().enumerate() {
+            let outlet = match &output.0 {
+                Repr::Symbolic(symbolic)
+                    if Arc::ptr_eq(&symbolic.graph, self) && direct(index, symbolic.outlet) =>
+                {
+                    symbolic.outlet
+                }
+                _ => {
+                    let (op, attrs) = (IDENTITY.record(), Attrs::new());
+                    let call = Call { op, attrs, inputs: &[output], name: "", location: None };
+                    self.call(call)?[0].symbolic_in(self).expect("staged here")
+                }
+            };
+            let name = if index == 0 { "identity".into() } else { format!("identity_{index}") };
+            results.push((name, outlet));
+        }
+        Ok(results)
+    }
+
+    /// The tensors of the graph around this one that it uses.
+    pub(crate) fn captured(&self) -> Vec<Tensor> {
+        self.state.lock().captures.tensors().collect()
+    }
+
+    /// Ends a branch, or a part of a loop: a function of its arguments and of `captures`, tensors of
+    /// the graph around it. Results that are the argument of the same number are that argument.
+    pub(crate) fn finish_inside(
+        self: &Arc<FuncGraph>,
+        outputs: &[Tensor],
+        captures: &[Tensor],
+        passes_captures: bool,
+    ) -> Result<FunctionDef> {
+        let args = self.state.lock().args.clone();
+        let mut results = self.results(outputs, |index, outlet| {
+            args.get(index).is_some_and(|&arg| Outlet::from(arg) == outlet)
+        })?;
+        let mut nodes = Vec::with_capacity(captures.len());
+        for capture in captures {
+            let mut state = self.state.lock();
+            nodes.push(self.outlet(&mut state, capture, || "capture".into())?.node);
+        }
+        if passes_captures {
+            let first = results.len();
+            let passed = nodes.iter().enumerate();
+            results.extend(
+                passed.map(|(index, &node)| (format!("identity_{}", first + index), node.into())),
+            );
+        }
+        let state = self.take_state();
+        let args: Vec<NodeId> = state.args.into_iter().chain(nodes).collect();
+        Ok(FunctionDef {
+            name: self.name.clone(),
+            graph: numbered(state.graph, &args),
+            args,
+            results,
+            control_results: state.order.into_must_run(),
+            attrs: Attrs::new(),
+        })
+    }
+
+    /// Where the trace stands, to come back to.
+    pub(crate) fn mark(&self) -> Mark {
+        let state = self.state.lock();
+        Mark { n_calls: state.calls.len(), order: state.order.clone(), last: state.last }
+    }
+
+    /// Takes back the calls since the mark.
+    pub(crate) fn roll_back(&self, mark: Mark) -> Result<()> {
+        let mut state = self.state.lock();
+        let calls = state.calls.split_off(mark.n_calls);
+        for id in calls.into_iter().rev() {
+            state.known.retain(|outlet, _| outlet.node != id);
+            state.graph.remove(id)?;
+        }
+        (state.order, state.last) = (mark.order, mark.last);
+        Ok(())
     }
 
     /// The function that computes the first value of a variable alone, from the arguments of this
@@ -458,12 +596,14 @@ impl FuncGraph {
 
     fn carve(&self, variable: &Variable, value: &Symbolic) -> Result<FirstValue> {
         if !std::ptr::eq(&*value.graph, self) {
-            return Err(Error::Initializer {
-                function: self.name.to_string(),
-                variable: variable.name().into(),
-                reason: "belongs to the trace of another function: call this one outside others \
-                         first",
-            });
+            let reason = match &value.graph.parent {
+                Some(_) => "is computed in a branch or a loop: compute it outside",
+                None => {
+                    "belongs to the trace of another function: call this one outside others first"
+                }
+            };
+            let (function, variable) = (self.name.to_string(), variable.name().into());
+            return Err(Error::Initializer { function, variable, reason });
         }
         let state = self.state.lock();
         let needed = state.graph.reachable_from([value.outlet.node]);
@@ -500,6 +640,15 @@ fn small_constant(tensor: &Tensor) -> Option<HostTensor> {
     let host = eager.host().ok()?;
     let has_value = !matches!(host.dtype(), DType::Resource | DType::Variant);
     (has_value && host.len() <= CONSTANT_ELEMENTS).then(|| host.clone())
+}
+
+/// The graph, with the arguments of a function numbered.
+fn numbered(mut graph: Graph, args: &[NodeId]) -> Graph {
+    for (index, &arg) in args.iter().enumerate() {
+        let attrs = Attrs::clone(&graph[arg].attrs).with("index", index as i64);
+        *graph.node_mut(arg).attrs = attrs.into();
+    }
+    graph
 }
 
 fn is_small(ty: &ValueType) -> bool {

@@ -47,6 +47,7 @@ mod capture;
 mod carve;
 pub mod concrete_function;
 pub mod context;
+pub mod control_flow;
 mod control_order;
 mod convert;
 pub mod custom;
@@ -76,7 +77,12 @@ pub use args::{Args, Body, IntoArg, IntoArgs};
 pub use capture::Capture;
 pub use concrete_function::{AtomicFunction, ConcreteFunction};
 pub use context::{control_dependencies, device, init_scope, run_functions_eagerly, with_context};
+pub use control_flow::{
+    TensorArray, TensorArrayOptions, WhileOptions, case, cond, foldl, foldr, map_fn, scan,
+    switch_case, while_loop, while_loop_with,
+};
 pub use error::{Error, Result};
+pub use ferroflow_ir::DType;
 pub use func_graph::Outputs;
 pub use function::{
     Function, FunctionOptions, PolymorphicFunction, RetracePolicy, function, function_with, literal,

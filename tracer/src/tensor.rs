@@ -196,6 +196,16 @@ impl Tensor {
         }
     }
 
+    /// Where the tensor is in `graph`, if it is one of its results.
+    pub(crate) fn symbolic_in(&self, graph: &Arc<FuncGraph>) -> Option<Outlet> {
+        match &self.0 {
+            Repr::Symbolic(symbolic) if Arc::ptr_eq(&symbolic.graph, graph) => {
+                Some(symbolic.outlet)
+            }
+            Repr::Symbolic(_) | Repr::Eager(_) => None,
+        }
+    }
+
     pub(crate) fn value_type(&self) -> ValueType {
         match &self.0 {
             Repr::Eager(tensor) => ferroflow_runtime::execute::value_type(tensor),

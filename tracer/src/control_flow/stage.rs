@@ -1,0 +1,247 @@
+//! Branches and loops as calls in a trace: functions of what their parts use, and the op that calls
+//! them.
+
+use crate::{
+    context::{self, Inside},
+    error::{Error, Result},
+    func_graph::{Call, FuncGraph},
+    ops::{self, Op},
+    tensor::{Repr, Tensor},
+};
+use ferroflow_ir::{
+    AttrValue, Attrs, DType, Effect, FunctionDef, NameAttrList, PartialShape, TensorSpec,
+    ValueType, error::SourceLocation,
+};
+use std::sync::Arc;
+
+/// A part of a branch or loop that is being traced: calls go to it until it is closed or dropped.
+#[derive(Debug)]
+pub(crate) struct Part {
+    inside: Inside,
+}
+
+impl Part {
+    /// Opens a part of the trace at hand, whose function has a name that begins with `name`.
+    ///
+    /// # Errors
+    ///
+    /// When nothing is traced.
+    pub(crate) fn open(name: &str) -> Result<Part> {
+        let parent = context::current_trace().ok_or_else(|| Error::Conversion {
+            expected: "a trace around a part of a graph".into(),
+            found: "none".into(),
+        })?;
+        Ok(Part { inside: Inside::enter(FuncGraph::inside(parent, name)) })
+    }
+
+    /// Adds an argument.
+    pub(crate) fn argument(&self, name: &str, ty: ValueType) -> Result<Tensor> {
+        self.inside.graph().argument(name, ty)
+    }
+
+    /// Ends the part: it gives these tensors.
+    ///
+    /// # Errors
+    ///
+    /// When one of them belongs to a trace that is not around this part.
+    pub(crate) fn close(self, outputs: Vec<Tensor>) -> Result<Closed> {
+        let graph = self.inside.graph().clone();
+        let outputs = outputs.iter().map(|output| graph.own(output, &|| "result".into()));
+        let outputs = outputs.collect::<Result<_>>()?;
+        Ok(Closed { graph, outputs })
+    }
+}
+
+/// A part that has been traced.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    graph: Arc<FuncGraph>,
+    pub(crate) outputs: Vec<Tensor>,
+}
+
+/// A choice between branches.
+pub(crate) enum Choice {
+    /// By a truth value.
+    If,
+    /// By a number.
+    Case,
+}
+
+/// Stages a choice between branches that give the same number of tensors, of the same dtypes.
+/// Shapes that differ are generalised.
+pub(crate) fn choose(
+    choice: Choice,
+    chooser: &Tensor,
+    branches: Vec<Closed>,
+    location: SourceLocation,
+) -> Result<Vec<Tensor>> {
+    static IF: [Op; 2] = [Op::new("StatelessIf"), Op::new("If")];
+    static CASE: [Op; 2] = [Op::new("StatelessCase"), Op::new("Case")];
+    let types = joined(&branches);
+    let captures = captures(branches.iter());
+    let (mut functions, mut has_effects) = (Vec::new(), false);
+    for branch in &branches {
+        let def = branch.graph.finish_inside(&branch.outputs, &captures, false)?;
+        functions.push(shared(def, &mut has_effects)?);
+    }
+    let (ops, name) = match choice {
+        Choice::If => (&IF, "cond"),
+        Choice::Case => (&CASE, "switch_case/indexed_case"),
+    };
+    let attrs = result_attrs(Attrs::new(), &types, "Tout");
+    let attrs = match (choice, &functions[..]) {
+        (Choice::If, [then, otherwise]) => {
+            attrs.with("then_branch", then.clone()).with("else_branch", otherwise.clone())
+        }
+        _ => attrs.with("branches", AttrValue::Funcs(functions)),
+    };
+    let inputs: Vec<&Tensor> = std::iter::once(chooser).chain(&captures).collect();
+    let op = ops[usize::from(has_effects)].record();
+    let call = Call { op, attrs, inputs: &inputs, name, location: Some(location) };
+    staged(call, &types)
+}
+
+/// A loop that has been traced.
+pub(crate) struct Loop<'a> {
+    /// Gives a truth value.
+    pub(crate) condition: Closed,
+    /// Gives the variables after an iteration.
+    pub(crate) body: Closed,
+    /// The variables before the loop.
+    pub(crate) initial: &'a [Tensor],
+    /// Their types, in all iterations.
+    pub(crate) types: &'a [ValueType],
+    /// How many iterations may run at once; a hint that is passed on.
+    pub(crate) parallel_iterations: i64,
+}
+
+/// Stages a loop; gives its variables after it. What the parts use from outside is passed through
+/// the loop unchanged.
+pub(crate) fn repeat(repeated: Loop<'_>, location: SourceLocation) -> Result<Vec<Tensor>> {
+    static WHILE: [Op; 2] = [Op::new("StatelessWhile"), Op::new("While")];
+    let Loop { condition, body, initial, types, parallel_iterations } = repeated;
+    let captures = captures([&condition, &body]);
+    let mut has_effects = false;
+    let condition = condition.graph.finish_inside(&condition.outputs, &captures, false)?;
+    let condition = shared(condition, &mut has_effects)?;
+    let body = body.graph.finish_inside(&body.outputs, &captures, true)?;
+    let body = shared(body, &mut has_effects)?;
+    let mut types = types.to_vec();
+    types.extend(captures.iter().map(Tensor::value_type));
+    let attrs = result_attrs(Attrs::new(), &types, "T")
+        .with("cond", AttrValue::Func(condition))
+        .with("body", AttrValue::Func(body))
+        .with("parallel_iterations", parallel_iterations);
+    let inputs: Vec<&Tensor> = initial.iter().chain(&captures).collect();
+    let op = WHILE[usize::from(has_effects)].record();
+    let call = Call { op, attrs, inputs: &inputs, name: "while", location: Some(location) };
+    let mut outputs = staged(call, &types)?;
+    outputs.truncate(initial.len());
+    Ok(outputs)
+}
+
+fn staged(call: Call<'_>, types: &[ValueType]) -> Result<Vec<Tensor>> {
+    let trace = context::current_trace()
+        .ok_or_else(|| Error::Conversion { expected: "a trace".into(), found: "none".into() })?;
+    Ok(trace.call_typed(call, Some(types))?.into_vec())
+}
+
+fn result_attrs(attrs: Attrs, types: &[ValueType], list: &'static str) -> Attrs {
+    let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
+    let shapes: Vec<PartialShape> = types.iter().map(|ty| ty.shape.clone()).collect();
+    attrs.with(list, dtypes).with("output_shapes", shapes)
+}
+
+/// What any of the parts uses from outside, each once.
+fn captures<'a>(parts: impl IntoIterator<Item = &'a Closed>) -> Vec<Tensor> {
+    let mut found: Vec<Tensor> = Vec::new();
+    for tensor in parts.into_iter().flat_map(|part| part.graph.captured()) {
+        if !found.iter().any(|other| is_same(other, &tensor)) {
+            found.push(tensor);
+        }
+    }
+    found
+}
+
+fn is_same(a: &Tensor, b: &Tensor) -> bool {
+    match (&a.0, &b.0) {
+        (Repr::Symbolic(a), Repr::Symbolic(b)) => {
+            Arc::ptr_eq(&a.graph, &b.graph) && a.outlet == b.outlet
+        }
+        _ => false,
+    }
+}
+
+/// Puts a function in the library of the trace.
+fn shared(def: FunctionDef, has_effects: &mut bool) -> Result<NameAttrList> {
+    let trace = context::current_trace()
+        .ok_or_else(|| Error::Conversion { expected: "a trace".into(), found: "none".into() })?;
+    let library = trace.library();
+    *has_effects |=
+        def.graph.iter().any(|(_, node)| library.effect_of(&node.op, &node.attrs) != Effect::Pure);
+    let name = def.name.clone();
+    library.insert(def)?;
+    Ok(NameAttrList::new(name))
+}
+
+/// The types that the results of all branches have.
+fn joined(branches: &[Closed]) -> Vec<ValueType> {
+    let mut types: Vec<ValueType> = Vec::new();
+    for branch in branches {
+        for (index, output) in branch.outputs.iter().enumerate() {
+            let ty = output.value_type();
+            match types.get_mut(index) {
+                Some(joined) => *joined = generalized(joined, &ty),
+                None => types.push(ty),
+            }
+        }
+    }
+    types
+}
+
+/// The most specific type that holds for both.
+pub(crate) fn generalized(a: &ValueType, b: &ValueType) -> ValueType {
+    let pointee = match (&a.pointee, &b.pointee) {
+        (Some(a), Some(b)) if a.dtype == b.dtype => {
+            Some(Box::new(TensorSpec::new(a.dtype, a.shape.generalize(&b.shape))))
+        }
+        _ => None,
+    };
+    ValueType { dtype: a.dtype, shape: a.shape.generalize(&b.shape), pointee }
+}
+
+/// A condition: its value, or the scalar that will have it when the trace runs.
+pub(crate) enum Condition {
+    /// Known now.
+    Known(bool),
+    /// Part of the trace.
+    Staged(Tensor),
+}
+
+/// What a condition is.
+///
+/// # Errors
+///
+/// When it is not one truth value.
+#[track_caller]
+pub(crate) fn condition(tensor: &Tensor) -> Result<Condition> {
+    if !tensor.is_symbolic() || !context::is_tracing() {
+        return tensor.to_bool().map(Condition::Known);
+    }
+    if tensor.dtype() != DType::Bool {
+        return Err(Error::Conversion {
+            expected: "a condition of dtype bool".into(),
+            found: tensor.to_string(),
+        });
+    }
+    scalar(tensor).map(Condition::Staged)
+}
+
+/// The tensor, of one element, as a scalar.
+#[track_caller]
+pub(crate) fn scalar(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.shape().rank() == Some(0) {
+        return Ok(tensor.clone());
+    }
+    ops::reshape(tensor, &Tensor::from(Vec::<i32>::new()))
+}
