@@ -7,10 +7,11 @@ pub use ferroflow_runtime as runtime;
 pub use ferroflow_saved_model as saved_model;
 pub use ferroflow_tracer as tracer;
 
+pub use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions, latest_checkpoint};
 pub use ferroflow_tracer::{
     ConcreteFunction, Function, FunctionOptions, Functions, HasFunctions, Nest, Tensor, TraceType,
-    Variable, control_dependencies, device, function, function_with, init_scope, literal, ops,
-    print, run_functions_eagerly, spec,
+    Trackable, Variable, control_dependencies, device, function, function_with, init_scope,
+    literal, ops, print, run_functions_eagerly, spec,
 };
 
 pub mod coverage;

@@ -55,6 +55,7 @@ pub mod sparse;
 mod staging;
 mod table;
 mod tensor_array;
+pub mod trackable;
 pub mod variable;
 mod variant;
 
@@ -66,4 +67,5 @@ pub use error::{Error, Result};
 pub use execute::{Results, Scope, execute};
 pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};
+pub use trackable::{Asset, ObjectGraph, Trackable};
 pub use variable::{Variable, VariableState};

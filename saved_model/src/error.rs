@@ -164,6 +164,14 @@ pub enum Error {
         /// The variables.
         names: Vec<String>,
     },
+    /// Values of a checkpoint that no object has taken over.
+    #[error("{}: no object takes over the values {keys:?} of the checkpoint", prefix.display())]
+    NotConsumed {
+        /// The checkpoint's path without suffixes.
+        prefix: PathBuf,
+        /// The keys of the values.
+        keys: Vec<String>,
+    },
     /// An object of a model contradicts the others.
     #[error("object {id}: {rule}")]
     Object {
@@ -250,6 +258,7 @@ impl Error {
             | Error::NoMetaGraph { .. }
             | Error::NoSignature { .. }
             | Error::NotRestored { .. }
+            | Error::NotConsumed { .. }
             | Error::NoObject { .. } => Code::NotFound,
             Error::AssetPath { .. } => Code::PermissionDenied,
             Error::Tensor { source, .. } => source.code(),

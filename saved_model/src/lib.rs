@@ -24,7 +24,8 @@
 //!   structured values.
 //! - [`simple_save()`] writes a session, its graph and its variables, as a SavedModel.
 //! - [`events`] reads and writes event files, [`record_file`] files of records.
-//! - [`checkpoint_state`] reads which checkpoints a folder has.
+//! - [`checkpoint`] saves and restores the values of objects, and keeps the newest checkpoints of a
+//!   folder.
 //!
 //! # Invariants
 //!
@@ -50,7 +51,7 @@
 compile_error!("elements are little-endian on disk and are not converted");
 
 pub mod bundle;
-pub mod checkpoint_state;
+pub mod checkpoint;
 mod checksum;
 pub mod convert;
 pub mod error;
@@ -74,7 +75,10 @@ pub mod structured_value;
 mod summary_ops;
 pub mod value;
 
-pub use checkpoint_state::CheckpointState;
+pub use checkpoint::{
+    Checkpoint, CheckpointManager, CheckpointState, ManagerOptions, RestoreStatus,
+    latest_checkpoint,
+};
 pub use error::{Error, Result};
 pub use file::{read_message, write_message};
 pub use function::{RestoredFunction, Signature};

@@ -435,6 +435,16 @@ impl ConcreteFunction {
         ))
     }
 
+    /// The parameters of the Rust function.
+    pub(crate) fn parameter_specs(&self) -> &[ParameterSpec] {
+        &self.0.parameters
+    }
+
+    /// Where it is, of all its clones.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     /// The name of the Rust function.
     pub(crate) fn rust_name(&self) -> &Arc<str> {
         &self.0.name

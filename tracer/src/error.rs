@@ -226,6 +226,17 @@ impl Error {
         }
     }
 
+    /// The error as one of the runtime: itself, or what it says.
+    pub fn into_runtime(self) -> ferroflow_runtime::Error {
+        match self {
+            Error::Runtime(error) => error,
+            other => {
+                let (code, message) = (other.code(), other.to_string());
+                ferroflow_runtime::Error::Status { code, message }
+            }
+        }
+    }
+
     /// The status code TensorFlow would report.
     pub fn code(&self) -> Code {
         match self {

@@ -68,7 +68,10 @@ use crate::{
     variable::Variable,
 };
 use ferroflow_ir::{DType, FunctionType, TraceType, ValueType, trace_type::VariableSpec};
-use ferroflow_runtime::{RunMetadata, RunOptions};
+use ferroflow_runtime::{
+    self as runtime, RunMetadata, RunOptions,
+    trackable::{ExportedFunction, ExportedParameter, ExportedTrace},
+};
 use parking_lot::{Mutex, ReentrantMutex, RwLock};
 use std::{
     fmt,
@@ -733,6 +736,11 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
         &self.inner.polymorphic
     }
 
+    /// The function as what saving sees of it.
+    pub(crate) fn exported(&self) -> Arc<dyn ExportedFunction> {
+        self.inner.clone()
+    }
+
     /// The types of arguments, as the input signature sees them.
     ///
     /// # Errors
@@ -770,6 +778,31 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
     /// What the traces take and give, in words.
     pub fn signatures(&self) -> String {
         self.inner.polymorphic.signatures()
+    }
+}
+
+impl<A: Args + 'static, R: Nest + 'static> ExportedFunction for Inner<A, R> {
+    fn name(&self) -> &str {
+        self.polymorphic.name()
+    }
+
+    fn parameters(&self) -> Vec<ExportedParameter> {
+        ExportedFunction::parameters(&self.polymorphic)
+    }
+
+    fn input_signature(&self) -> Option<Vec<TraceType>> {
+        self.polymorphic.input_signature()
+    }
+
+    fn traces(&self) -> runtime::Result<Vec<ExportedTrace>> {
+        if self.polymorphic.concrete_functions().is_empty()
+            && let Some(types) = self.input_signature()
+            && types.len() == A::COUNT
+        {
+            let traced = self.polymorphic.concrete(types, &*self.body);
+            traced.map_err(Error::into_runtime)?;
+        }
+        self.polymorphic.traces()
     }
 }
 

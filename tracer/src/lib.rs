@@ -69,6 +69,7 @@ mod retracing;
 pub mod slot;
 pub mod structs;
 pub mod tensor;
+mod trackable;
 pub mod v1;
 pub mod value;
 pub mod variable;
@@ -275,4 +276,39 @@ pub use ferroflow_tracer_macros::TraceType;
 /// # }
 /// ```
 pub use ferroflow_tracer_macros::HasFunctions;
+
+pub use ferroflow_runtime::trackable::Trackable;
+/// Implements [`Trackable`](ferroflow_runtime::Trackable) for a structure: its fields are the
+/// objects it leads to, by their names; the methods in its [`Functions`] are by theirs.
+///
+/// `#[trackable(skip)]` leaves a field out, `#[trackable(name = "..")]` gives it another name, and
+/// `#[trackable(type = "..")]` on the structure is the name under which loaders look for its type.
+///
+/// ```
+/// use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, Trackable, Variable, function};
+/// use ferroflow_runtime::ObjectGraph;
+///
+/// #[derive(Trackable, HasFunctions)]
+/// struct Scale {
+///     #[trackable(name = "w")]
+///     by: Variable,
+///     functions: Functions,
+/// }
+///
+/// impl Scale {
+///     #[function]
+///     fn apply(&self, x: &Tensor) -> Result<Tensor> {
+///         x * &self.by
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let scale = Scale { by: Variable::new(3.0f32)?, functions: Functions::default() };
+/// scale.apply(&Tensor::from(2.0f32))?;
+/// let graph = ObjectGraph::of(&scale)?;
+/// assert_eq!(graph.nodes[0].edges().collect::<Vec<_>>(), ["w", "apply"]);
+/// # Ok(())
+/// # }
+/// ```
+pub use ferroflow_tracer_macros::Trackable;
 pub use variable::{Variable, VariableOptions};

@@ -15,3 +15,4 @@ pub use crate::{
     value::{Aliases, Leaves, Value},
 };
 pub use ferroflow_ir::{DType, PartialShape, TraceType};
+pub use ferroflow_runtime::trackable::{Description, Trackable};

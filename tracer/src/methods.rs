@@ -109,6 +109,15 @@ impl Functions {
             function
         })
     }
+
+    /// The functions there are, by the names of their methods, in the order of these.
+    pub(crate) fn by_name(&self) -> Vec<(&'static str, Arc<PolymorphicFunction>)> {
+        let functions = self.0.read();
+        let mut named: Vec<_> =
+            functions.iter().map(|(method, function)| (method.name, function.clone())).collect();
+        named.sort_by_key(|(name, _)| *name);
+        named
+    }
 }
 
 /// Methods are told apart by where they are: two traits may each have one of a name.

@@ -2,6 +2,7 @@
 
 mod data;
 mod encode;
+mod files;
 mod format1;
 mod merge;
 mod ordered_code;
@@ -14,6 +15,7 @@ mod table_writer;
 mod testing;
 mod writer;
 
+pub use files::files_of;
 pub use merge::merge;
 pub use ordered_code::{decode_slice_key, encode_slice_key};
 pub use reader::{Entry, Reader};

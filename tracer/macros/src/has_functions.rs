@@ -38,7 +38,7 @@ fn field(input: &DeriveInput) -> syn::Result<Member> {
     }
 }
 
-fn is_functions(ty: &Type) -> bool {
+pub(crate) fn is_functions(ty: &Type) -> bool {
     match crate::parameter::ungrouped(ty) {
         Type::Path(path) => {
             path.path.segments.last().is_some_and(|segment| segment.ident == "Functions")

@@ -4,7 +4,8 @@
 //!
 //! - [`macro@function`]: `item` takes the function apart, `parameter` says how each argument is
 //!   passed, `options` and `input_signature` read the attribute; `free` and `method` write the code.
-//! - [`macro@Nest`], [`macro@TraceType`], [`macro@HasFunctions`]: a file each.
+//! - [`macro@Nest`], [`macro@TraceType`], [`macro@HasFunctions`], [`macro@Trackable`]:
+//!   a file each.
 //!
 //! # Invariants
 //!
@@ -28,6 +29,7 @@ mod nest;
 mod options;
 mod parameter;
 mod trace_type;
+mod trackable;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -58,6 +60,13 @@ pub fn trace_type(input: TokenStream) -> TokenStream {
 pub fn has_functions(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     written(has_functions::expand(&input))
+}
+
+/// Implements `Trackable` for a structure whose fields are the objects it leads to.
+#[proc_macro_derive(Trackable, attributes(trackable))]
+pub fn trackable(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    written(trackable::expand(&input))
 }
 
 fn written(code: syn::Result<proc_macro2::TokenStream>) -> TokenStream {

@@ -1,11 +1,18 @@
 //! The file `checkpoint`: which checkpoints a folder has, and which is the newest.
 
+use super::folder_of;
 use crate::{
+    bundle,
     error::{Error, Result},
     file::InputFile,
+    output_file::OutputFile,
 };
 use ferroflow_ir::Limits;
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "checkpoint";
@@ -49,6 +56,45 @@ impl CheckpointState {
         Ok(state)
     }
 
+    /// The state of a folder with this checkpoint alone.
+    pub(crate) fn newest(prefix: &Path) -> CheckpointState {
+        CheckpointState {
+            model_checkpoint_path: prefix.into(),
+            all_model_checkpoint_paths: vec![prefix.into()],
+            ..CheckpointState::default()
+        }
+    }
+
+    /// Writes the state file of a folder. Paths below it become relative to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when it cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            writeln!(text, "{name}: {value}").expect("texts take any line");
+        };
+        let quoted = |path: &Path| {
+            let path = path.strip_prefix(folder).unwrap_or(path);
+            quoted(&path.to_string_lossy())
+        };
+        line("model_checkpoint_path", quoted(&self.model_checkpoint_path));
+        for path in &self.all_model_checkpoint_paths {
+            line("all_model_checkpoint_paths", quoted(path));
+        }
+        for time in &self.all_model_checkpoint_timestamps {
+            line("all_model_checkpoint_timestamps", format!("{time:?}"));
+        }
+        if self.last_preserved_timestamp != 0.0 {
+            line("last_preserved_timestamp", format!("{:?}", self.last_preserved_timestamp));
+        }
+        let mut file = OutputFile::create(folder.join(FILE_NAME))?;
+        let written = file.write_all(text.as_bytes());
+        written.map_err(|source| Error::Io { path: file.path().into(), source })?;
+        file.commit()
+    }
+
     /// Takes over one line; fails with what it should be.
     fn set(&mut self, folder: &Path, line: &str) -> Result<(), &'static str> {
         let (name, value) = line.split_once(':').ok_or("`name: value`")?;
@@ -66,6 +112,40 @@ impl CheckpointState {
         }
         Ok(())
     }
+}
+
+/// The newest checkpoint of a folder, as its state file has it, if that checkpoint exists.
+///
+/// # Errors
+///
+/// When the state file cannot be read, other than that there is none.
+pub fn latest_checkpoint(folder: impl AsRef<Path>) -> Result<Option<PathBuf>> {
+    let state = match CheckpointState::read(folder.as_ref()) {
+        Ok(state) => state,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let prefix = state.model_checkpoint_path;
+    let exists = folder_of(&prefix).is_dir() && !bundle::files_of(&prefix)?.is_empty();
+    Ok(Some(prefix).filter(|_| exists))
+}
+
+/// A string in quotes, as it is read again.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// A string in quotes, with escapes as in C.
@@ -147,6 +227,22 @@ mod tests {
         assert_eq!(state.all_model_checkpoint_paths, expected);
         assert_eq!(state.all_model_checkpoint_timestamps, [1792.5]);
         assert_eq!(state.last_preserved_timestamp, 1.7e9);
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = CheckpointState {
+            model_checkpoint_path: folder.path().join("a \"b\"\n\\é"),
+            all_model_checkpoint_paths: vec!["/elsewhere/m-1".into(), folder.path().join("m-2")],
+            all_model_checkpoint_timestamps: vec![1792.5, 1.0],
+            last_preserved_timestamp: 1.75e9,
+        };
+        state.write(folder.path()).unwrap();
+        assert_eq!(CheckpointState::read(folder.path()).unwrap(), state);
+        let text = std::fs::read_to_string(folder.path().join(FILE_NAME)).unwrap();
+        assert!(text.contains("all_model_checkpoint_paths: \"m-2\"\n"), "{text}");
+        assert_eq!(latest_checkpoint(folder.path()).unwrap(), None);
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! Functions as objects: what saving needs to know of them.
+
+use crate::{concrete_function::Capture, error::Result};
+use ferroflow_ir::{
+    FunctionDef, FunctionLibrary, FunctionType, HostTensor, TraceType, function_type::ParameterKind,
+};
+use std::sync::Arc;
+
+/// A function that can be saved.
+pub trait ExportedFunction: Send + Sync {
+    /// The name it has in Rust.
+    fn name(&self) -> &str;
+
+    /// Its parameters.
+    fn parameters(&self) -> Vec<ExportedParameter>;
+
+    /// What it asks of its arguments, where that is the same for all traces.
+    fn input_signature(&self) -> Option<Vec<TraceType>>;
+
+    /// Its traces. One that has an input signature and no trace yet is traced for that.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fails while it is traced.
+    fn traces(&self) -> Result<Vec<ExportedTrace>>;
+}
+
+/// A parameter of a function.
+#[derive(Clone, Debug)]
+pub struct ExportedParameter {
+    /// The name.
+    pub name: Arc<str>,
+    /// How arguments may be given for it.
+    pub kind: ParameterKind,
+    /// What it is when no argument is given.
+    pub default: Option<ExportedDefault>,
+}
+
+/// What a parameter is when no argument is given.
+#[derive(Clone, Debug)]
+pub enum ExportedDefault {
+    /// A value that its type tells.
+    Host(TraceType),
+    /// A tensor.
+    Tensor(HostTensor),
+}
+
+/// A function as it was traced for arguments of one type.
+#[derive(Clone, Debug)]
+pub struct ExportedTrace {
+    /// The graph; its last arguments are the captures.
+    pub def: Arc<FunctionDef>,
+    /// The functions it calls.
+    pub library: Arc<FunctionLibrary>,
+    /// What it captures.
+    pub captures: Vec<Capture>,
+    /// Its parameters and its result.
+    pub function_type: FunctionType,
+}

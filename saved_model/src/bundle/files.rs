@@ -1,0 +1,36 @@
+//! Which files a checkpoint is made of.
+
+use super::writer::index_path;
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The files of the checkpoint with this path that exist, the index first.
+///
+/// # Errors
+///
+/// [`Error::Io`] when its folder cannot be read.
+pub fn files_of(prefix: &Path) -> Result<Vec<PathBuf>> {
+    let folder = prefix.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let failed = |source| Error::Io { path: folder.into(), source };
+    let index = index_path(prefix);
+    let mut files: Vec<PathBuf> =
+        Some(index.clone()).filter(|path| path.exists()).into_iter().collect();
+    let name = prefix.file_name().map(|name| name.to_string_lossy().into_owned());
+    let beginning = format!("{}.data-", name.unwrap_or_default());
+    for entry in folder.read_dir().map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let shard = name.to_str().and_then(|name| name.strip_prefix(&beginning));
+        if shard.is_some_and(is_shard) {
+            files.push(folder.join(name));
+        }
+    }
+    files.sort_by_key(|path| (*path != index, path.clone()));
+    Ok(files)
+}
+
+/// Whether a name ends as those of data files do: `00001-of-00003`.
+fn is_shard(end: &str) -> bool {
+    let number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    end.split_once("-of-").is_some_and(|(shard, of)| number(shard) && number(of))
+}
