@@ -1,5 +1,6 @@
 //! Single ops against recorded results.
 
+mod grads;
 mod graph;
 mod value;
 
@@ -47,7 +48,13 @@ pub(crate) fn run_file(
         });
         let id = format!("{}{}", if is_sequence { "s" } else { "" }, case["id"]);
         let result = json!({ "op": op, "family": family, "case": id, "number": number });
-        report(outcome.report(result))?;
+        report(outcome.report(result.clone()))?;
+        if case["grads"].is_object() {
+            let outcome = Outcome::of(|| grads::run(&context(), op, case));
+            let mut result = result;
+            result["case"] = json!(format!("{id} gradients"));
+            report(outcome.report(result))?;
+        }
     }
     Ok(())
 }

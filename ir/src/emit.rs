@@ -6,13 +6,14 @@
 
 use crate::{
     attr::{AttrValue, Attrs},
+    build::infer_attrs,
     dtype::DType,
     error::{Error, Result},
     host_tensor::{Element, HostTensor},
     infer::{Input, infer},
-    op::{Lowering, OpDef},
+    op::{Formula, Lowering, OpDef},
     registry,
-    shape::Shape,
+    shape::{PartialShape, Shape},
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -65,16 +66,27 @@ pub fn expand(
         let what = "it is not a formula over other ops".into();
         return Err(Error::Unsupported { op: op.name.into(), what });
     };
-    let emitter = Emitter { emit: RefCell::new(emit), error: RefCell::new(None) };
-    let inputs = inputs.iter().map(|&id| Value { emitter: &emitter, id: Some(id) }).collect();
+    expand_by(rule, emit, op, attrs, inputs)
+}
+
+/// Makes the calls of a formula for an op on `emit`; gives its results.
+///
+/// # Errors
+///
+/// Whatever was wrong with the first call that failed.
+pub fn expand_by(
+    rule: Formula,
+    emit: &mut dyn Emit,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[ValueId],
+) -> Result<Vec<ValueId>> {
+    let emitter = Emitter::new(emit);
+    let inputs = inputs.iter().map(|&id| emitter.at(id)).collect();
     let results = rule(&Composite { op, attrs, inputs, emitter: &emitter });
     let ids: Option<Vec<ValueId>> = results.iter().map(|value| value.id).collect();
-    let error = emitter.error.borrow_mut().take();
-    match (error, ids) {
-        (Some(error), _) => Err(error),
-        (None, Some(ids)) => Ok(ids),
-        (None, None) => unreachable!("a value without an id comes with an error"),
-    }
+    emitter.finish()?;
+    Ok(ids.expect("a value without an id comes with an error"))
 }
 
 /// Where formulas put their ops, and where their first error waits.
@@ -90,7 +102,53 @@ impl fmt::Debug for Emitter<'_> {
 }
 
 impl<'a> Emitter<'a> {
-    fn note<T>(&self, result: Result<T>) -> Option<T> {
+    /// A place for the ops of one formula.
+    pub fn new(emit: &'a mut dyn Emit) -> Emitter<'a> {
+        Emitter { emit: RefCell::new(emit), error: RefCell::new(None) }
+    }
+
+    /// A value that is there already, for use in formulas.
+    pub fn at(&'a self, id: ValueId) -> Value<'a> {
+        Value { emitter: self, id: Some(id) }
+    }
+
+    /// The end of a formula.
+    ///
+    /// # Errors
+    ///
+    /// The first error that any of its calls met.
+    pub fn finish(&self) -> Result<()> {
+        self.error.borrow_mut().take().map_or(Ok(()), Err)
+    }
+
+    /// A constant.
+    pub fn constant(&'a self, tensor: Result<HostTensor>) -> Value<'a> {
+        let id = tensor.and_then(|tensor| self.emit.borrow_mut().constant(tensor));
+        Value { emitter: self, id: self.note(id) }
+    }
+
+    /// Fails with an error of the formula's own.
+    pub fn fail(&'a self, error: Error) -> Value<'a> {
+        self.note::<()>(Err(error));
+        Value { emitter: self, id: None }
+    }
+
+    /// A call whose attributes follow from its inputs, from `attrs`, of which the op takes those it
+    /// knows, and from the defaults.
+    fn infer(
+        &self,
+        name: &str,
+        attrs: Attrs,
+        inputs: &[Value<'_>],
+    ) -> SmallVec<[Option<ValueId>; 2]> {
+        let Some(op) = registry::find(name) else { return self.call(name, attrs, inputs) };
+        let known = attrs.iter().filter(|(name, _)| op.attr(name).is_some());
+        let attrs = known.map(|(name, value)| (name, value.clone())).collect::<Attrs>();
+        let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|input| input.dtype()).collect();
+        self.call(name, infer_attrs(op, attrs, &dtypes), inputs)
+    }
+
+    pub(crate) fn note<T>(&self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.error.borrow_mut().get_or_insert(error).clone()).ok()
     }
 
@@ -194,14 +252,12 @@ impl<'e> Composite<'e> {
 
     /// A constant.
     pub fn constant(&self, tensor: Result<HostTensor>) -> Value<'e> {
-        let id = tensor.and_then(|tensor| self.emitter.emit.borrow_mut().constant(tensor));
-        Value { emitter: self.emitter, id: self.emitter.note(id) }
+        self.emitter.constant(tensor)
     }
 
     /// Fails with an error of the formula's own.
     pub fn fail(&self, error: Error) -> Value<'e> {
-        self.emitter.note::<()>(Err(error));
-        Value { emitter: self.emitter, id: None }
+        self.emitter.fail(error)
     }
 
     /// The results of a call of the op `name`.
@@ -279,18 +335,113 @@ impl<'e> Value<'e> {
         Value { emitter: self.emitter, id }
     }
 
-    fn int_vector(self, elements: &[i64]) -> Value<'e> {
-        let id = HostTensor::vector(elements)
-            .and_then(|tensor| self.emitter.emit.borrow_mut().constant(tensor));
-        Value { emitter: self.emitter, id: self.emitter.note(id) }
+    /// A constant vector of integers in the same formula.
+    #[must_use]
+    pub fn int_vector(self, elements: &[i64]) -> Value<'e> {
+        self.emitter.constant(HostTensor::vector(elements))
+    }
+
+    /// A constant vector of `i32` in the same formula.
+    #[must_use]
+    pub fn int32_vector(self, elements: &[i64]) -> Value<'e> {
+        let elements: Vec<i32> = elements.iter().map(|&element| element as i32).collect();
+        self.emitter.constant(HostTensor::vector(&elements))
+    }
+
+    /// A constant in the same formula.
+    #[must_use]
+    pub fn literal<T: Element>(self, value: T) -> Value<'e> {
+        self.emitter.constant(Ok(HostTensor::scalar(value)))
     }
 
     /// A scalar constant of the same dtype.
     #[must_use]
     pub fn like(self, value: f64) -> Value<'e> {
-        let tensor = HostTensor::scalar(value);
-        let id = self.emitter.note(self.emitter.emit.borrow_mut().constant(tensor));
-        Value { emitter: self.emitter, id }.cast(self.dtype())
+        match self.dtype() {
+            DType::F32 => self.literal(value as f32),
+            DType::F64 => self.literal(value),
+            dtype => self.literal(value).cast(dtype),
+        }
+    }
+
+    /// The id of the value; none after an error.
+    pub(crate) fn id(self) -> Option<ValueId> {
+        self.id
+    }
+
+    /// The shape, as far as it is known.
+    pub fn partial_shape(self) -> PartialShape {
+        match self.id {
+            Some(id) => self.emitter.emit.borrow().ty(id).shape,
+            None => PartialShape::scalar(),
+        }
+    }
+
+    /// The number of dimensions, if known.
+    pub fn rank(self) -> Option<usize> {
+        self.partial_shape().rank()
+    }
+
+    /// The sizes, if all are known.
+    pub fn dims(self) -> Option<Vec<i64>> {
+        self.partial_shape().known().map(|shape| shape.to_i64())
+    }
+
+    /// The elements of an integer tensor, if known.
+    pub fn ints(self) -> Option<Vec<i64>> {
+        self.known().and_then(|value| value.to_i64s().ok())
+    }
+
+    /// The sizes as a vector of `i64`: a constant where they are known.
+    #[must_use]
+    pub fn shape_vector(self) -> Value<'e> {
+        match self.dims() {
+            Some(dims) => self.int_vector(&dims),
+            None => call_with("Shape", Attrs::new().with("out_type", DType::I64), [self]),
+        }
+    }
+
+    /// The complex conjugate of complex values; real ones as they are.
+    #[must_use]
+    pub fn adjoint(self) -> Value<'e> {
+        if self.dtype().is_complex() { self.conj() } else { self }
+    }
+
+    /// Zeros of the same dtype and shape.
+    #[must_use]
+    pub fn zeros_like(self) -> Value<'e> {
+        call("ZerosLike", [self])
+    }
+
+    /// Ones of the same dtype and shape.
+    #[must_use]
+    pub fn ones_like(self) -> Value<'e> {
+        call("OnesLike", [self])
+    }
+
+    /// The same elements under the shape of another value.
+    #[must_use]
+    pub fn reshape_like(self, other: Value<'e>) -> Value<'e> {
+        let (own, shape) = (self.partial_shape(), other.partial_shape());
+        if own.is_known() && own == shape { self } else { self.reshape_to(other.shape_vector()) }
+    }
+
+    /// The same elements under a shape that is computed.
+    #[must_use]
+    pub fn reshape_to(self, shape: Value<'e>) -> Value<'e> {
+        call("Reshape", [self, shape])
+    }
+
+    /// Repeated along dimensions of size 1, up to a shape that is computed.
+    #[must_use]
+    pub fn broadcast_to_vector(self, shape: Value<'e>) -> Value<'e> {
+        call("BroadcastTo", [self, shape])
+    }
+
+    /// The sum along axes that are computed.
+    #[must_use]
+    pub fn sum_over(self, axes: Value<'e>, keep_dims: bool) -> Value<'e> {
+        call_with("Sum", Attrs::new().with("keep_dims", keep_dims), [self, axes])
     }
 
     /// The elements converted to a dtype.
@@ -434,6 +585,48 @@ impl<'e> Value<'e> {
         greater => "Greater";
         /// Greater or equal.
         greater_equal => "GreaterEqual";
+    }
+}
+
+/// The first result of a call whose attributes follow from its inputs and the defaults.
+pub fn call<'e, const N: usize>(name: &str, inputs: [Value<'e>; N]) -> Value<'e> {
+    call_with(name, Attrs::new(), inputs)
+}
+
+/// The first result of a call; attributes that the op does not know are left out, those that
+/// follow from the inputs or have defaults may be absent.
+pub fn call_with<'e, const N: usize>(
+    name: &str,
+    attrs: Attrs,
+    inputs: [Value<'e>; N],
+) -> Value<'e> {
+    calls_with(name, attrs, &inputs).at(0)
+}
+
+/// The results of a call like that of [`call_with`]. At least one input is given.
+pub fn calls_with<'e>(name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> Results<'e> {
+    let emitter = inputs[0].emitter;
+    let ids = emitter.infer(name, attrs, inputs);
+    Results { emitter, values: ids.into_iter().map(|id| Value { emitter, id }).collect() }
+}
+
+/// The results of a call; all are invalid, with an error noted, when the call was.
+#[derive(Debug, Clone)]
+pub struct Results<'e> {
+    emitter: &'e Emitter<'e>,
+    values: Vec<Value<'e>>,
+}
+
+impl<'e> Results<'e> {
+    /// The results.
+    pub fn values(&self) -> &[Value<'e>] {
+        &self.values
+    }
+
+    /// Result `index`.
+    pub fn at(&self, index: usize) -> Value<'e> {
+        let invalid = Value { emitter: self.emitter, id: None };
+        self.values.get(index).copied().unwrap_or(invalid)
     }
 }
 

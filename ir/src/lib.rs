@@ -41,7 +41,7 @@
 //! Everything known of an op is in its record, in `ops/<family>.rs`: arguments, attributes, shape
 //! function, effect, and who implements it ([`Lowering`]). Elementwise ops carry their meaning as
 //! a scalar formula ([`expr`]), data movements as strided windows ([`view`]), composite ops as
-//! formulas over other ops ([`emit`]).
+//! formulas over other ops ([`emit`]). How gradients go through it is a formula too ([`gradient`]).
 //!
 //! # What is absent on purpose
 //!
@@ -62,6 +62,7 @@ pub mod expr;
 mod format;
 pub mod function;
 pub mod function_type;
+pub mod gradient;
 pub mod graph;
 pub mod host_tensor;
 pub mod infer;
@@ -89,6 +90,7 @@ pub use error::{Code, Error, Result};
 pub use expr::{Expr, Prim};
 pub use function::{FunctionDef, FunctionLibrary};
 pub use function_type::FunctionType;
+pub use gradient::Gradient;
 pub use graph::{Graph, NodeDef, NodeId, OpRef, Outlet};
 pub use host_tensor::{Element, Handle, HostTensor};
 pub use limits::Limits;

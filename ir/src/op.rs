@@ -9,6 +9,7 @@ use crate::{
     emit::{Composite, Value},
     error::{Error, Result},
     expr::{Scalar, Scalars},
+    gradient::Gradient,
     infer::OpContext,
     shape::PartialShape,
     view::StridedView,
@@ -34,6 +35,8 @@ pub struct OpDef {
     pub effect: Effect,
     /// Who implements it.
     pub lowering: Lowering,
+    /// How gradients go through it.
+    pub gradient: Gradient,
     /// What it does with the functions its attributes name.
     pub call: Call,
     /// Whether it looks at the shapes of its inputs only, never at their elements.
@@ -60,6 +63,7 @@ impl OpDef {
         infer: crate::infer::unknown,
         effect: Effect::Pure,
         lowering: Lowering::Interface,
+        gradient: Gradient::Missing,
         call: Call::None,
         shape_only: false,
         commutative: false,
@@ -223,7 +227,7 @@ pub enum Lowering {
     /// Each output is a strided window of input 0.
     View(fn(&OpContext<'_>) -> Result<Vec<StridedView>>),
     /// A formula over other ops, expanded before placement.
-    Composite(for<'e> fn(&Composite<'e>) -> Vec<Value<'e>>),
+    Composite(Formula),
     /// A kernel written for each device.
     Kernel,
     /// A body in the runtime: state, calls, input and output.
@@ -231,6 +235,9 @@ pub enum Lowering {
     /// Known by its interface only, so that models holding it can be loaded and saved.
     Interface,
 }
+
+/// The results of an op as a formula over other ops.
+pub type Formula = for<'e> fn(&Composite<'e>) -> Vec<Value<'e>>;
 
 /// What an op does with the functions its attributes name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Activation functions, and the gradients that TensorFlow has ops for.
 
 use super::sets::*;
+use crate::emit::call;
+use crate::gradient::{self, Gradient, grads};
 use crate::{dtype::DType, expr::Scalar, infer, op::*};
 
 /// `scale · alpha` and `scale` of the scaled exponential linear unit (Klambauer et al. 2017).
@@ -45,6 +47,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             x.lt(0.0).select(x.expm1(), x)
         }),
+        gradient: Gradient::Rule(|b| grads([call("EluGrad", [b.dy(0), b.y(0)])])),
         ..ACTIVATION
     },
     OpDef {
@@ -55,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             x.gt(0.0).select(x, x * s.float("alpha"))
         }),
+        gradient: Gradient::Rule(|b| grads([b.with_attrs("LeakyReluGrad", [b.dy(0), b.x(0)])])),
         ..ACTIVATION
     },
     OpDef {
@@ -79,6 +83,7 @@ pub(super) static OPS: &[OpDef] = &[
             ],
         )],
         lowering: Lowering::Elementwise(|s| s.x(0).max(0.0)),
+        gradient: Gradient::Rule(|b| grads([call("ReluGrad", [b.dy(0), b.y(0)])])),
         ..ACTIVATION
     },
     OpDef {
@@ -86,6 +91,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "`min(max(x, 0), 6)`.",
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0).max(0.0).min(6.0)),
+        gradient: Gradient::Rule(|b| grads([call("Relu6Grad", [b.dy(0), b.y(0)])])),
         ..ACTIVATION
     },
     OpDef {
@@ -95,12 +101,14 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             x.lt(0.0).select(x.expm1() * SELU_SCALE_ALPHA, x * SELU_SCALE)
         }),
+        gradient: Gradient::Rule(|b| grads([call("SeluGrad", [b.dy(0), b.y(0)])])),
         ..ACTIVATION
     },
     OpDef {
         name: "Softplus",
         summary: "`log(exp(x) + 1)`, without overflow.",
         lowering: Lowering::Elementwise(|s| softplus(s.x(0))),
+        gradient: Gradient::Rule(|b| grads([b.dy(0) * b.x(0).sigmoid()])),
         ..ACTIVATION
     },
     OpDef {
@@ -110,6 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             x / (x.abs() + 1.0)
         }),
+        gradient: Gradient::Rule(|b| grads([call("SoftsignGrad", [b.dy(0), b.x(0)])])),
         ..ACTIVATION
     },
     OpDef {
@@ -119,6 +128,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (dy, y) = (s.x(0), s.x(1));
             y.lt(0.0).select(dy * (y + 1.0), dy)
         }),
+        gradient: Gradient::Rule(gradient::math::elu_grad),
         ..OF_ACTIVATIONS
     },
     OpDef {
@@ -128,6 +138,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
             -(dy * (y * y).rounded())
         }),
+        gradient: Gradient::Rule(gradient::math::reciprocal_grad),
         ..OF_OUTPUT
     },
     OpDef {
@@ -138,6 +149,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (dy, x) = (s.x(0), s.x(1));
             x.gt(0.0).select(dy, dy * s.float("alpha"))
         }),
+        gradient: Gradient::Rule(gradient::math::piecewise_grad),
         ..OF_FEATURES
     },
     OpDef {
@@ -147,6 +159,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
             -(dy * (y * y).rounded())
         }),
+        gradient: Gradient::Rule(gradient::math::reciprocal_grad),
         ..OF_OUTPUT
     },
     OpDef {
@@ -157,6 +170,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (dy, x) = (s.x(0), s.x(1));
             dy * x.gt(0.0).and(x.lt(6.0)).cast(dy.dtype())
         }),
+        gradient: Gradient::Rule(gradient::math::piecewise_grad),
         ..OF_FEATURES
     },
     OpDef {
@@ -164,6 +178,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Relu` from its input or output.",
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1).gt(0.0).cast(s.x(0).dtype())),
+        gradient: Gradient::Rule(gradient::math::piecewise_grad),
         ..OF_FEATURES
     },
     OpDef {
@@ -173,6 +188,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
             (y * -0.5 * dy).rounded() * (y * y).rounded()
         }),
+        gradient: Gradient::Rule(gradient::math::rsqrt_grad),
         ..OF_OUTPUT
     },
     OpDef {
@@ -182,6 +198,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (dy, y) = (s.x(0), s.x(1));
             y.lt(0.0).select(dy * (y + SELU_SCALE_ALPHA), dy * SELU_SCALE)
         }),
+        gradient: Gradient::Rule(gradient::math::selu_grad),
         ..OF_ACTIVATIONS
     },
     OpDef {
@@ -197,12 +214,14 @@ pub(super) static OPS: &[OpDef] = &[
             // order only.
             dy.ne(dy).select(dy * y * (1.0 - y), gradient)
         }),
+        gradient: Gradient::Rule(gradient::math::sigmoid_grad),
         ..OF_OUTPUT
     },
     OpDef {
         name: "SoftplusGrad",
         summary: "Gradient of `Softplus` from its input.",
         lowering: Lowering::Elementwise(|s| s.x(0) / ((-s.x(1)).exp() + 1.0)),
+        gradient: Gradient::Rule(gradient::math::softplus_grad),
         ..OF_FEATURES
     },
     OpDef {
@@ -215,12 +234,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SqrtGrad",
         summary: "Gradient of `Sqrt` from its output.",
         lowering: Lowering::Elementwise(|s| s.x(1).scaled(0.5).rounded() / conjugate(s.x(0))),
+        gradient: Gradient::Rule(gradient::math::sqrt_grad),
         ..OF_OUTPUT
     },
     OpDef {
         name: "TanhGrad",
         summary: "Gradient of `Tanh` from its output.",
         lowering: Lowering::Elementwise(|s| s.x(1) * (1.0 - s.x(0).square().rounded())),
+        gradient: Gradient::Rule(gradient::math::tanh_grad),
         ..OF_OUTPUT
     },
 ];

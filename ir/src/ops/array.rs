@@ -1,6 +1,7 @@
 //! Making tensors, joining them, and reordering their elements.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -21,6 +22,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tidx", INDEX, DType::I32)],
         infer: broadcast_to,
         lowering: Lowering::View(broadcast_view),
+        gradient: Gradient::Broadcast(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -36,6 +38,7 @@ pub(super) static OPS: &[OpDef] = &[
             let attrs = Attrs::new().with("N", c.int("N")).with("T", c.dtype_attr("T"));
             c.call("ConcatV2", attrs, &inputs)
         }),
+        gradient: Gradient::Rule(gradient::array::concat),
         ..OpDef::PURE
     },
     OpDef {
@@ -46,6 +49,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("N").at_least(2), any_ty("T"), ty_or("Tidx", INDEX, DType::I32)],
         infer: concat,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::concat_v2),
         ..OpDef::PURE
     },
     OpDef {
@@ -59,6 +63,7 @@ pub(super) static OPS: &[OpDef] = &[
             let y = c.x(0).transpose(&c.ints(1));
             vec![if c.dtype(0).is_complex() { y.conj() } else { y }]
         }),
+        gradient: Gradient::Rule(gradient::array::transpose),
         ..OpDef::PURE
     },
     OpDef {
@@ -69,6 +74,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dtype"), flag("init", false)],
         infer: filled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -79,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("index_type", INDEX, DType::I32)],
         infer: fill,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::reduce::all),
         ..OpDef::PURE
     },
     OpDef {
@@ -89,6 +96,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -99,6 +107,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -109,6 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("T").at_least(1)],
         infer: infer::each_unchanged,
         lowering: Lowering::Composite(|c| c.inputs().to_vec()),
+        gradient: Gradient::Rule(gradient::array::each_same),
         ..OpDef::PURE
     },
     OpDef {
@@ -129,6 +139,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("N").at_least(1), any_ty("T"), int_or("axis", 0)],
         infer: pack,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::pack),
         ..OpDef::PURE
     },
     OpDef {
@@ -139,6 +150,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dtype"), shape("shape")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -159,6 +171,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", REVERSIBLE)],
         infer: reverse,
         lowering: Lowering::View(|context| reversed(context, &flagged_axes(context)?)),
+        gradient: Gradient::Rule(gradient::array::mirrored),
         ..OpDef::PURE
     },
     OpDef {
@@ -174,6 +187,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: reverse_sequence,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::mirrored),
         ..OpDef::PURE
     },
     OpDef {
@@ -184,6 +198,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("Tidx", INDEX, DType::I32), ty("T", REVERSIBLE)],
         infer: reverse_axes,
         lowering: Lowering::View(|context| reversed(context, &named_axes(context)?)),
+        gradient: Gradient::Rule(gradient::array::mirrored),
         ..OpDef::PURE
     },
     OpDef {
@@ -194,6 +209,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty("Tshift", INDEX), ty("Taxis", INDEX)],
         infer: roll,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::roll),
         ..OpDef::PURE
     },
     OpDef {
@@ -215,6 +231,7 @@ pub(super) static OPS: &[OpDef] = &[
             };
             vec![condition.select(t, c.x(2))]
         }),
+        gradient: Gradient::Rule(gradient::math::select_rows),
         ..OpDef::PURE
     },
     OpDef {
@@ -225,6 +242,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::broadcast,
         lowering: Lowering::Elementwise(|s| s.select(s.raw(0), s.raw(1), s.raw(2))),
+        gradient: Gradient::Broadcast(gradient::math::select),
         ..OpDef::PURE
     },
     OpDef {
@@ -235,6 +253,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -245,6 +264,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -255,6 +275,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tmultiples", INDEX, DType::I32)],
         infer: tile,
         lowering: Lowering::View(tile_view),
+        gradient: Gradient::Rule(gradient::array::tile),
         ..OpDef::PURE
     },
     OpDef {
@@ -265,6 +286,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tperm", INDEX, DType::I32)],
         infer: transpose,
         lowering: Lowering::View(transpose_view),
+        gradient: Gradient::Rule(gradient::array::transpose),
         ..OpDef::PURE
     },
 ];

@@ -1,6 +1,7 @@
 //! Convolutions and their gradients.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -59,6 +60,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_2D,
         infer: convolution::<2>,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv2d),
         ..OpDef::PURE
     },
     OpDef {
@@ -76,6 +78,7 @@ pub(super) static OPS: &[OpDef] = &[
             backprop_filter::<2>(context)
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv2d_filter),
         ..OpDef::PURE
     },
     OpDef {
@@ -108,6 +111,7 @@ pub(super) static OPS: &[OpDef] = &[
             backprop_input::<2>(context)
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv2d_input),
         ..OpDef::PURE
     },
     OpDef {
@@ -133,6 +137,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_3D,
         infer: convolution::<3>,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv3d),
         ..OpDef::PURE
     },
     OpDef {
@@ -147,6 +152,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: CONV_3D,
         infer: backprop_filter::<3>,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv3d_filter),
         ..OpDef::PURE
     },
     OpDef {
@@ -168,6 +174,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: backprop_input::<3>,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv3d_input),
         ..OpDef::PURE
     },
     OpDef {
@@ -183,6 +190,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::depthwise),
         ..OpDef::PURE
     },
     OpDef {
@@ -202,6 +210,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::depthwise_filter),
         ..OpDef::PURE
     },
     OpDef {
@@ -221,6 +230,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::depthwise_input),
         ..OpDef::PURE
     },
 ];

@@ -1,6 +1,7 @@
 //! Counting and binning.
 
 use super::sets::*;
+use crate::gradient::Gradient;
 use crate::{dtype::DType, error::Result, infer::OpContext, op::*, shape::PartialShape};
 
 const COUNTED: &[DType] = &[DType::I32, DType::I64, DType::F32, DType::F64];
@@ -18,6 +19,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", COUNTED)],
         infer: bincount,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -38,6 +40,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("Tidx", INDEX), ty("T", COUNTED), flag("binary_output", false)],
         infer: dense_bincount,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -48,6 +51,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", COUNTED), ty_or("dtype", INDEX, DType::I32)],
         infer: histogram,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
 ];

@@ -1,6 +1,7 @@
 //! Connectionist temporal classification: sequences of labels out of scores per time step.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::{Code, Error, Result},
@@ -91,6 +92,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::ctc_loss),
         ..OpDef::PURE
     },
 ];

@@ -1,6 +1,8 @@
 //! Diagonals and bands of matrices.
 
 use super::sets::*;
+use crate::emit::call;
+use crate::gradient::{self, Gradient, grads};
 use crate::{
     diagonal::Band,
     dtype::DType,
@@ -73,6 +75,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", DIAGONAL)],
         infer: diag,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(|b| grads([call("DiagPart", [b.dy(0)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -83,6 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", DIAGONAL)],
         infer: diag_part,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(|b| grads([call("Diag", [b.dy(0)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -93,57 +97,67 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tindex", INDEX, DType::I64)],
         infer: matrix_band_part,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::mirrored),
         ..OpDef::PURE
     },
     OpDef {
         name: "MatrixDiag",
         summary: "Makes diagonal matrices.",
         inputs: &[arg("diagonal", "T")],
+        gradient: Gradient::Rule(gradient::array::matrix_diag_v1),
         ..MATRIX_DIAG
     },
     OpDef {
         name: "MatrixDiagPart",
         summary: "Takes the main diagonals of matrices.",
         inputs: &[arg("input", "T")],
+        gradient: Gradient::Rule(gradient::array::matrix_diag_part_v1),
         ..MATRIX_DIAG_PART
     },
     OpDef {
         name: "MatrixDiagPartV2",
         summary: "Takes a band of diagonals of matrices.",
+        gradient: Gradient::Rule(gradient::array::matrix_diag_part_v2),
         ..MATRIX_DIAG_PART
     },
     OpDef {
         name: "MatrixDiagPartV3",
         summary: "Takes a band of diagonals of matrices.",
         attrs: &[any_ty("T"), ALIGN],
+        gradient: Gradient::Rule(gradient::array::matrix_diag_part_v3),
         ..MATRIX_DIAG_PART
     },
     OpDef {
         name: "MatrixDiagV2",
         summary: "Makes matrices with a given band of diagonals.",
+        gradient: Gradient::Rule(gradient::array::matrix_diag_v2),
         ..MATRIX_DIAG
     },
     OpDef {
         name: "MatrixDiagV3",
         summary: "Makes matrices with a given band of diagonals.",
         attrs: &[any_ty("T"), ALIGN],
+        gradient: Gradient::Rule(gradient::array::matrix_diag_v3),
         ..MATRIX_DIAG
     },
     OpDef {
         name: "MatrixSetDiag",
         summary: "Replaces the main diagonals of matrices.",
         inputs: &[arg("input", "T"), arg("diagonal", "T")],
+        gradient: Gradient::Rule(gradient::array::matrix_set_diag_v1),
         ..MATRIX_SET_DIAG
     },
     OpDef {
         name: "MatrixSetDiagV2",
         summary: "Replaces a band of diagonals of matrices.",
+        gradient: Gradient::Rule(gradient::array::matrix_set_diag_v2),
         ..MATRIX_SET_DIAG
     },
     OpDef {
         name: "MatrixSetDiagV3",
         summary: "Replaces a band of diagonals of matrices.",
         attrs: &[any_ty("T"), ALIGN],
+        gradient: Gradient::Rule(gradient::array::matrix_set_diag_v3),
         ..MATRIX_SET_DIAG
     },
 ];

@@ -1,6 +1,7 @@
 //! Grey-scale dilation of images.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     error::Result,
     infer::OpContext,
@@ -36,6 +37,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::dilation),
         ..OpDef::PURE
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Images: `[batch, height, width, channels]`.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     emit::{Composite, Value},
@@ -282,6 +283,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::crop_and_resize),
         ..OpDef::PURE
     },
     OpDef {
@@ -363,6 +365,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "ImageProjectiveTransformV2",
         summary: "Takes each pixel from where a projection puts it.",
+        gradient: Gradient::Rule(gradient::nn::project),
         ..TRANSFORM
     },
     OpDef {
@@ -374,6 +377,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("output_shape", I32).host(),
             arg_of("fill_value", F32),
         ],
+        gradient: Gradient::Rule(gradient::nn::project),
         ..TRANSFORM
     },
     OpDef {
@@ -432,6 +436,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "RGBToHSV",
         summary: "Gives hue, saturation and value of red, green and blue.",
+        gradient: Gradient::Rule(gradient::nn::rgb_to_hsv),
         ..COLOURS
     },
     OpDef {
@@ -441,14 +446,24 @@ pub(super) static OPS: &[OpDef] = &[
         infer: resized,
         ..RESIZE
     },
-    OpDef { name: "ResizeBicubic", summary: "Resizes images by cubic interpolation.", ..RESIZE },
+    OpDef {
+        name: "ResizeBicubic",
+        summary: "Resizes images by cubic interpolation.",
+        gradient: Gradient::Rule(gradient::nn::resize_bicubic),
+        ..RESIZE
+    },
     OpDef {
         name: "ResizeBicubicGrad",
         summary: "Gradient of `ResizeBicubic`.",
         attrs: &[ty("T", F32_F64), ALIGN, CENTRES],
         ..RESIZE_GRADIENT
     },
-    OpDef { name: "ResizeBilinear", summary: "Resizes images by linear interpolation.", ..RESIZE },
+    OpDef {
+        name: "ResizeBilinear",
+        summary: "Resizes images by linear interpolation.",
+        gradient: Gradient::Rule(gradient::nn::resize_bilinear),
+        ..RESIZE
+    },
     OpDef {
         name: "ResizeBilinearGrad",
         summary: "Gradient of `ResizeBilinear`.",
@@ -458,6 +473,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "ResizeNearestNeighbor",
         summary: "Resizes images by the nearest pixel.",
         outputs: &[arg("resized_images", "T")],
+        gradient: Gradient::Rule(gradient::nn::resize_nearest),
         ..RESIZE
     },
     OpDef {
@@ -500,6 +516,7 @@ pub(super) static OPS: &[OpDef] = &[
             }
             resized(context)
         },
+        gradient: Gradient::Rule(gradient::nn::scale_and_translate),
         ..RESIZE
     },
 ];

@@ -1,6 +1,7 @@
 //! Reading and writing rows and elements by index.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -65,11 +66,13 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("num_partitions").at_least(1), any_ty("T")],
         infer: dynamic_partition,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::dynamic_partition),
         ..OpDef::PURE
     },
     OpDef {
         name: "DynamicStitch",
         summary: "Interleaves rows of tensors by a position for each; later ones win.",
+        gradient: Gradient::Rule(gradient::indexing::dynamic_stitch),
         ..STITCH
     },
     OpDef {
@@ -80,6 +83,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[flag("validate_indices", true), any_ty("Tparams"), ty("Tindices", INDEX)],
         infer: gather,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::gather),
         ..OpDef::PURE
     },
     OpDef {
@@ -94,6 +98,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: gather_nd,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::gather_nd),
         ..OpDef::PURE
     },
     OpDef {
@@ -113,6 +118,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: gather_v2,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::gather_v2),
         ..OpDef::PURE
     },
     OpDef {
@@ -132,11 +138,13 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: one_hot,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
         name: "ParallelDynamicStitch",
         summary: "Interleaves rows of tensors by a position for each.",
+        gradient: Gradient::Rule(gradient::indexing::dynamic_stitch),
         ..STITCH
     },
     OpDef {
@@ -147,6 +155,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty("Tindices", WIDE_INDEX), string_or("bad_indices_policy", "")],
         infer: scatter_nd,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::scatter_nd),
         ..OpDef::PURE
     },
     OpDef {
@@ -158,26 +167,31 @@ pub(super) static OPS: &[OpDef] = &[
             ty("Tindices", INDEX),
             string_or("bad_indices_policy", ""),
         ],
+        gradient: Gradient::Rule(gradient::indexing::scatter_add),
         ..TENSOR_SCATTER
     },
     OpDef {
         name: "TensorScatterAdd",
         summary: "Adds slices at the places that vectors of indices name.",
+        gradient: Gradient::Rule(gradient::indexing::scatter_add),
         ..TENSOR_SCATTER
     },
     OpDef {
         name: "TensorScatterMax",
         summary: "Keeps the larger elements at the places that vectors of indices name.",
+        gradient: Gradient::Rule(gradient::indexing::scatter_extreme),
         ..TENSOR_SCATTER
     },
     OpDef {
         name: "TensorScatterMin",
         summary: "Keeps the smaller elements at the places that vectors of indices name.",
+        gradient: Gradient::Rule(gradient::indexing::scatter_extreme),
         ..TENSOR_SCATTER
     },
     OpDef {
         name: "TensorScatterSub",
         summary: "Subtracts slices at the places that vectors of indices name.",
+        gradient: Gradient::Rule(gradient::indexing::scatter_sub),
         ..TENSOR_SCATTER
     },
     OpDef {
@@ -188,6 +202,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty("Tindices", &[DType::I16, DType::I32, DType::I64, DType::U16]),
             string_or("bad_indices_policy", ""),
         ],
+        gradient: Gradient::Rule(gradient::indexing::scatter_update),
         ..TENSOR_SCATTER
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Linear algebra on stacks of matrices: the last two dimensions are those of a matrix.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -48,6 +49,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "Cholesky",
         summary: "Computes the lower triangle whose product with its adjoint is the matrix.",
+        gradient: Gradient::Rule(gradient::linalg::cholesky),
         ..SQUARE
     },
     OpDef {
@@ -70,6 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the sign of the determinant and the logarithm of its magnitude.",
         outputs: &[arg("sign", "T"), arg("log_abs_determinant", "T")],
         infer: determinant,
+        gradient: Gradient::Rule(gradient::linalg::log_determinant),
         ..SQUARE
     },
     OpDef {
@@ -89,12 +92,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "MatrixDeterminant",
         summary: "Computes the determinant.",
         infer: determinant,
+        gradient: Gradient::Rule(gradient::linalg::determinant),
         ..SQUARE
     },
     OpDef {
         name: "MatrixInverse",
         summary: "Computes the inverse of the matrix or of its adjoint.",
         attrs: &[flag("adjoint", false), ty("T", LINALG)],
+        gradient: Gradient::Rule(gradient::linalg::inverse),
         ..SQUARE
     },
     OpDef {
@@ -103,7 +108,12 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", COMPLEX)],
         ..SQUARE
     },
-    OpDef { name: "MatrixSolve", summary: "Solves systems of linear equations.", ..SOLVE },
+    OpDef {
+        name: "MatrixSolve",
+        summary: "Solves systems of linear equations.",
+        gradient: Gradient::Broadcast(gradient::linalg::solve),
+        ..SOLVE
+    },
     OpDef {
         name: "MatrixSquareRoot",
         summary: "Computes the principal square root of the matrix.",
@@ -121,6 +131,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, joined(&batch, &[n, columns]));
             Ok(())
         },
+        gradient: Gradient::Broadcast(gradient::linalg::triangular_solve),
         ..SOLVE
     },
     OpDef {
@@ -153,6 +164,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(1, vectors.unwrap_or_else(PartialShape::scalar));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::linalg::self_adjoint_eig),
         ..SQUARE
     },
     OpDef {
@@ -200,6 +212,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, joined(&batch, &[rows, columns]));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::linalg::tridiagonal_matmul),
         ..SQUARE
     },
     OpDef {
@@ -221,6 +234,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, joined(&batch, &[rows, columns]));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::linalg::tridiagonal_solve),
         ..SQUARE
     },
 ];

@@ -4,6 +4,7 @@
 //! element has.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -52,6 +53,7 @@ pub(super) static OPS: &[OpDef] = &[
             concatenated(context, shape)
         },
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::list::concat),
         ..OpDef::PURE
     },
     OpDef {
@@ -60,6 +62,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("input_a", DType::Variant), arg_of("input_b", DType::Variant)],
         outputs: &[arg_of("output", DType::Variant)],
         infer: concat_lists,
+        gradient: Gradient::Rule(gradient::list::concat_lists),
         ..UPDATE
     },
     OpDef {
@@ -77,6 +80,7 @@ pub(super) static OPS: &[OpDef] = &[
             concatenated(context, shape)
         },
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::list::concat),
         ..OpDef::PURE
     },
     OpDef {
@@ -97,6 +101,7 @@ pub(super) static OPS: &[OpDef] = &[
             created(context, 1)?;
             narrow(context, 0)
         },
+        gradient: Gradient::Rule(gradient::list::from_tensor),
         ..CREATION
     },
     OpDef {
@@ -115,6 +120,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(0, stacked(n, &element));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::list::gather),
         ..UPDATE
     },
     OpDef {
@@ -133,6 +139,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::list::get_item),
         ..OpDef::PURE
     },
     OpDef {
@@ -158,6 +165,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(1, element);
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::list::pop_back),
         ..UPDATE
     },
     OpDef {
@@ -170,6 +178,7 @@ pub(super) static OPS: &[OpDef] = &[
             widen(context, &item);
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::list::push_back),
         ..UPDATE
     },
     OpDef {
@@ -197,6 +206,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("input_handle", DType::Variant), arg_of("size", DType::I32)],
         attrs: &[],
         infer: same_list,
+        gradient: Gradient::Rule(gradient::list::resize),
         ..UPDATE
     },
     OpDef {
@@ -208,6 +218,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("element_shape", "shape_type").host(),
         ],
         infer: |context| created(context, 2),
+        gradient: Gradient::Rule(gradient::list::scatter),
         ..CREATION
     },
     OpDef {
@@ -224,6 +235,7 @@ pub(super) static OPS: &[OpDef] = &[
             widen(context, &row);
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::list::scatter_into),
         ..UPDATE
     },
     OpDef {
@@ -236,6 +248,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("num_elements", DType::I32),
         ],
         infer: |context| created(context, 2),
+        gradient: Gradient::Rule(gradient::list::scatter),
         ..CREATION
     },
     OpDef {
@@ -253,6 +266,7 @@ pub(super) static OPS: &[OpDef] = &[
             widen(context, &item);
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::list::set_item),
         ..UPDATE
     },
     OpDef {
@@ -264,6 +278,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("lengths", DType::I64),
         ],
         infer: |context| created(context, 1),
+        gradient: Gradient::Rule(gradient::list::split),
         ..CREATION
     },
     OpDef {
@@ -282,6 +297,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::list::stack),
         ..OpDef::PURE
     },
 ];

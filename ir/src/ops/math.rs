@@ -3,6 +3,8 @@
 //! Formulas are mathematics; edge cases follow TensorFlow's `cwise_ops`.
 
 use super::sets::*;
+use crate::emit::call;
+use crate::gradient::{self, Gradient, grads};
 use crate::{
     dtype::DType,
     emit::Value,
@@ -13,7 +15,7 @@ use crate::{
     op::*,
     shape::{PartialShape, Shape},
 };
-use std::f64::consts::LN_2;
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
 
 /// A function of one argument.
 pub(super) const FUNCTION: OpDef = OpDef {
@@ -66,18 +68,23 @@ pub(super) static OPS: &[OpDef] = &[
             ],
         )],
         lowering: Lowering::Elementwise(|s| s.x(0).abs()),
+        gradient: Gradient::Rule(|b| b.times(call("Sign", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
         name: "Acos",
         summary: "Computes the inverse cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).acos()),
+        gradient: Gradient::Rule(|b| {
+            b.times(-call("Reciprocal", [(1.0 - b.x(0).square()).sqrt()]))
+        }),
         ..FUNCTION
     },
     OpDef {
         name: "Acosh",
         summary: "Computes the inverse hyperbolic cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).acosh()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [call("Sinh", [b.y(0)])]))),
         ..FUNCTION
     },
     OpDef {
@@ -87,30 +94,35 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "Tout")],
         attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
         lowering: Lowering::Elementwise(|s| s.x(0).imag().atan2(s.x(0).real())),
+        gradient: Gradient::Rule(gradient::math::angle),
         ..FUNCTION
     },
     OpDef {
         name: "Asin",
         summary: "Computes the inverse sine.",
         lowering: Lowering::Elementwise(|s| s.x(0).asin()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [(1.0 - b.x(0).square()).sqrt()]))),
         ..FUNCTION
     },
     OpDef {
         name: "Asinh",
         summary: "Computes the inverse hyperbolic sine.",
         lowering: Lowering::Elementwise(|s| s.x(0).asinh()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [call("Cosh", [b.y(0)])]))),
         ..FUNCTION
     },
     OpDef {
         name: "Atan",
         summary: "Computes the inverse tangent.",
         lowering: Lowering::Elementwise(|s| s.x(0).atan()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [b.x(0).square() + 1.0]))),
         ..FUNCTION
     },
     OpDef {
         name: "Atanh",
         summary: "Computes the inverse hyperbolic tangent.",
         lowering: Lowering::Elementwise(|s| s.x(0).atanh()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [1.0 - b.x(0).square()]))),
         ..FUNCTION
     },
     OpDef {
@@ -121,6 +133,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS), ty("type", NUMBERS)],
         infer: bitcast,
         lowering: Lowering::Alias,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -130,6 +143,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("y", "DstT")],
         attrs: &[any_ty("SrcT"), any_ty("DstT"), flag("Truncate", false)],
         lowering: Lowering::Elementwise(cast),
+        gradient: Gradient::Rule(gradient::array::cast),
         ..FUNCTION
     },
     OpDef {
@@ -137,6 +151,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Rounds up to an integer.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).ceil()),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
@@ -147,6 +162,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS), string("message")],
         infer: infer::unchanged,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(|b| grads([b.with_attrs(b.op.name, [b.dy(0)])])),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -157,6 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS), string("message")],
         infer: infer::unchanged,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(|b| grads([b.with_attrs(b.op.name, [b.dy(0)])])),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -166,6 +183,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("out", "Tout")],
         attrs: &[ty_or("T", F32_F64, DType::F32), ty_or("Tout", COMPLEX, DType::C64)],
         lowering: Lowering::Elementwise(|s| s.complex(s.x(0), s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::parts),
         ..OPERATOR
     },
     OpDef {
@@ -174,6 +192,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("y", "Tout")],
         attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
         lowering: Lowering::Elementwise(|s| s.x(0).abs()),
+        gradient: Gradient::Rule(gradient::math::complex_abs),
         ..FUNCTION
     },
     OpDef {
@@ -183,18 +202,21 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty_or("T", &[DType::C64, DType::C128, DType::Variant], DType::C64)],
         lowering: Lowering::Elementwise(|s| s.x(0).conj()),
+        gradient: Gradient::Rule(|b| grads([b.dy(0).adjoint()])),
         ..FUNCTION
     },
     OpDef {
         name: "Cos",
         summary: "Computes the cosine of radians.",
         lowering: Lowering::Elementwise(|s| s.x(0).cos()),
+        gradient: Gradient::Rule(|b| grads([-b.dy(0) * call("Sin", [b.x(0).adjoint()])])),
         ..FUNCTION
     },
     OpDef {
         name: "Cosh",
         summary: "Computes the hyperbolic cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).cosh()),
+        gradient: Gradient::Rule(|b| b.times(call("Sinh", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
@@ -202,6 +224,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the error function.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| erf(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times((-b.x(0).square()).exp() * FRAC_2_SQRT_PI)),
         ..FUNCTION
     },
     OpDef {
@@ -209,18 +232,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the complementary error function, `1 - erf(x)`.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).erfc()),
+        gradient: Gradient::Rule(|b| b.times((-b.x(0).square()).exp() * -FRAC_2_SQRT_PI)),
         ..FUNCTION
     },
     OpDef {
         name: "Exp",
         summary: "Computes the exponential function.",
         lowering: Lowering::Elementwise(|s| s.x(0).exp()),
+        gradient: Gradient::Rule(|b| b.times(b.y(0))),
         ..FUNCTION
     },
     OpDef {
         name: "Expm1",
         summary: "Computes `exp(x) - 1`, exact near 0.",
         lowering: Lowering::Elementwise(|s| s.x(0).expm1()),
+        gradient: Gradient::Rule(|b| b.times(b.x(0).exp())),
         ..FUNCTION
     },
     OpDef {
@@ -228,6 +254,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Rounds down to an integer.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).floor()),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
@@ -237,6 +264,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "Tout")],
         attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
         lowering: Lowering::Elementwise(|s| s.x(0).imag()),
+        gradient: Gradient::Rule(gradient::math::from_imag),
         ..FUNCTION
     },
     OpDef {
@@ -244,6 +272,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `1 / x`; the older name of `Reciprocal`.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
@@ -276,18 +305,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the logarithm of the absolute value of the gamma function.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| lgamma(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(call("Digamma", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
         name: "Log",
         summary: "Computes the natural logarithm.",
         lowering: Lowering::Elementwise(|s| s.x(0).log()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
         name: "Log1p",
         summary: "Computes `log(1 + x)`, exact near 0.",
         lowering: Lowering::Elementwise(|s| s.x(0).log1p()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [b.x(0) + 1.0]))),
         ..FUNCTION
     },
     OpDef {
@@ -303,6 +335,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Negates.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| -s.x(0)),
+        gradient: Gradient::Rule(|b| grads([-b.dy(0)])),
         ..FUNCTION
     },
     OpDef {
@@ -332,6 +365,7 @@ pub(super) static OPS: &[OpDef] = &[
             let one = c.scalar(1i32).cast(c.dtype(0));
             vec![one.broadcast_to(&c.x(0).shape().to_i64())]
         }),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
@@ -349,6 +383,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "Tout")],
         attrs: &[ty_or("T", COMPLEX, DType::C64), ty_or("Tout", F32_F64, DType::F32)],
         lowering: Lowering::Elementwise(|s| s.x(0).real()),
+        gradient: Gradient::Rule(gradient::math::from_real),
         ..FUNCTION
     },
     OpDef {
@@ -356,6 +391,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `1 / x`.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| reciprocal(s.x(0))),
+        gradient: Gradient::Rule(|b| grads([call("ReciprocalGrad", [b.y(0), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
@@ -363,6 +399,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Rounds to the nearest integer, halves to even.",
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).rint()),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
@@ -370,18 +407,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Rounds to the nearest integer, halves to even; integers stay.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| round(s.x(0))),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
         name: "Rsqrt",
         summary: "Computes `1 / sqrt(x)`.",
         lowering: Lowering::Elementwise(|s| s.x(0).rsqrt()),
+        gradient: Gradient::Rule(|b| grads([call("RsqrtGrad", [b.y(0), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
         name: "Sigmoid",
         summary: "Computes the logistic function `1 / (1 + exp(-x))`.",
         lowering: Lowering::Elementwise(|s| sigmoid(s.x(0))),
+        gradient: Gradient::Rule(|b| grads([call("SigmoidGrad", [b.y(0).adjoint(), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
@@ -389,24 +429,28 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the sign: -1, 0 or 1, and `x / |x|` for complex numbers.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| s.x(0).sign()),
+        gradient: Gradient::Rule(|b| grads([b.x(0).zeros_like()])),
         ..FUNCTION
     },
     OpDef {
         name: "Sin",
         summary: "Computes the sine of radians.",
         lowering: Lowering::Elementwise(|s| s.x(0).sin()),
+        gradient: Gradient::Rule(|b| b.times(call("Cos", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
         name: "Sinh",
         summary: "Computes the hyperbolic sine.",
         lowering: Lowering::Elementwise(|s| s.x(0).sinh()),
+        gradient: Gradient::Rule(|b| b.times(call("Cosh", [b.x(0)]))),
         ..FUNCTION
     },
     OpDef {
         name: "Sqrt",
         summary: "Computes the square root.",
         lowering: Lowering::Elementwise(|s| s.x(0).sqrt()),
+        gradient: Gradient::Rule(|b| grads([call("SqrtGrad", [b.y(0), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
@@ -414,18 +458,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `x * x`.",
         attrs: &[ty("T", ARITHMETIC)],
         lowering: Lowering::Elementwise(|s| s.x(0).square()),
+        gradient: Gradient::Rule(|b| b.times(2.0 * b.x(0))),
         ..FUNCTION
     },
     OpDef {
         name: "Tan",
         summary: "Computes the tangent of radians.",
         lowering: Lowering::Elementwise(|s| s.x(0).tan()),
+        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [call("Cos", [b.x(0)])]).square())),
         ..FUNCTION
     },
     OpDef {
         name: "Tanh",
         summary: "Computes the hyperbolic tangent.",
         lowering: Lowering::Elementwise(|s| s.x(0).tanh()),
+        gradient: Gradient::Rule(|b| grads([call("TanhGrad", [b.y(0).adjoint(), b.dy(0)])])),
         ..FUNCTION
     },
     OpDef {
@@ -437,6 +484,7 @@ pub(super) static OPS: &[OpDef] = &[
             let zero = c.constant(HostTensor::zeros(c.dtype(0), Shape::scalar()));
             vec![zero.broadcast_to(&c.x(0).shape().to_i64())]
         }),
+        gradient: Gradient::Zero,
         ..FUNCTION
     },
     OpDef {
@@ -460,6 +508,7 @@ pub(super) static OPS: &[OpDef] = &[
             ],
         )],
         lowering: Lowering::Elementwise(|s| s.x(0) + s.x(1)),
+        gradient: Gradient::Broadcast(|b| grads([b.dy(0), b.dy(0)])),
         ..OPERATOR
     },
     OpDef {
@@ -499,6 +548,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::all_same,
         on_variants: Some("_AddVariants"),
         lowering: Lowering::Elementwise(sum),
+        gradient: Gradient::Rule(|b| b.xs().iter().map(|_| Some(b.dy(0).into())).collect()),
         ..OPERATOR
     },
     OpDef {
@@ -506,6 +556,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Adds.",
         commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0) + s.x(1)),
+        gradient: Gradient::Broadcast(|b| grads([b.dy(0), b.dy(0)])),
         ..OPERATOR
     },
     OpDef {
@@ -527,6 +578,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("y", "T"), arg("x", "T")],
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(atan2),
+        gradient: Gradient::Broadcast(gradient::math::atan2),
         ..OPERATOR
     },
     OpDef {
@@ -561,12 +613,14 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS)],
         infer: clip,
         lowering: Lowering::Elementwise(|s| s.x(0).min(s.x(2)).max(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::clip),
         ..OPERATOR
     },
     OpDef {
         name: "Div",
         summary: "Divides; integers round towards zero.",
         lowering: Lowering::Elementwise(|s| divide(s.x(0), s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::quotient),
         ..OPERATOR
     },
     OpDef {
@@ -577,6 +631,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (x, y) = (s.x(0), s.x(1));
             y.eq(0.0).select(x.like(0.0), x / y)
         }),
+        gradient: Gradient::Broadcast(gradient::math::quotient_no_nan),
         ..OPERATOR
     },
     OpDef {
@@ -587,6 +642,9 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", REALS)],
         infer: cross,
         lowering: Lowering::Composite(|c| vec![cross_product(c.x(0), c.x(1))]),
+        gradient: Gradient::Rule(|b| {
+            grads([call("Cross", [b.x(1), b.dy(0)]), call("Cross", [b.dy(0), b.x(0)])])
+        }),
         ..OpDef::PURE
     },
     OpDef {
@@ -602,6 +660,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "FloorDiv",
         summary: "Divides and rounds down.",
         lowering: Lowering::Elementwise(floor_div),
+        gradient: Gradient::Zero,
         ..OPERATOR
     },
     OpDef {
@@ -609,6 +668,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the remainder of division rounded down: it has the sign of the divisor.",
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0).floor_mod(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::floor_mod),
         ..OPERATOR
     },
     OpDef {
@@ -629,6 +689,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("a", "T"), arg("x", "T")],
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).igamma(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::igamma),
         ..OPERATOR
     },
     OpDef {
@@ -645,6 +706,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("a", "T"), arg("x", "T")],
         attrs: &[ty("T", FLOATS)],
         lowering: Lowering::Elementwise(|s| s.x(0).igammac(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::igammac),
         ..OPERATOR
     },
     OpDef {
@@ -657,6 +719,7 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Composite(|c| {
             vec![c.x(0).reshape(&[-1]).square().sum(&[0], false) * 0.5]
         }),
+        gradient: Gradient::Rule(gradient::reduce::half_squares),
         ..OpDef::PURE
     },
     OpDef {
@@ -697,6 +760,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Takes the larger element.",
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0).max(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::maximum),
         ..OPERATOR
     },
     OpDef {
@@ -704,6 +768,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Takes the smaller element.",
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0).min(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::minimum),
         ..OPERATOR
     },
     OpDef {
@@ -721,6 +786,9 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Multiplies.",
         commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1)),
+        gradient: Gradient::Broadcast(|b| {
+            grads([b.dy(0) * b.x(1).adjoint(), b.dy(0) * b.x(0).adjoint()])
+        }),
         ..OPERATOR
     },
     OpDef {
@@ -731,6 +799,9 @@ pub(super) static OPS: &[OpDef] = &[
             let (x, y) = (s.x(0), s.x(1));
             y.eq(0.0).select(x.like(0.0), x * y)
         }),
+        gradient: Gradient::Broadcast(|b| {
+            grads([call("MulNoNan", [b.dy(0), b.x(1)]), call("MulNoNan", [b.x(0), b.dy(0)])])
+        }),
         ..OPERATOR
     },
     OpDef {
@@ -740,6 +811,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[ty_or("T", F32_F64, DType::F32)],
         lowering: Lowering::Elementwise(|s| s.x(0).next_after(s.x(1))),
+        gradient: Gradient::Broadcast(|b| grads([b.dy(0), b.dy(0).zeros_like()])),
         ..OPERATOR
     },
     OpDef {
@@ -756,12 +828,14 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes powers.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(pow),
+        gradient: Gradient::Broadcast(gradient::math::pow),
         ..OPERATOR
     },
     OpDef {
         name: "RealDiv",
         summary: "Divides real or complex numbers.",
         lowering: Lowering::Elementwise(|s| divide(s.x(0), s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::quotient),
         ..OPERATOR
     },
     OpDef {
@@ -792,12 +866,17 @@ pub(super) static OPS: &[OpDef] = &[
             let difference = s.x(0) - s.x(1);
             difference * conjugate(difference)
         }),
+        gradient: Gradient::Broadcast(|b| {
+            let slope = b.dy(0) * (b.x(0) - b.x(1)) * 2.0;
+            grads([slope, -slope])
+        }),
         ..OPERATOR
     },
     OpDef {
         name: "Sub",
         summary: "Subtracts.",
         lowering: Lowering::Elementwise(|s| s.x(0) - s.x(1)),
+        gradient: Gradient::Broadcast(|b| grads([b.dy(0), -b.dy(0)])),
         ..OPERATOR
     },
     OpDef {
@@ -807,6 +886,7 @@ pub(super) static OPS: &[OpDef] = &[
             s.fails_with(Code::Internal);
             s.x(0).trunc_div(s.x(1))
         }),
+        gradient: Gradient::Zero,
         ..OPERATOR
     },
     OpDef {
@@ -827,6 +907,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Divides; 0 where the dividend is 0, whatever the divisor.",
         attrs: &[ty("T", FLOATS_AND_COMPLEX)],
         lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) / s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::xdivy),
         ..OPERATOR
     },
     OpDef {
@@ -834,6 +915,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `x * log1p(y)`; 0 where `x` is 0.",
         attrs: &[ty("T", FLOATS_AND_COMPLEX)],
         lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) * s.x(1).log1p())),
+        gradient: Gradient::Broadcast(gradient::math::xlog1py),
         ..OPERATOR
     },
     OpDef {
@@ -841,6 +923,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes `x * log(y)`; 0 where `x` is 0.",
         attrs: &[ty("T", FLOATS_AND_COMPLEX)],
         lowering: Lowering::Elementwise(|s| zero_unless(s.x(0), s.x(0) * s.x(1).log())),
+        gradient: Gradient::Broadcast(gradient::math::xlogy),
         ..OPERATOR
     },
     OpDef {
@@ -849,6 +932,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("x", "T"), arg("q", "T")],
         attrs: &[ty("T", F32_F64)],
         lowering: Lowering::Elementwise(|s| s.x(0).zeta(s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::zeta),
         ..OPERATOR
     },
 ];

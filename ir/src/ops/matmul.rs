@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use super::einsum;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -51,6 +52,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: batch_matmul,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
         ..OpDef::PURE
     },
     OpDef {
@@ -84,6 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: batch_matmul_v2,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
         ..OpDef::PURE
     },
     OpDef {
@@ -119,6 +122,7 @@ pub(super) static OPS: &[OpDef] = &[
             let (x, y) = (c.x(0).cast(to), c.x(1).cast(to));
             vec![x.batch_matmul(y, c.flag("adj_x"), c.flag("adj_y"))]
         }),
+        gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
         ..OpDef::PURE
     },
     OpDef {
@@ -161,6 +165,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: matmul,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::matmul::matmul),
         ..OpDef::PURE
     },
 ];

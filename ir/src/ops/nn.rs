@@ -1,6 +1,7 @@
 //! Biases, and what TensorFlow's optimiser makes of products and convolutions with them.
 
 use super::{conv, matmul, sets::*};
+use crate::gradient::{self, Gradient};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -23,6 +24,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: bias_add,
         lowering: Lowering::Composite(biased),
+        gradient: Gradient::Rule(gradient::matmul::bias_add),
         ..OpDef::PURE
     },
     OpDef {
@@ -56,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS)],
         infer: bias_add,
         lowering: Lowering::Composite(biased),
+        gradient: Gradient::Rule(gradient::matmul::bias_add_v1),
         ..OpDef::PURE
     },
     OpDef {
@@ -69,6 +72,7 @@ pub(super) static OPS: &[OpDef] = &[
             infer::unchanged(context)
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::isotonic),
         ..OpDef::PURE
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Normalisation: batches, and neighbouring channels.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     emit::{Composite, Value},
@@ -106,6 +107,7 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS_2D,
             flag("is_training", true),
         ],
+        gradient: Gradient::Rule(gradient::nn::batch_norm_v1),
         ..NORM
     },
     OpDef {
@@ -131,9 +133,15 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS_2D,
             flag("is_training", true),
         ],
+        gradient: Gradient::Through(gradient::nn::batch_norm_grad),
         ..NORM_GRAD
     },
-    OpDef { name: "FusedBatchNormGradV2", summary: "Gradient of `FusedBatchNormV2`.", ..NORM_GRAD },
+    OpDef {
+        name: "FusedBatchNormGradV2",
+        summary: "Gradient of `FusedBatchNormV2`.",
+        gradient: Gradient::Through(gradient::nn::batch_norm_grad),
+        ..NORM_GRAD
+    },
     OpDef {
         name: "FusedBatchNormGradV3",
         summary: "Gradient of `FusedBatchNormV3`.",
@@ -159,11 +167,13 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS,
             flag("is_training", true),
         ],
+        gradient: Gradient::Through(gradient::nn::batch_norm_grad),
         ..NORM_GRAD
     },
     OpDef {
         name: "FusedBatchNormV2",
         summary: "Normalises each channel over the batch; statistics are kept in `U`.",
+        gradient: Gradient::Rule(gradient::nn::batch_norm_v2),
         ..NORM
     },
     OpDef {
@@ -185,6 +195,7 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS,
             flag("is_training", true),
         ],
+        gradient: Gradient::Rule(gradient::nn::batch_norm_v3),
         ..NORM
     },
     OpDef {
@@ -198,6 +209,7 @@ pub(super) static OPS: &[OpDef] = &[
             infer::unchanged(context)
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::lrn),
         ..OpDef::PURE
     },
     OpDef {
@@ -331,6 +343,10 @@ fn normalized<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 fn normalized_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (own, kept) = (c.dtype(0), c.dtype(3));
     let channels = Channels::new(c, c.x(0));
+    if c.x(0).shape().num_elements() == 0 {
+        let (none, nothing) = (c.x(2).zeros_like(), c.vector::<f32>(&[]).cast(kept));
+        return vec![c.x(1).zeros_like(), none, none, nothing, nothing];
+    }
     let (dy, x) = (c.x(0).cast(DType::F32), c.x(1).cast(DType::F32));
     let (mean, variance) = (c.x(3).cast(DType::F32), c.x(4).cast(DType::F32));
     let scale = c.x(2).cast(DType::F32);

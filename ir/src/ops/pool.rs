@@ -1,6 +1,7 @@
 //! Pools and their gradients.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -97,6 +98,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: POOL_2D,
         infer: pooled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::avg_pool),
         ..OpDef::PURE
     },
     OpDef {
@@ -107,6 +109,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: POOL_3D,
         infer: pooled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::avg_pool_3d),
         ..OpDef::PURE
     },
     OpDef {
@@ -117,6 +120,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: POOL_3D,
         infer: average_grad,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::avg_pool_3d_grad),
         ..OpDef::PURE
     },
     OpDef {
@@ -127,6 +131,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: POOL_2D,
         infer: average_grad,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::avg_pool_grad),
         ..OpDef::PURE
     },
     OpDef {
@@ -154,6 +159,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: pooled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::max_pool),
         ..OpDef::PURE
     },
     OpDef {
@@ -170,6 +176,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: pooled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::max_pool_3d),
         ..OpDef::PURE
     },
     OpDef {
@@ -184,6 +191,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("T", UP_TO_F32, DType::F32),
             ty_or("TInput", UP_TO_F32, DType::F32),
         ],
+        gradient: Gradient::Rule(gradient::pool::max_pool_3d_grad),
         ..MAX_GRAD
     },
     OpDef {
@@ -196,6 +204,7 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS_3D,
             ty("T", REALS),
         ],
+        gradient: Gradient::Rule(gradient::pool::max_pool_3d_grad_grad),
         ..MAX_GRAD_GRAD
     },
     OpDef {
@@ -209,6 +218,7 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS,
             ty_or("T", REALS, DType::F32),
         ],
+        gradient: Gradient::Rule(gradient::pool::max_pool_grad),
         ..MAX_GRAD
     },
     OpDef {
@@ -221,6 +231,7 @@ pub(super) static OPS: &[OpDef] = &[
             FORMATS,
             ty("T", REALS),
         ],
+        gradient: Gradient::Rule(gradient::pool::max_pool_grad_grad),
         ..MAX_GRAD_GRAD
     },
     OpDef {
@@ -234,6 +245,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("strides", DType::I32).host(),
         ],
         attrs: &[PADDINGS, FORMATS, ty("T", REALS)],
+        gradient: Gradient::Rule(gradient::pool::max_pool_grad_grad_v2),
         ..MAX_GRAD_GRAD
     },
     OpDef {
@@ -247,6 +259,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("strides", DType::I32).host(),
         ],
         attrs: &[PADDINGS, FORMATS, ty_or("T", REALS, DType::F32)],
+        gradient: Gradient::Rule(gradient::pool::max_pool_grad_v2),
         ..MAX_GRAD
     },
     OpDef {
@@ -261,6 +274,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("T", MAX_TYPES, DType::F32), PADDINGS, FORMATS_MAX],
         infer: pooled,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::max_pool_v2),
         ..OpDef::PURE
     },
     OpDef {
@@ -282,6 +296,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::pool::max_pool_with_argmax),
         ..OpDef::PURE
     },
 ];

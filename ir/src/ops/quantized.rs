@@ -1,6 +1,7 @@
 //! Quantised numbers: integers that stand for an even division of a range of reals.
 
 use super::{array, conv, image, matmul, pool, sets::*};
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::{Error, Result},
@@ -172,6 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: FAKE_ARGS,
         infer: infer::unchanged,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::fake_quant_args),
         ..OpDef::PURE
     },
     OpDef {
@@ -187,6 +189,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "FakeQuantWithMinMaxVars",
         summary: "Rounds to what a quantised type with a given range could hold.",
+        gradient: Gradient::Rule(gradient::nn::fake_quant_vars),
         ..FAKE
     },
     OpDef {
@@ -201,6 +204,7 @@ pub(super) static OPS: &[OpDef] = &[
             per_channel(context, 0, 1..3)?;
             infer::unchanged(context)
         },
+        gradient: Gradient::Rule(gradient::nn::fake_quant_per_channel),
         ..FAKE
     },
     OpDef {
@@ -218,6 +222,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "QuantizeAndDequantizeV2",
         summary: "Rounds to what integers of a range around 0 could hold.",
+        gradient: Gradient::Rule(gradient::array::same),
         ..ROUND_TRIP
     },
     OpDef {
@@ -244,11 +249,13 @@ pub(super) static OPS: &[OpDef] = &[
             }
             infer::unchanged(context)
         },
+        gradient: Gradient::Rule(gradient::array::same),
         ..ROUND_TRIP
     },
     OpDef {
         name: "QuantizeAndDequantizeV4",
         summary: "As `QuantizeAndDequantizeV2`, with a gradient of its own.",
+        gradient: Gradient::Rule(gradient::nn::quantize_v4),
         ..ROUND_TRIP
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Ragged tensors: rows of any length, as elements and where each row begins and ends.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -80,6 +81,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: gather,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::ragged_gather),
         ..OpDef::PURE
     },
     OpDef {
@@ -107,6 +109,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("RAGGED_RANK").at_least(1), any_ty("T"), ty_or("Tsplits", INDEX, DType::I64)],
         infer: to_sparse,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::ragged_to_sparse),
         ..OpDef::PURE
     },
     OpDef {
@@ -128,6 +131,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: to_tensor,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::ragged_to_tensor),
         ..OpDef::PURE
     },
 ];

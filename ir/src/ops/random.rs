@@ -5,6 +5,7 @@
 //! seed are formulas over them, and ops with state call them from the runtime.
 
 use super::sets::*;
+use crate::gradient::Gradient;
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -133,6 +134,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[int_or("seed", 0), int_or("seed2", 0), ty("S", INDEX), ty("T", IEEE_FLOATS)],
         infer: shape_then_parameters,
+        gradient: Gradient::Zero,
         ..OF_STATE
     },
     OpDef {

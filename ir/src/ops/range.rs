@@ -1,6 +1,7 @@
 //! Evenly spaced numbers.
 
 use super::sets::*;
+use crate::gradient::Gradient;
 use crate::{
     dtype::DType, error::Result, host_tensor::HostTensor, infer::OpContext, op::*,
     shape::PartialShape,
@@ -16,6 +17,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS), ty_or("Tidx", INDEX, DType::I32)],
         infer: lin_space,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -46,6 +48,7 @@ pub(super) static OPS: &[OpDef] = &[
         )],
         infer: range,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
 ];

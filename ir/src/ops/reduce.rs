@@ -1,6 +1,7 @@
 //! Reductions and running results along axes.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -125,8 +126,18 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gives the position of the smallest element along an axis; the first of equal ones.",
         ..ARG_EXTREME
     },
-    OpDef { name: "Cumprod", summary: "Computes running products along an axis.", ..SCAN },
-    OpDef { name: "Cumsum", summary: "Computes running sums along an axis.", ..SCAN },
+    OpDef {
+        name: "Cumprod",
+        summary: "Computes running products along an axis.",
+        gradient: Gradient::Rule(gradient::reduce::running_product),
+        ..SCAN
+    },
+    OpDef {
+        name: "Cumsum",
+        summary: "Computes running sums along an axis.",
+        gradient: Gradient::Rule(gradient::reduce::running_sum),
+        ..SCAN
+    },
     OpDef {
         name: "CumulativeLogsumexp",
         summary: "Computes running `log(Σ exp(x))` along an axis, without overflow.",
@@ -136,12 +147,14 @@ pub(super) static OPS: &[OpDef] = &[
             ty("T", FLOATS),
             ty_or("Tidx", INDEX, DType::I32),
         ],
+        gradient: Gradient::Rule(gradient::reduce::running_log_sum_exp),
         ..SCAN
     },
     OpDef {
         name: "EuclideanNorm",
         summary: "Computes the square root of the sum of squared magnitudes along axes.",
         lowering: Lowering::Reduce(ReduceKind::EuclideanNorm),
+        gradient: Gradient::Rule(gradient::reduce::euclidean_norm),
         ..REDUCTION
     },
     OpDef {
@@ -149,12 +162,14 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Takes the largest element along axes; NaN if any is.",
         attrs: &[flag("keep_dims", false), ty("T", ORDERED), ty_or("Tidx", INDEX, DType::I32)],
         lowering: Lowering::Reduce(ReduceKind::Max),
+        gradient: Gradient::Rule(gradient::reduce::extreme),
         ..REDUCTION
     },
     OpDef {
         name: "Mean",
         summary: "Computes the mean along axes.",
         lowering: Lowering::Reduce(ReduceKind::Mean),
+        gradient: Gradient::Rule(gradient::reduce::mean),
         ..REDUCTION
     },
     OpDef {
@@ -162,18 +177,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Takes the smallest element along axes; NaN if any is.",
         attrs: &[flag("keep_dims", false), ty("T", ORDERED), ty_or("Tidx", INDEX, DType::I32)],
         lowering: Lowering::Reduce(ReduceKind::Min),
+        gradient: Gradient::Rule(gradient::reduce::extreme),
         ..REDUCTION
     },
     OpDef {
         name: "Prod",
         summary: "Computes the product along axes.",
         lowering: Lowering::Reduce(ReduceKind::Prod),
+        gradient: Gradient::Rule(gradient::reduce::product),
         ..REDUCTION
     },
     OpDef {
         name: "Sum",
         summary: "Computes the sum along axes.",
         lowering: Lowering::Reduce(ReduceKind::Sum),
+        gradient: Gradient::Rule(gradient::reduce::sum),
         ..REDUCTION
     },
 ];

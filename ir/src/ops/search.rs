@@ -1,6 +1,7 @@
 //! Finding, ordering and counting elements.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -82,6 +83,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[flag("reverse", false), ty("T", REALS)],
         infer: nth_element,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::reduce::nth_element),
         ..OpDef::PURE
     },
     OpDef {
@@ -92,6 +94,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("k").at_least(0), flag("sorted", true), ty("T", REALS)],
         infer: top_k,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::top_k),
         ..OpDef::PURE
     },
     OpDef {
@@ -107,6 +110,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: top_k,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::indexing::top_k),
         ..OpDef::PURE
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Rows that belong together: a number for each row says to which segment it belongs.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -103,32 +104,38 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SegmentMax",
         summary: "Takes the largest elements of each segment; 0 where it is empty.",
         attrs: &[ty("T", REALS), ty("Tindices", INDEX)],
+        gradient: Gradient::Rule(gradient::segment::extreme),
         ..SEGMENT
     },
     OpDef {
         name: "SegmentMean",
         summary: "Computes the mean of each segment; 0 where it is empty.",
+        gradient: Gradient::Rule(gradient::segment::mean),
         ..SEGMENT
     },
     OpDef {
         name: "SegmentMin",
         summary: "Takes the smallest elements of each segment; 0 where it is empty.",
         attrs: &[ty("T", REALS), ty("Tindices", INDEX)],
+        gradient: Gradient::Rule(gradient::segment::extreme),
         ..SEGMENT
     },
     OpDef {
         name: "SegmentProd",
         summary: "Computes the product of each segment; 1 where it is empty.",
+        gradient: Gradient::Rule(gradient::segment::product),
         ..SEGMENT
     },
     OpDef {
         name: "SegmentSum",
         summary: "Computes the sum of each segment; 0 where it is empty.",
+        gradient: Gradient::Rule(gradient::segment::sum),
         ..SEGMENT
     },
     OpDef {
         name: "SparseSegmentMean",
         summary: "Computes the mean of chosen rows for each segment.",
+        gradient: Gradient::Rule(gradient::segment::sparse_mean),
         ..SPARSE
     },
     OpDef {
@@ -144,11 +151,13 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SparseSegmentMeanWithNumSegments",
         summary: "Computes the mean of chosen rows for each of so many segments.",
+        gradient: Gradient::Rule(gradient::segment::sparse_mean),
         ..SPARSE_COUNTED
     },
     OpDef {
         name: "SparseSegmentSqrtN",
         summary: "Computes the sum of chosen rows for each segment over the root of their number.",
+        gradient: Gradient::Rule(gradient::segment::sparse_sqrt_n),
         ..SPARSE
     },
     OpDef {
@@ -164,6 +173,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SparseSegmentSqrtNWithNumSegments",
         summary: "Computes the sum of chosen rows over the root of their number, for each segment.",
+        gradient: Gradient::Rule(gradient::segment::sparse_sqrt_n),
         ..SPARSE_COUNTED
     },
     OpDef {
@@ -175,6 +185,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tsegmentids", INDEX, DType::I32),
             flag("sparse_gradient", false),
         ],
+        gradient: Gradient::Rule(gradient::segment::sparse_sum),
         ..SPARSE
     },
     OpDef {
@@ -197,6 +208,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tsegmentids", INDEX, DType::I32),
             flag("sparse_gradient", false),
         ],
+        gradient: Gradient::Rule(gradient::segment::sparse_sum),
         ..SPARSE_COUNTED
     },
     OpDef {
@@ -218,17 +230,20 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "UnsortedSegmentMax",
         summary: "Takes the largest elements of each segment; the lowest value where it is empty.",
+        gradient: Gradient::Rule(gradient::segment::unsorted_extreme),
         ..UNSORTED
     },
     OpDef {
         name: "UnsortedSegmentMin",
         summary: "Takes the smallest elements of each segment; the highest value where it is empty.",
+        gradient: Gradient::Rule(gradient::segment::unsorted_extreme),
         ..UNSORTED
     },
     OpDef {
         name: "UnsortedSegmentProd",
         summary: "Computes the product of each segment; 1 where it is empty.",
         attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX), ty_or("Tnumsegments", INDEX, DType::I32)],
+        gradient: Gradient::Rule(gradient::segment::unsorted_product),
         ..UNSORTED
     },
     OpDef {
@@ -239,6 +254,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty("Tindices", &[DType::I16, DType::I32, DType::I64]),
             ty_or("Tnumsegments", INDEX, DType::I32),
         ],
+        gradient: Gradient::Rule(gradient::segment::unsorted_sum),
         ..UNSORTED
     },
 ];

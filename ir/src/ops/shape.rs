@@ -1,6 +1,7 @@
 //! Shapes as data, and tensors under other shapes.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -49,6 +50,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[shape("shape"), any_ty("T")],
         infer: ensure_shape,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
     OpDef {
@@ -59,6 +61,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tdim", INDEX, DType::I32)],
         infer: expand_dims,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },
     OpDef {
@@ -80,6 +83,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tshape", INDEX, DType::I32)],
         infer: reshape,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },
     OpDef {
@@ -102,6 +106,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: shape_vectors,
         shape_only: true,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {
@@ -123,6 +128,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ints_or("squeeze_dims", &[]).at_least(0)],
         infer: squeeze,
         lowering: Lowering::Alias,
+        gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Fourier transforms over the last dimensions.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -39,48 +40,56 @@ pub(super) static OPS: &[OpDef] = &[
         name: "FFT",
         summary: "Computes the discrete Fourier transform of the last dimension.",
         infer: unchanged::<1>,
+        gradient: Gradient::Rule(gradient::signal::fft),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "FFT2D",
         summary: "Computes the discrete Fourier transform of the last two dimensions.",
         infer: unchanged::<2>,
+        gradient: Gradient::Rule(gradient::signal::fft2d),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "FFT3D",
         summary: "Computes the discrete Fourier transform of the last three dimensions.",
         infer: unchanged::<3>,
+        gradient: Gradient::Rule(gradient::signal::fft3d),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "IFFT",
         summary: "Computes the inverse of `FFT`.",
         infer: unchanged::<1>,
+        gradient: Gradient::Rule(gradient::signal::ifft),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "IFFT2D",
         summary: "Computes the inverse of `FFT2D`.",
         infer: unchanged::<2>,
+        gradient: Gradient::Rule(gradient::signal::ifft2d),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "IFFT3D",
         summary: "Computes the inverse of `FFT3D`.",
         infer: unchanged::<3>,
+        gradient: Gradient::Rule(gradient::signal::ifft3d),
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
         name: "IRFFT",
         summary: "Computes the inverse of `RFFT`.",
         infer: to_real::<1>,
+        gradient: Gradient::Rule(gradient::signal::irfft),
         ..TO_REAL
     },
     OpDef {
         name: "IRFFT2D",
         summary: "Computes the inverse of `RFFT2D`.",
         infer: to_real::<2>,
+        gradient: Gradient::Rule(gradient::signal::irfft2d),
         ..TO_REAL
     },
     OpDef {
@@ -93,12 +102,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "RFFT",
         summary: "Computes the half of `FFT` that real elements determine.",
         infer: from_real::<1>,
+        gradient: Gradient::Rule(gradient::signal::rfft),
         ..FROM_REAL
     },
     OpDef {
         name: "RFFT2D",
         summary: "Computes the half of `FFT2D` that real elements determine.",
         infer: from_real::<2>,
+        gradient: Gradient::Rule(gradient::signal::rfft2d),
         ..FROM_REAL
     },
     OpDef {

@@ -1,6 +1,7 @@
 //! Parts of tensors.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -22,6 +23,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty("Index", INDEX)],
         infer: slice,
         lowering: Lowering::View(slice_view),
+        gradient: Gradient::Rule(gradient::array::slice),
         ..OpDef::PURE
     },
     OpDef {
@@ -37,6 +39,7 @@ pub(super) static OPS: &[OpDef] = &[
             let sizes = part_sizes(&c.x(1).shape(), &c.ints(0), n);
             c.call("SplitV", attrs.with("Tlen", DType::I64), &[c.x(1), c.vector(&sizes), c.x(0)])
         }),
+        gradient: Gradient::Rule(gradient::array::split),
         ..OpDef::PURE
     },
     OpDef {
@@ -55,6 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: split_sizes,
         lowering: Lowering::View(split_views),
+        gradient: Gradient::Rule(gradient::array::split_v),
         ..OpDef::PURE
     },
     OpDef {
@@ -78,6 +82,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: infer_strided_slice,
         lowering: Lowering::View(strided_slice_view),
+        gradient: Gradient::Rule(gradient::array::strided_slice),
         ..OpDef::PURE
     },
     OpDef {
@@ -102,6 +107,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: strided_slice_grad,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::strided_slice_grad),
         ..OpDef::PURE
     },
     OpDef {
@@ -136,6 +142,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[int("num").at_least(0), any_ty("T"), int_or("axis", 0)],
         infer: unpack,
         lowering: Lowering::View(unpack_view),
+        gradient: Gradient::Rule(gradient::array::unpack),
         ..OpDef::PURE
     },
 ];

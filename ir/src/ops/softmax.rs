@@ -1,6 +1,7 @@
 //! Softmax, and the losses made of it.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -18,6 +19,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS)],
         infer: at_least_a_row,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::log_softmax),
         ..OpDef::PURE
     },
     OpDef {
@@ -28,6 +30,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS)],
         infer: at_least_a_row,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::softmax),
         ..OpDef::PURE
     },
     OpDef {
@@ -38,6 +41,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS)],
         infer: cross_entropy,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Broadcast(gradient::nn::cross_entropy),
         ..OpDef::PURE
     },
     OpDef {
@@ -48,6 +52,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", FLOATS), ty_or("Tlabels", INDEX, DType::I64)],
         infer: sparse_cross_entropy,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::nn::sparse_cross_entropy),
         ..OpDef::PURE
     },
 ];

@@ -1,6 +1,8 @@
 //! Padding, and moving elements between the dimensions of images, channels and batches.
 
 use super::sets::*;
+use crate::emit::call;
+use crate::gradient::{self, Gradient, grads};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -44,6 +46,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), int("block_size").at_least(2), ty_or("Tidx", INDEX, DType::I32)],
         infer: batch_to_space,
         lowering: Lowering::Composite(from_batch),
+        gradient: Gradient::Rule(|b| grads([b.with_attrs("SpaceToBatch", [b.dy(0), b.x(1)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -62,6 +65,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: batch_to_space,
         lowering: Lowering::Composite(from_batch),
+        gradient: Gradient::Rule(|b| grads([call("SpaceToBatchND", [b.dy(0), b.x(1), b.x(2)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -69,6 +73,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Lays channels out as blocks of a larger image.",
         infer: depth_to_space,
         lowering: Lowering::View(depth_to_space_view),
+        gradient: Gradient::Rule(|b| grads([b.with_attrs("SpaceToDepth", [b.dy(0)])])),
         ..BLOCKS
     },
     OpDef {
@@ -104,6 +109,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: extract_image_patches,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::extract_image_patches),
         ..OpDef::PURE
     },
     OpDef {
@@ -115,6 +121,7 @@ pub(super) static OPS: &[OpDef] = &[
             one_of("mode", &["REFLECT", "SYMMETRIC"]),
         ],
         infer: mirror_pad,
+        gradient: Gradient::Rule(gradient::array::mirror_pad),
         ..PADDED
     },
     OpDef {
@@ -126,9 +133,15 @@ pub(super) static OPS: &[OpDef] = &[
             one_of("mode", &["REFLECT", "SYMMETRIC"]),
         ],
         infer: mirror_pad_grad,
+        gradient: Gradient::Rule(gradient::array::mirror_pad_grad),
         ..PADDED
     },
-    OpDef { name: "Pad", summary: "Puts zeros around a tensor.", ..PADDED },
+    OpDef {
+        name: "Pad",
+        summary: "Puts zeros around a tensor.",
+        gradient: Gradient::Rule(gradient::array::pad),
+        ..PADDED
+    },
     OpDef {
         name: "PadV2",
         summary: "Puts a value around a tensor.",
@@ -137,6 +150,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("paddings", "Tpaddings").host(),
             arg("constant_values", "T"),
         ],
+        gradient: Gradient::Rule(gradient::array::pad),
         ..PADDED
     },
     OpDef {
@@ -147,6 +161,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T"), ty_or("Tpaddings", INDEX, DType::I32), int("block_size").at_least(2)],
         infer: space_to_batch,
         lowering: Lowering::Composite(to_batch),
+        gradient: Gradient::Rule(|b| grads([b.with_attrs("BatchToSpace", [b.dy(0), b.x(1)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -165,6 +180,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: space_to_batch,
         lowering: Lowering::Composite(to_batch),
+        gradient: Gradient::Rule(|b| grads([call("BatchToSpaceND", [b.dy(0), b.x(1), b.x(2)])])),
         ..OpDef::PURE
     },
     OpDef {
@@ -172,6 +188,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Lays blocks of an image out as channels of a smaller one.",
         infer: space_to_depth,
         lowering: Lowering::View(space_to_depth_view),
+        gradient: Gradient::Rule(|b| grads([b.with_attrs("DepthToSpace", [b.dy(0)])])),
         ..BLOCKS
     },
 ];

@@ -1,6 +1,7 @@
 //! Sparse tensors: coordinates of elements, `[n, rank]`, the elements, `[n]`, and a shape, `[rank]`.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -125,6 +126,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[ty("T", NUMBERS), ty("Treal", REALS)],
         infer: add,
+        gradient: Gradient::Rule(gradient::sparse::add),
         ..MERGE
     },
     OpDef {
@@ -241,11 +243,13 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SparseDenseCwiseDiv",
         summary: "Divides the elements of a sparse tensor by those of a dense one.",
+        gradient: Gradient::Rule(gradient::sparse::by_dense),
         ..WITH_DENSE
     },
     OpDef {
         name: "SparseDenseCwiseMul",
         summary: "Multiplies the elements of a sparse tensor by those of a dense one.",
+        gradient: Gradient::Rule(gradient::sparse::times_dense),
         ..WITH_DENSE
     },
     OpDef {
@@ -266,6 +270,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: fill_empty_rows,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::fill_empty_rows),
         ..OpDef::PURE
     },
     OpDef {
@@ -292,6 +297,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SparseReduceSum",
         summary: "Computes the sum of a sparse tensor along axes.",
         attrs: &[flag("keep_dims", false), ty("T", NUMBERS)],
+        gradient: Gradient::Rule(gradient::sparse::reduce_sum),
         ..REDUCE
     },
     OpDef {
@@ -312,6 +318,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: reorder,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::reorder),
         ..OpDef::PURE
     },
     OpDef {
@@ -345,6 +352,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: slice,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::slice),
         ..OpDef::PURE
     },
     OpDef {
@@ -374,6 +382,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", IEEE_FLOATS)],
         infer: same_values,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::softmax),
         ..OpDef::PURE
     },
     OpDef {
@@ -439,6 +448,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: matmul,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::matmul),
         ..OpDef::PURE
     },
     OpDef {
@@ -454,6 +464,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[flag("validate_indices", true), any_ty("T"), ty("Tindices", INDEX)],
         infer: to_dense,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::to_dense),
         ..OpDef::PURE
     },
 ];

@@ -4,8 +4,10 @@
 //! `BesselFunctionsImpl.h` and `SpecialFunctionsImpl.h`).
 
 use super::{math::FUNCTION, sets::*, special_series::*};
+use crate::emit::call;
+use crate::gradient::{self, Gradient};
 use crate::{dtype::DType, expr::Scalar, infer, op::*};
-use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2};
+use std::f64::consts::{FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2};
 
 /// A special function of one real argument.
 const SPECIAL: OpDef = OpDef { attrs: &[ty("T", FLOATS)], ..FUNCTION };
@@ -17,36 +19,44 @@ pub(super) static OPS: &[OpDef] = &[
         name: "BesselI0",
         summary: "Computes the modified Bessel function of the first kind of order 0.",
         lowering: Lowering::Elementwise(|s| s.x(0).abs().exp() * bessel_i0e(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(call("BesselI1", [b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
         name: "BesselI0e",
         summary: "Computes `exp(-|x|)` times the modified Bessel function `I0`.",
         lowering: Lowering::Elementwise(|s| bessel_i0e(s.x(0))),
+        gradient: Gradient::Rule(|b| {
+            b.times(call("BesselI1e", [b.x(0)]) - call("Sign", [b.x(0)]) * b.y(0))
+        }),
         ..SPECIAL
     },
     OpDef {
         name: "BesselI1",
         summary: "Computes the modified Bessel function of the first kind of order 1.",
         lowering: Lowering::Elementwise(|s| s.x(0).abs().exp() * bessel_i1e(s.x(0))),
+        gradient: Gradient::Rule(gradient::math::bessel_i1),
         ..SPECIAL
     },
     OpDef {
         name: "BesselI1e",
         summary: "Computes `exp(-|x|)` times the modified Bessel function `I1`.",
         lowering: Lowering::Elementwise(|s| bessel_i1e(s.x(0))),
+        gradient: Gradient::Rule(gradient::math::bessel_i1e),
         ..SPECIAL
     },
     OpDef {
         name: "BesselJ0",
         summary: "Computes the Bessel function of the first kind of order 0.",
         lowering: Lowering::Elementwise(|s| bessel_j0(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(-call("BesselJ1", [b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
         name: "BesselJ1",
         summary: "Computes the Bessel function of the first kind of order 1.",
         lowering: Lowering::Elementwise(|s| bessel_j1(s.x(0))),
+        gradient: Gradient::Rule(gradient::math::bessel_j1),
         ..SPECIAL
     },
     OpDef {
@@ -56,6 +66,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             positive(x, f64::INFINITY, x.le(2.0).select(k0_small(x), (-x).exp() * k0e_large(x)))
         }),
+        gradient: Gradient::Rule(|b| b.times(-call("BesselK1", [b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
@@ -65,6 +76,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             positive(x, f64::INFINITY, x.le(2.0).select(x.exp() * k0_small(x), k0e_large(x)))
         }),
+        gradient: Gradient::Rule(|b| b.times(b.y(0) - call("BesselK1e", [b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
@@ -74,6 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             positive(x, f64::INFINITY, x.le(2.0).select(k1_small(x), (-x).exp() * k1e_large(x)))
         }),
+        gradient: Gradient::Rule(|b| b.times(-call("BesselK0", [b.x(0)]) - b.y(0) / b.x(0))),
         ..SPECIAL
     },
     OpDef {
@@ -83,30 +96,37 @@ pub(super) static OPS: &[OpDef] = &[
             let x = s.x(0);
             positive(x, f64::INFINITY, x.le(2.0).select(x.exp() * k1_small(x), k1e_large(x)))
         }),
+        gradient: Gradient::Rule(|b| {
+            b.times(b.y(0) * (1.0 - call("Reciprocal", [b.x(0)])) - call("BesselK0e", [b.x(0)]))
+        }),
         ..SPECIAL
     },
     OpDef {
         name: "BesselY0",
         summary: "Computes the Bessel function of the second kind of order 0.",
         lowering: Lowering::Elementwise(|s| bessel_y0(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(-call("BesselY1", [b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
         name: "BesselY1",
         summary: "Computes the Bessel function of the second kind of order 1.",
         lowering: Lowering::Elementwise(|s| bessel_y1(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(call("BesselY0", [b.x(0)]) - b.y(0) / b.x(0))),
         ..SPECIAL
     },
     OpDef {
         name: "Dawsn",
         summary: "Computes Dawson's integral, `exp(-x²)` times the integral of `exp(t²)` to `x`.",
         lowering: Lowering::Elementwise(|s| dawsn(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(1.0 - 2.0 * b.x(0) * b.y(0))),
         ..SPECIAL
     },
     OpDef {
         name: "Digamma",
         summary: "Computes the derivative of the logarithm of the gamma function.",
         lowering: Lowering::Elementwise(|s| digamma(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(call("Polygamma", [b.x(0).like(1.0), b.x(0)]))),
         ..SPECIAL
     },
     OpDef {
@@ -117,12 +137,14 @@ pub(super) static OPS: &[OpDef] = &[
             let tail = (1.0 - x.abs()) * 0.5;
             quantile(x * 0.5, tail) * (1.0 / SQRT_2)
         }),
+        gradient: Gradient::Rule(|b| b.times(b.y(0).square().exp() * (1.0 / FRAC_2_SQRT_PI))),
         ..SPECIAL
     },
     OpDef {
         name: "Expint",
         summary: "Computes the exponential integral `Ei`.",
         lowering: Lowering::Elementwise(|s| expint(s.x(0))),
+        gradient: Gradient::Rule(|b| b.times(b.x(0).exp() / b.x(0))),
         ..SPECIAL
     },
     OpDef {
@@ -134,6 +156,7 @@ pub(super) static OPS: &[OpDef] = &[
             let large = f * angle.sin() - g * angle.cos() + 0.5;
             fresnel(x, x.square().square(), x.abs() * fresnel_series(x, FRESNEL_C), large)
         }),
+        gradient: Gradient::Rule(|b| b.times(call("Cos", [b.x(0).square() * FRAC_PI_2]))),
         ..SPECIAL
     },
     OpDef {
@@ -146,6 +169,7 @@ pub(super) static OPS: &[OpDef] = &[
             let cube = x.abs() * x.square();
             fresnel(x, x.square().square(), cube * fresnel_series(x, FRESNEL_S), large)
         }),
+        gradient: Gradient::Rule(|b| b.times(call("Sin", [b.x(0).square() * FRAC_PI_2]))),
         ..SPECIAL
     },
     OpDef {
@@ -155,6 +179,7 @@ pub(super) static OPS: &[OpDef] = &[
             let p = s.x(0);
             quantile(p - 0.5, p.min(1.0 - p))
         }),
+        gradient: Gradient::Rule(|b| b.times((b.y(0).square() * 0.5).exp() * (2.0 * PI).sqrt())),
         ..SPECIAL
     },
     OpDef {
@@ -165,12 +190,14 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", F32_F64)],
         infer: infer::broadcast,
         lowering: Lowering::Elementwise(|s| polygamma(s.x(0), s.x(1))),
+        gradient: Gradient::Broadcast(gradient::math::polygamma),
         ..OpDef::PURE
     },
     OpDef {
         name: "Spence",
         summary: "Computes Spence's function, the integral of `log(t) / (1 - t)` from 1 to `x`.",
         lowering: Lowering::Elementwise(|s| spence(s.x(0))),
+        gradient: Gradient::Rule(gradient::math::spence),
         ..SPECIAL
     },
 ];

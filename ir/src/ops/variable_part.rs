@@ -1,6 +1,7 @@
 //! Reading and changing parts of variables.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -48,6 +49,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: gather,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::indexing::resource_gather),
         ..OpDef::READS
     },
     OpDef {

@@ -110,9 +110,14 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     }
     if let Some(folder) = &flags.ops {
         let outcomes = ops::run(&program, folder, &wanted)?;
-        let counts = Counts::of(&outcomes);
-        println!("{}", counts.line("ops"));
-        failed += counts.failed;
+        let (gradients, values): (Vec<Outcome>, Vec<Outcome>) =
+            outcomes.into_iter().partition(|outcome| outcome.text("case").ends_with(" gradients"));
+        for (outcomes, what) in [(&values, "ops"), (&gradients, "gradients")] {
+            let counts = Counts::of(outcomes);
+            println!("{}", counts.line(what));
+            failed += counts.failed;
+        }
+        let outcomes = values.into_iter().chain(gradients);
         results.extend(outcomes);
     }
     if let Some(path) = &flags.json {

@@ -1,0 +1,380 @@
+//! The reverse walk: calls that were made, backwards.
+
+use super::{Backprop, Grad, Gradient, Grads, shapes};
+use crate::{
+    attr::Attrs,
+    dtype::DType,
+    emit::{self, Emit, Emitter, Value, ValueId},
+    error::{Error, Result},
+    host_tensor::HostTensor,
+    op::{Formula, Lowering, OpDef},
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
+
+/// A call that was made.
+#[derive(Clone)]
+pub struct Call {
+    /// The op.
+    pub op: &'static OpDef,
+    /// The attributes, complete.
+    pub attrs: Arc<Attrs>,
+    /// The inputs.
+    pub inputs: SmallVec<[ValueId; 4]>,
+    /// The results.
+    pub outputs: SmallVec<[ValueId; 2]>,
+    /// The name of its node; empty for an eager call.
+    pub name: Arc<str>,
+    /// How gradients go through this call, in place of what the record says.
+    pub custom: Option<Arc<dyn CustomGradient>>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} = {}({:?})", self.outputs, self.op.name, self.inputs)
+    }
+}
+
+/// The gradient of one call, given as code.
+pub trait CustomGradient: Send + Sync {
+    /// The gradients of the inputs from those of the results.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong.
+    fn backward(
+        &self,
+        emit: &mut dyn Emit,
+        call: &Call,
+        dys: &[Option<ValueId>],
+    ) -> Result<Vec<Option<ValueId>>>;
+}
+
+/// The gradient of a value, as it leaves the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tangent {
+    /// A tensor of the shape of the value.
+    Dense(ValueId),
+    /// Rows for some places of the first dimension.
+    Slices(Slices),
+}
+
+/// Rows, and their places in the first dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slices {
+    /// The rows.
+    pub values: ValueId,
+    /// Their places.
+    pub indices: ValueId,
+}
+
+/// Whether values of this dtype have gradients.
+pub fn is_differentiable(dtype: DType) -> bool {
+    dtype.is_float() || dtype.is_complex() || matches!(dtype, DType::Resource | DType::Variant)
+}
+
+/// The gradients of `sources`, given those of some results (`seeds`), through `calls`, which are in
+/// the order in which they were made. `None` where no seed depends on a source.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`], with the op and the node, when a gradient has to go through an op
+/// without a rule; whatever else is wrong with the calls that the rules make.
+pub fn backward(
+    emit: &mut dyn Emit,
+    calls: &[Call],
+    seeds: &[(ValueId, ValueId)],
+    sources: &[ValueId],
+) -> Result<Vec<Option<Tangent>>> {
+    let needed = depending_on(emit, calls, sources);
+    let mut found = Found::default();
+    for &(value, gradient) in seeds {
+        found.add(value, Tangent::Dense(gradient));
+    }
+    for call in calls.iter().rev() {
+        let is_wanted =
+            |input: &ValueId| needed.contains(input) && is_differentiable(emit.ty(*input).dtype);
+        let wanted: Vec<bool> = call.inputs.iter().map(is_wanted).collect();
+        let reached = call.outputs.iter().any(|output| found.parts.contains_key(output));
+        if !reached || !wanted.contains(&true) {
+            continue;
+        }
+        let located = |error: Error| match &*call.name {
+            "" => error,
+            name => error.at_node(name, call.op.name, ""),
+        };
+        one_call(emit, call, &wanted, &mut found).map_err(located)?;
+    }
+    sources.iter().map(|&source| found.total(emit, source)).collect()
+}
+
+/// The gradient of `like`, which may be the handle of a variable, as a tensor.
+///
+/// # Errors
+///
+/// Whatever is wrong with the calls that this takes.
+pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<ValueId> {
+    let slices = match gradient {
+        Tangent::Dense(id) => return Ok(id),
+        Tangent::Slices(_) => gradient,
+    };
+    let emitter = Emitter::new(emit);
+    let dense = filled(grad(&emitter, slices), emitter.at(like));
+    emitter.finish()?;
+    Ok(dense.id().expect("no error was noted"))
+}
+
+/// The values that depend on sources in a way that gradients can follow.
+fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> HashSet<ValueId> {
+    let mut needed: HashSet<ValueId> = sources.iter().copied().collect();
+    for call in calls {
+        let flat = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
+        if flat || !call.inputs.iter().any(|input| needed.contains(input)) {
+            continue;
+        }
+        let results = call.outputs.iter().copied();
+        needed.extend(results.filter(|&output| is_differentiable(emit.ty(output).dtype)));
+    }
+    needed
+}
+
+/// The gradients found so far, in parts that are still to be added up.
+#[derive(Default)]
+struct Found {
+    parts: HashMap<ValueId, SmallVec<[Tangent; 2]>>,
+}
+
+impl Found {
+    fn add(&mut self, value: ValueId, part: Tangent) {
+        self.parts.entry(value).or_default().push(part);
+    }
+
+    /// The sum of the parts; slices stay slices if all parts are.
+    fn total(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<Tangent>> {
+        let Some(parts) = self.parts.get(&value).cloned() else { return Ok(None) };
+        if parts.len() == 1 {
+            return Ok(Some(parts[0]));
+        }
+        let emitter = Emitter::new(emit);
+        let total = sum(&emitter, value, &parts);
+        emitter.finish()?;
+        let total = tangent(total);
+        self.parts.insert(value, SmallVec::from_slice(&[total]));
+        Ok(Some(total))
+    }
+
+    fn dense(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<ValueId>> {
+        match self.total(emit, value)? {
+            None => Ok(None),
+            Some(Tangent::Dense(id)) => Ok(Some(id)),
+            Some(slices @ Tangent::Slices(_)) => {
+                let id = dense(emit, slices, value)?;
+                self.parts.insert(value, SmallVec::from_slice(&[Tangent::Dense(id)]));
+                Ok(Some(id))
+            }
+        }
+    }
+}
+
+fn grad<'e>(emitter: &'e Emitter<'e>, part: Tangent) -> Grad<'e> {
+    match part {
+        Tangent::Dense(id) => Grad::Dense(emitter.at(id)),
+        Tangent::Slices(Slices { values, indices }) => {
+            Grad::Slices { values: emitter.at(values), indices: emitter.at(indices) }
+        }
+    }
+}
+
+fn tangent(grad: Grad<'_>) -> Tangent {
+    let id = |value: Value<'_>| value.id().expect("no error was noted");
+    match grad {
+        Grad::Dense(value) => Tangent::Dense(id(value)),
+        Grad::Slices { values, indices } => {
+            Tangent::Slices(Slices { values: id(values), indices: id(indices) })
+        }
+    }
+}
+
+fn sum<'e>(emitter: &'e Emitter<'e>, value: ValueId, parts: &[Tangent]) -> Grad<'e> {
+    let parts: Vec<Grad<'e>> = parts.iter().map(|&part| grad(emitter, part)).collect();
+    let slices: Vec<(Value<'e>, Value<'e>)> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Grad::Slices { values, indices } => Some((*values, *indices)),
+            Grad::Dense(_) => None,
+        })
+        .collect();
+    if slices.len() == parts.len() {
+        let (values, indices): (Vec<_>, Vec<_>) = slices.into_iter().unzip();
+        let indices: Vec<_> = indices.into_iter().map(|index| index.cast(DType::I64)).collect();
+        let (values, indices) = (Value::concat(&values, 0), Value::concat(&indices, 0));
+        return Grad::Slices { values, indices };
+    }
+    let parts: Vec<Value<'e>> =
+        parts.into_iter().map(|part| filled(part, emitter.at(value))).collect();
+    Grad::Dense(match parts[..] {
+        _ if parts[0].dtype() == DType::Variant => {
+            emit::calls_with("_AddVariants", Attrs::new(), &parts).at(0)
+        }
+        [a, b] => a + b,
+        _ => emit::calls_with("AddN", Attrs::new(), &parts).at(0),
+    })
+}
+
+/// A gradient as a tensor of the shape of `like`, which may be the handle of a variable.
+fn filled<'e>(grad: Grad<'e>, like: Value<'e>) -> Value<'e> {
+    match grad {
+        Grad::Dense(value) => value,
+        Grad::Slices { values, indices } => {
+            let rows = shapes::variable_dim(like, 0);
+            emit::call("UnsortedSegmentSum", [values, indices, rows])
+        }
+    }
+}
+
+fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found) -> Result<()> {
+    let dys: Vec<Option<ValueId>> =
+        call.outputs.iter().map(|&output| found.dense(emit, output)).collect::<Result<_>>()?;
+    if let Some(custom) = &call.custom {
+        let grads = custom.backward(emit, call, &dys)?;
+        found.take(call, wanted, grads.into_iter().map(|id| id.map(Tangent::Dense)));
+        return Ok(());
+    }
+    let (rule, broadcasts) = match call.op.gradient {
+        Gradient::Rule(rule) => (rule, false),
+        Gradient::Broadcast(rule) => (rule, true),
+        Gradient::Zero => return Ok(()),
+        Gradient::Missing => {
+            let Lowering::Composite(formula) = call.op.lowering else {
+                let what = "it has no gradient".into();
+                return Err(Error::Unsupported { op: call.op.name.into(), what });
+            };
+            found.take(call, wanted, through(formula, emit, call, &dys)?);
+            return Ok(());
+        }
+        Gradient::Through(formula) => {
+            found.take(call, wanted, through(formula, emit, call, &dys)?);
+            return Ok(());
+        }
+    };
+    let emitter = Emitter::new(emit);
+    let at = |&id: &ValueId| emitter.at(id);
+    let backprop = Backprop {
+        op: call.op,
+        attrs: &call.attrs,
+        x: call.inputs.iter().map(at).collect(),
+        y: call.outputs.iter().map(at).collect(),
+        dy: dys.iter().map(|dy| dy.map(|id| emitter.at(id))).collect(),
+        needed: wanted,
+        emitter: &emitter,
+    };
+    let mut grads = rule(&backprop);
+    if broadcasts {
+        sum_back(&backprop, &mut grads);
+    }
+    let invalid = grads.iter().flatten().any(|grad| match grad {
+        Grad::Dense(value) => value.id().is_none(),
+        Grad::Slices { values, indices } => values.id().is_none() || indices.id().is_none(),
+    });
+    emitter.finish()?;
+    assert!(!invalid, "a value without an id comes with an error");
+    let grads: Vec<Option<Tangent>> = grads.into_iter().map(|grad| grad.map(tangent)).collect();
+    found.take(call, wanted, grads);
+    Ok(())
+}
+
+/// Sums gradients to the shapes of inputs that were broadcast.
+fn sum_back<'e>(b: &Backprop<'e>, grads: &mut Grads<'e>) {
+    for (index, grad) in grads.iter_mut().enumerate() {
+        if let Some(Grad::Dense(value)) = grad
+            && b.needs(index)
+        {
+            *value = shapes::sum_to_shape_of(*value, b.x(index));
+        }
+    }
+}
+
+impl Found {
+    /// Notes the gradients of the inputs that are wanted.
+    fn take(
+        &mut self,
+        call: &Call,
+        wanted: &[bool],
+        grads: impl IntoIterator<Item = Option<Tangent>>,
+    ) {
+        let inputs = call.inputs.iter().zip(wanted);
+        for ((&input, &wanted), grad) in inputs.zip(grads) {
+            if let Some(grad) = grad
+                && wanted
+            {
+                self.add(input, grad);
+            }
+        }
+    }
+}
+
+/// The gradients of a formula: those of the calls it consists of.
+fn through(
+    formula: Formula,
+    emit: &mut dyn Emit,
+    call: &Call,
+    dys: &[Option<ValueId>],
+) -> Result<Vec<Option<Tangent>>> {
+    let mut recorder = Recorder { emit, calls: Vec::new() };
+    let results = emit::expand_by(formula, &mut recorder, call.op, &call.attrs, &call.inputs)?;
+    let calls = recorder.calls;
+    let seeds: Vec<(ValueId, ValueId)> =
+        results.iter().zip(dys).filter_map(|(&y, &dy)| Some((y, dy?))).collect();
+    let mut grads = backward(emit, &calls, &seeds, &call.inputs)?;
+    for index in 0..grads.len() {
+        // A value that is given twice has its whole gradient already.
+        if call.inputs[..index].contains(&call.inputs[index]) {
+            grads[index] = None;
+        }
+    }
+    Ok(grads)
+}
+
+/// Passes calls on and keeps them in mind.
+struct Recorder<'a> {
+    emit: &'a mut dyn Emit,
+    calls: Vec<Call>,
+}
+
+impl Emit for Recorder<'_> {
+    fn emit(
+        &mut self,
+        op: &'static OpDef,
+        attrs: Attrs,
+        inputs: &[ValueId],
+    ) -> Result<SmallVec<[ValueId; 2]>> {
+        let attrs = op.complete_attrs(attrs)?;
+        let outputs = self.emit.emit(op, attrs.clone(), inputs)?;
+        self.calls.push(Call {
+            op,
+            attrs: attrs.into(),
+            inputs: inputs.into(),
+            outputs: outputs.clone(),
+            name: "".into(),
+            custom: None,
+        });
+        Ok(outputs)
+    }
+
+    fn constant(&mut self, tensor: HostTensor) -> Result<ValueId> {
+        self.emit.constant(tensor)
+    }
+
+    fn ty(&self, id: ValueId) -> ValueType {
+        self.emit.ty(id)
+    }
+
+    fn value(&self, id: ValueId) -> Option<HostTensor> {
+        self.emit.value(id)
+    }
+}
