@@ -18,6 +18,7 @@ pub mod coverage;
 pub mod graph_def;
 pub mod npy;
 pub mod session;
+pub mod summary;
 
 /// The program in the README.
 #[cfg(doctest)]

@@ -55,6 +55,10 @@ pub fn to_session(function: &ConcreteFunction) -> Result<FunctionSession> {
     let mut values = Vec::new();
     for (arg, capture) in captured.into_iter().zip(function.captures()) {
         let replaced = match capture {
+            Capture::Ambient(_) => {
+                let expected = "a function that needs nothing from its callers' scopes".into();
+                return Err(Error::Conversion { expected, found: format!("{capture:?}") });
+            }
             Capture::Tensor(tensor) => constant(&mut def.graph, arg, tensor.host()?.clone())?,
             Capture::Resource(handle) => {
                 let state = handle.downcast::<VariableState>("a variable")?;
@@ -112,7 +116,7 @@ fn replace(
     Ok(graph.replace(arg, node)?)
 }
 
-fn of_files(error: saved_model::Error) -> Error {
+pub(crate) fn of_files(error: saved_model::Error) -> Error {
     match error {
         saved_model::Error::Program(error) => (*error).into(),
         saved_model::Error::Runtime(error) => (*error).into(),

@@ -2,10 +2,11 @@
 
 use crate::{
     error::Result,
+    summary::Ambient,
     tensor::{Repr, Symbolic, Tensor},
 };
 use ferroflow_ir::{DType, NodeId, Outlet};
-use ferroflow_runtime::ResourceHandle;
+use ferroflow_runtime::{self as runtime, ResourceHandle};
 use std::{collections::HashMap, sync::Arc};
 
 /// A value from outside a trace.
@@ -15,6 +16,8 @@ pub enum Capture {
     Tensor(Tensor),
     /// State: known, and owned only where a function is asked to.
     Resource(ResourceHandle),
+    /// What surrounds each call, for summaries.
+    Ambient(Ambient),
 }
 
 /// What makes two captures the same.
@@ -24,6 +27,7 @@ enum Identity {
     Memory(usize, DType, Vec<usize>),
     Resource(usize),
     Outlet(usize, Outlet),
+    Ambient(Ambient),
 }
 
 impl Capture {
@@ -45,17 +49,37 @@ impl Capture {
         Ok(())
     }
 
-    /// The value as a tensor.
-    pub fn tensor(&self) -> Tensor {
+    /// The value as a tensor; for a call made here and now.
+    ///
+    /// # Errors
+    ///
+    /// When what surrounds the call cannot be a value of the trace it is in.
+    pub fn tensor(&self) -> Result<Tensor> {
         match self {
-            Capture::Tensor(tensor) => tensor.clone(),
-            Capture::Resource(handle) => handle.to_tensor().into(),
+            Capture::Tensor(tensor) => Ok(tensor.clone()),
+            Capture::Resource(handle) => Ok(handle.to_tensor().into()),
+            Capture::Ambient(ambient) => ambient.tensor(),
         }
+    }
+
+    /// The value for a function that runs eagerly whenever it is called; none for what is taken from
+    /// the surroundings of each call.
+    ///
+    /// # Errors
+    ///
+    /// When it is symbolic.
+    pub(crate) fn fixed(&self) -> Result<Option<runtime::Capture>> {
+        Ok(match self {
+            Capture::Tensor(tensor) => Some(runtime::Capture::Tensor(tensor.eager()?.clone())),
+            Capture::Resource(handle) => Some(runtime::Capture::Resource(handle.clone())),
+            Capture::Ambient(_) => None,
+        })
     }
 
     fn identity(&self) -> Option<Identity> {
         Some(match self {
             Capture::Resource(handle) => Identity::Resource(handle.id()),
+            Capture::Ambient(ambient) => Identity::Ambient(*ambient),
             Capture::Tensor(Tensor(Repr::Symbolic(symbolic))) => {
                 let Symbolic { graph, outlet, .. } = &**symbolic;
                 Identity::Outlet(Arc::as_ptr(graph) as usize, *outlet)
@@ -91,7 +115,11 @@ impl Captures {
 
     /// The tensors among them, with the resources as handles.
     pub(crate) fn tensors(&self) -> impl Iterator<Item = Tensor> {
-        self.list.iter().map(|(capture, _)| capture.tensor())
+        self.list.iter().filter_map(|(capture, _)| match capture {
+            Capture::Tensor(tensor) => Some(tensor.clone()),
+            Capture::Resource(handle) => Some(handle.to_tensor().into()),
+            Capture::Ambient(_) => None,
+        })
     }
 
     /// The tensor that an argument stands for.
@@ -99,12 +127,14 @@ impl Captures {
         let (capture, _) = self.list.iter().find(|(_, outlet)| *outlet == argument)?;
         match capture {
             Capture::Tensor(tensor) => Some(tensor),
-            Capture::Resource(_) => None,
+            Capture::Resource(_) | Capture::Ambient(_) => None,
         }
     }
 
-    /// The captures, and the arguments they came in by.
-    pub(crate) fn into_parts(self) -> (Vec<Capture>, Vec<NodeId>) {
+    /// The captures, and the arguments they came in by. First come those that the surroundings of a
+    /// call give.
+    pub(crate) fn into_parts(mut self) -> (Vec<Capture>, Vec<NodeId>) {
+        self.list.sort_by_key(|(capture, _)| !matches!(capture, Capture::Ambient(_)));
         self.list.into_iter().map(|(capture, outlet)| (capture, outlet.node)).unzip()
     }
 }

@@ -142,7 +142,7 @@ impl ConcreteFunction {
     pub fn variables(&self) -> Vec<Variable> {
         let of_capture = |capture: &Capture| match capture {
             Capture::Resource(handle) => variable_of(handle),
-            Capture::Tensor(_) => None,
+            Capture::Tensor(_) | Capture::Ambient(_) => None,
         };
         self.0.captures.iter().filter_map(of_capture).collect()
     }
@@ -295,12 +295,30 @@ impl ConcreteFunction {
         options: &RunOptions,
         args: &[Tensor],
     ) -> Result<(Vec<Tensor>, RunMetadata)> {
-        let run = self.compiled()?.call_with_options(options, &self.eager(args)?);
+        let given = self.with_surroundings(args)?;
+        let run = self.compiled()?.call_with_options(options, &self.eager(&given)?);
         let (results, metadata) = run.map_err(|error| self.explain(error, args))?;
         Ok((results.into_iter().map(Tensor::from).collect(), metadata))
     }
 
     fn run(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+        if self.0.captures.first().is_some_and(|capture| matches!(capture, Capture::Ambient(_))) {
+            return self.run_given(&self.with_surroundings(args)?);
+        }
+        self.run_given(args)
+    }
+
+    /// The arguments, and what surrounds the call.
+    fn with_surroundings(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+        let ambient = |capture: &Capture| match capture {
+            Capture::Ambient(ambient) => Some(ambient.tensor()),
+            Capture::Tensor(_) | Capture::Resource(_) => None,
+        };
+        let surroundings = self.0.captures.iter().filter_map(ambient);
+        args.iter().cloned().map(Ok).chain(surroundings).collect()
+    }
+
+    fn run_given(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
         match self.compiled()?.call_refs(&self.eager(args)?) {
             Ok(results) => Ok(results.into_iter().map(Tensor::from).collect()),
             Err(error) => Err(self.explain(error, args)),
@@ -356,16 +374,13 @@ impl ConcreteFunction {
         let inner = &*self.0;
         let mut captures = Vec::with_capacity(inner.captures.len());
         for capture in &inner.captures {
-            captures.push(match capture {
-                Capture::Resource(handle) => runtime::Capture::Resource(handle.clone()),
-                Capture::Tensor(tensor) => match &tensor.0 {
-                    Repr::Eager(eager) => runtime::Capture::Tensor(eager.clone()),
-                    Repr::Symbolic(symbolic) => {
-                        let used_in = format!("by function `{}`, called eagerly", inner.name);
-                        return Err(crate::func_graph::out_of_scope(tensor, symbolic, used_in));
-                    }
-                },
-            });
+            if let Capture::Tensor(tensor) = capture
+                && let Repr::Symbolic(symbolic) = &tensor.0
+            {
+                let used_in = format!("by function `{}`, called eagerly", inner.name);
+                return Err(crate::func_graph::out_of_scope(tensor, symbolic, used_in));
+            }
+            captures.extend(capture.fixed()?);
         }
         let resources = inner.context.resources().clone();
         let (def, library) = (inner.def.clone(), inner.library.clone());
@@ -399,7 +414,8 @@ impl ConcreteFunction {
             _ => "StatefulPartitionedCall",
         };
         let op = registry::find(op).expect("a built-in record");
-        let captured: Vec<Tensor> = inner.captures.iter().map(Capture::tensor).collect();
+        let captured: Vec<Tensor> =
+            inner.captures.iter().map(Capture::tensor).collect::<Result<_>>()?;
         let inputs: Vec<&Tensor> = args.iter().chain(&captured).collect();
         let types = inner.results.iter().map(|ty| ty.dtype).collect::<Vec<_>>();
         let attrs = Attrs::new()

@@ -24,6 +24,7 @@ struct Surroundings {
     devices: RefCell<Vec<Arc<str>>>,
     controls: RefCell<Vec<Vec<Tensor>>>,
     runs_eagerly: Cell<Option<bool>>,
+    summaries: RefCell<Vec<SummaryScope>>,
     /// The eager calls made of late, compiled.
     calls: LazyCell<RefCell<CallCache>>,
 }
@@ -37,6 +38,7 @@ impl Surroundings {
             devices: RefCell::new(Vec::new()),
             controls: RefCell::new(Vec::new()),
             runs_eagerly: Cell::new(None),
+            summaries: RefCell::new(Vec::new()),
             calls: LazyCell::new(RefCell::default),
         }
     }
@@ -134,6 +136,30 @@ pub fn control_dependencies<R>(tensors: &[&Tensor], body: impl FnOnce() -> R) ->
         },
     );
     body()
+}
+
+/// What a scope says about summaries.
+#[derive(Clone)]
+pub(crate) enum SummaryScope {
+    /// They go to this writer.
+    Writer(Tensor),
+    /// They are written if this is true.
+    RecordIf(Tensor),
+}
+
+/// Says something about summaries until the guard is dropped.
+pub(crate) fn enter_summaries(scope_of: SummaryScope) -> impl Drop {
+    scope(
+        |s| s.summaries.borrow_mut().push(scope_of),
+        |s| {
+            s.summaries.borrow_mut().pop();
+        },
+    )
+}
+
+/// What the innermost scope says of which `pick` makes something.
+pub(crate) fn summaries<R>(pick: impl Fn(&SummaryScope) -> Option<R>) -> Option<R> {
+    SURROUNDINGS.with(|s| s.summaries.borrow().iter().rev().find_map(pick))
 }
 
 /// The device of the innermost scope; empty outside all.

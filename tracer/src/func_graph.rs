@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     lift::FirstValue,
     ops::Op,
+    summary::Ambient,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -357,6 +358,24 @@ impl FuncGraph {
         let outlet = state.add_argument(&name(), tensor.value_type())?;
         state.captures.add(capture, outlet);
         Ok(outlet)
+    }
+
+    /// What surrounds each call of the function: an argument that nobody gives.
+    pub(crate) fn ambient(self: &Arc<FuncGraph>, ambient: Ambient) -> Result<Tensor> {
+        if let Some(parent) = &self.parent {
+            return parent.ambient(ambient);
+        }
+        let (mut state, capture, ty) = (self.state.lock(), Capture::Ambient(ambient), ambient.ty());
+        let outlet = match state.captures.find(&capture) {
+            Some(outlet) => outlet,
+            None => {
+                let outlet = state.add_argument(ambient.name(), ty.clone())?;
+                state.captures.add(capture, outlet);
+                outlet
+            }
+        };
+        drop(state);
+        Ok(self.tensor(outlet, ty, None))
     }
 
     /// The tensor as one of this graph, captured if it comes from outside; of handles that passed

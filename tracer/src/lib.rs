@@ -22,6 +22,7 @@
 //!   arguments ([`ferroflow_ir::trace_type`]); [`function`](mod@function) tells how a call goes.
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
 //! - [`v1`] traces code with the semantics of TensorFlow 1.
+//! - [`summary`] tells TensorBoard what a training does.
 //! - [`debugging`] prints and checks while functions run; [`run_functions_eagerly`] does without
 //!   traces.
 //!
@@ -68,6 +69,7 @@ pub mod ops;
 mod retracing;
 pub mod slot;
 pub mod structs;
+pub mod summary;
 pub mod tensor;
 mod trackable;
 pub mod v1;

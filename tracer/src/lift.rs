@@ -70,12 +70,7 @@ fn evaluate(
     let captures: Result<Vec<runtime::Capture>> = first
         .captures
         .iter()
-        .map(|capture| {
-            Ok(match capture {
-                Capture::Resource(handle) => runtime::Capture::Resource(handle.clone()),
-                Capture::Tensor(tensor) => runtime::Capture::Tensor(tensor.eager()?.clone()),
-            })
-        })
+        .map(|capture| capture.fixed()?.ok_or_else(|| wrong("depends on what surrounds the call")))
         .collect();
     let context = context::context();
     let resources = context.resources().clone();

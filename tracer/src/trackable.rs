@@ -145,9 +145,9 @@ pub(crate) fn exported_traces(traces: &[ConcreteFunction]) -> runtime::Result<Ve
 }
 
 fn captured(capture: &Capture) -> Result<runtime::Capture> {
-    Ok(match capture {
-        Capture::Resource(handle) => runtime::Capture::Resource(handle.clone()),
-        Capture::Tensor(tensor) => runtime::Capture::Tensor(tensor.eager()?.clone()),
+    capture.fixed()?.ok_or_else(|| Error::Conversion {
+        expected: "a function that can be saved".into(),
+        found: "one that writes summaries, whose writer is known to its callers only".into(),
     })
 }
 

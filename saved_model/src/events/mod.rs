@@ -8,7 +8,7 @@ mod writer;
 
 use crate::{error::Result, file::decode_message, proto::Event, record_file::RecordReader};
 use ferroflow_ir::Limits;
-use std::path::PathBuf;
+use std::path::Path;
 
 pub use ops::SummaryWriter;
 pub(crate) use ops::add_ops;
@@ -21,7 +21,8 @@ pub use writer::EventsWriter;
 /// use ferroflow_saved_model::{Result, events, proto::event::What};
 ///
 /// # fn main() -> Result<()> {
-/// for event in events::read("logs/events.out.tfevents.1795233139.host.7.0.v2", &Limits::default())? {
+/// let path = "logs/events.out.tfevents.1795233139.host.7.0.v2".as_ref();
+/// for event in events::read(path, &Limits::default())? {
 ///     let event = event?;
 ///     if let Some(What::Summary(summary)) = event.what {
 ///         println!("step {}: {:?}", event.step, summary.value);
@@ -35,10 +36,7 @@ pub use writer::EventsWriter;
 ///
 /// [`Error::Io`](crate::Error::Io) when the file cannot be opened. An event is an error when its
 /// record is damaged or is no `Event`; nothing follows a damaged one.
-pub fn read(
-    path: impl Into<PathBuf>,
-    limits: &Limits,
-) -> Result<impl Iterator<Item = Result<Event>>> {
+pub fn read(path: &Path, limits: &Limits) -> Result<impl Iterator<Item = Result<Event>> + use<>> {
     let records = RecordReader::open(path, limits)?;
     let path = records.path().to_path_buf();
     Ok(records.map(move |record| decode_message(&path, record?.into())))
