@@ -214,3 +214,25 @@ fn a_loaded_graph_is_pruned_by_names() -> Outcome {
     assert_eq!(pruned.call(&[ones])?[0].host()?, expected["y"].host()?);
     Ok(())
 }
+
+// spec: 198
+#[test]
+fn control_flow_in_collections_is_rewritten() -> Outcome {
+    let folder = "tests/zoo/v1_flow_cond_in_while/model";
+    let session = load_session(&Context::new(), folder, &LoadOptions::default())?;
+    let ops = |graph: &Graph| -> Vec<String> {
+        graph.iter().map(|(_, node)| node.op.name().to_string()).collect()
+    };
+    let stored = ops(session.graph().graph());
+    for op in ["Enter", "LoopCond", "NextIteration", "Switch", "Merge", "Exit"] {
+        assert!(stored.iter().any(|found| found == op), "{op} is in the file");
+    }
+    let function = session.function(&["n:0", "x:0"], &["while/Exit_1:0"], &[])?;
+    let rewritten = ops(&function.def().graph);
+    assert!(rewritten.iter().any(|op| op == "While"), "{rewritten:?}");
+    assert!(!rewritten.iter().any(|op| op == "Enter" || op == "Exit"), "{rewritten:?}");
+    let n = HostTensor::scalar(2i32).into();
+    // 1.5 + 0 at 0; at 1 it is not above 10 and is doubled.
+    assert_eq!(number(&function.call(&[n, fed(1.5)])?)?, 3.0);
+    Ok(())
+}

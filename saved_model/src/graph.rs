@@ -5,9 +5,12 @@ use crate::{
     proto,
 };
 use ferroflow_ir::{
-    Error, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId, OpRegistry,
-    Outlet, PartialShape, Result, ValueType,
-    pass::carve::{Feed, OtherEffects, Part},
+    Error, FunctionDef, FunctionLibrary, Graph, Limits, NodeId, OpRegistry, Outlet, PartialShape,
+    Result, ValueType,
+    pass::{
+        carve::{Feed, OtherEffects, Part},
+        functionalize::functionalize,
+    },
     tensor_name,
 };
 use std::{collections::HashMap, fmt, sync::Arc};
@@ -20,6 +23,7 @@ pub struct LoadedGraph {
     /// Where the values are that references referred to.
     reads: HashMap<Outlet, Outlet>,
     library: Arc<FunctionLibrary>,
+    limits: Limits,
 }
 
 /// Up to this version of GraphDef a placeholder of scalar shape takes values of any shape.
@@ -78,7 +82,8 @@ impl LoadedGraph {
     ) -> Result<LoadedGraph> {
         let producer = graph.versions.as_ref().map_or(0, |versions| versions.producer);
         let (graph, reads) = resource_variables(convert::graph(&graph.node, definitions)?)?;
-        Ok(LoadedGraph { graph, producer, reads, library })
+        let limits = definitions.limits().clone();
+        Ok(LoadedGraph { graph, producer, reads, library, limits })
     }
 
     /// The graph.
@@ -92,11 +97,12 @@ impl LoadedGraph {
     }
 
     /// The part of the graph that a request needs, as a function. With
-    /// [`OtherEffects::Keep`] every op of the graph that has effects runs.
+    /// [`OtherEffects::Keep`] every op of the graph that has effects runs. Branches and loops of
+    /// TensorFlow 1 have become calls of functions, which are in the library then.
     ///
     /// # Errors
     ///
-    /// When a name does not exist, or the part has a loop of the 1.x kind.
+    /// When a name does not exist, or control flow of the part makes no sense.
     pub fn part(
         &self,
         name: &str,
@@ -114,9 +120,7 @@ impl LoadedGraph {
         if effects == OtherEffects::Keep {
             part.targets.extend(self.library.effectful_nodes(&self.graph));
         }
-        let function = part.carve(&self.graph, name)?;
-        check_order(&function.graph)?;
-        Ok(function)
+        functionalize(part.carve(&self.graph, name)?, &self.library, &self.limits)
     }
 
     fn feed(&self, name: &str) -> Result<Feed> {
@@ -161,22 +165,5 @@ impl LoadedGraph {
         let name = name.strip_prefix('^').unwrap_or(name);
         let (node, _) = tensor_name::parse(name);
         self.graph.find(node).ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })
-    }
-}
-
-/// A loop of the 1.x kind is reported as what it is: an op nobody runs.
-fn check_order(graph: &Graph) -> Result<()> {
-    convert::check_frames(graph)?;
-    let Err(cycle) = graph.topological_order() else { return Ok(()) };
-    let unknown =
-        |node: &NodeDef| node.op.def().is_none_or(|op| matches!(op.lowering, Lowering::Interface));
-    match graph.iter().find(|(_, node)| unknown(node)) {
-        Some((_, node)) => {
-            let op = node.op.name().to_string().into();
-            let what = "loops of TensorFlow 1 cannot run here".into();
-            let error = Error::Unsupported { op, what };
-            Err(error.at_node(&node.name, node.op.name(), ""))
-        }
-        None => Err(cycle),
     }
 }

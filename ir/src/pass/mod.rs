@@ -6,6 +6,7 @@
 
 pub mod carve;
 pub mod cse;
+pub mod functionalize;
 pub mod fuse;
 pub mod infer_types;
 pub mod prune;

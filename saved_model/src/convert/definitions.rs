@@ -2,7 +2,10 @@
 
 use super::budget::Budget;
 use crate::proto::{self, attr_value::Value};
-use ferroflow_ir::{Error, FunctionLibrary, Limits, OpRegistry, Result};
+use ferroflow_ir::{
+    Error, FunctionLibrary, Limits, OpRegistry, Result,
+    pass::functionalize::{self, functionalize},
+};
 use std::{collections::HashMap, fmt, sync::Arc};
 
 /// The ops and functions that the nodes of one program may name, and the limits they must keep.
@@ -139,17 +142,34 @@ impl fmt::Debug for Definitions {
     }
 }
 
-/// Adds the functions to a library. Each is converted when it is first asked for.
+/// Adds the functions to a library. Each is converted when it is first asked for, but for those
+/// with the control flow of TensorFlow 1: they bring functions of their own with them.
 ///
 /// # Errors
 ///
 /// [`Error::Duplicate`] when the library has a function of one of the names already.
 pub fn add_functions(library: &FunctionLibrary, definitions: &Arc<Definitions>) -> Result<()> {
+    let mut with_flow = Vec::new();
     for (index, function) in definitions.library.function.iter().enumerate() {
+        if functionalize::is_needed(function.node_def.iter().map(|node| &*node.op)) {
+            with_flow.push(function);
+            continue;
+        }
         let definitions = definitions.clone();
         library.insert_lazy(signature_name(function), move || {
             super::function(&definitions.library.function[index], &definitions)
         })?;
+    }
+    for function in with_flow {
+        let converted = super::function(function, definitions)
+            .and_then(|converted| functionalize(converted, library, &definitions.limits));
+        match converted {
+            Ok(converted) => library.insert(converted).map(drop)?,
+            // Whoever calls it shall know; others have no need to.
+            Err(error) => {
+                library.insert_lazy(signature_name(function), move || Err(error.clone()))?
+            }
+        }
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ mod attr;
 mod budget;
 mod definitions;
 mod dtype;
-mod frames;
 mod function;
 mod graph;
 mod node;
@@ -36,6 +35,5 @@ pub use write::{
     library_message, tensor_message,
 };
 
-pub(crate) use frames::check_frames;
 pub(crate) use shape::optional_shape;
 pub(crate) use tensor::tensor_elements;

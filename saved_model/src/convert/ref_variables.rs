@@ -6,7 +6,7 @@
 
 use ferroflow_ir::{
     Attrs, DType, Error, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result, TensorSpec,
-    ValueType, registry,
+    ValueType, pass::functionalize, registry,
 };
 use std::collections::HashMap;
 
@@ -58,11 +58,20 @@ const OPS: &[(&str, &str)] = &[
     ("StridedSliceAssign", "ResourceStridedSliceAssign"),
 ];
 
+/// The ops that let references through or stop them, and those that do so with values.
+const FLOW: &[(&str, &str)] = &[
+    ("RefEnter", "Enter"),
+    ("RefExit", "Exit"),
+    ("RefMerge", "Merge"),
+    ("RefNextIteration", "NextIteration"),
+    ("RefSwitch", "Switch"),
+];
+
 /// The op on handles that does what an op on references does.
 pub fn reference_twin(op: &str) -> Option<&'static str> {
     let others =
         [("RefIdentity", "Identity"), ("Variable", "VarHandleOp"), ("VariableV2", "VarHandleOp")];
-    OPS.iter().chain(&others).find(|(name, _)| *name == op).map(|(_, twin)| *twin)
+    OPS.iter().chain(FLOW).chain(&others).find(|(name, _)| *name == op).map(|(_, twin)| *twin)
 }
 
 /// A reference: the handle of its variable, and the op after which it may be read.
@@ -85,30 +94,18 @@ pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Ou
         return Ok((graph, HashMap::new()));
     }
     forget_shapes(&mut graph);
-    let order = order(&graph);
+    let order = functionalize::order(&graph)?;
     let mut references: HashMap<Outlet, Reference> = HashMap::new();
-    for &id in &order {
+    for id in order {
         convert(&mut graph, id, &mut references)?;
     }
-    let mut reads = HashMap::with_capacity(references.len());
-    for id in order {
-        let outlet = Outlet::from(id);
-        if let Some(&reference) = references.get(&outlet) {
-            reads.insert(outlet, read(&mut graph, outlet, reference)?);
-        }
+    let mut outlets: Vec<(Outlet, Reference)> = references.into_iter().collect();
+    outlets.sort_by_key(|(outlet, _)| *outlet);
+    let mut reads = HashMap::with_capacity(outlets.len());
+    for (outlet, reference) in outlets {
+        reads.insert(outlet, read(&mut graph, outlet, reference, Vec::new())?);
     }
     Ok((graph, reads))
-}
-
-/// An order in which references come before their users; in graphs with loops, that of the file.
-fn order(graph: &Graph) -> Vec<NodeId> {
-    graph.topological_order().unwrap_or_else(|_| {
-        // Variables first: nothing refers to a reference that comes from a loop.
-        let (mut first, rest): (Vec<_>, Vec<_>) =
-            graph.ids().partition(|&id| is_variable(&graph[id]));
-        first.extend(rest);
-        first
-    })
 }
 
 fn op(name: &str) -> Result<&'static OpDef> {
@@ -189,6 +186,10 @@ fn convert(
     if is_variable(&graph[id]) {
         return variable(graph, id, references);
     }
+    let name = graph[id].op.name();
+    if let Some((_, twin)) = FLOW.iter().find(|(on_references, _)| *on_references == name) {
+        return let_through(graph, id, op(twin)?, references);
+    }
     let node = &graph[id];
     let (by_reference, gives) = (takes_reference(node), gives_reference(node));
     let inputs = node.inputs().to_vec();
@@ -203,7 +204,7 @@ fn convert(
                 passed = passed.or(Some(reference));
                 reference.handle
             }
-            Some(reference) => read(graph, input, reference)?,
+            Some(reference) => read(graph, input, reference, graph[id].controls().to_vec())?,
         });
     }
     if passed.is_some() {
@@ -222,6 +223,46 @@ fn convert(
         references.insert(id.into(), Reference { after: Some(id), ..reference });
     }
     Ok(())
+}
+
+/// Makes a node that lets a reference through or stops it do so with the handle.
+fn let_through(
+    graph: &mut Graph,
+    id: NodeId,
+    twin: &'static OpDef,
+    references: &mut HashMap<Outlet, Reference>,
+) -> Result<()> {
+    let flags = takes_reference(&graph[id]);
+    let inputs = graph[id].inputs().to_vec();
+    let mut controls = graph[id].controls().to_vec();
+    let mut converted = Vec::with_capacity(inputs.len());
+    let mut handle = None;
+    for (&input, by_reference) in inputs.iter().zip(flags) {
+        converted.push(match references.get(&input).copied() {
+            None => input,
+            Some(reference) if by_reference => {
+                controls.extend(reference.after);
+                handle = handle.or_else(|| graph.ty(reference.handle).cloned());
+                reference.handle
+            }
+            Some(reference) => read(graph, input, reference, graph[id].controls().to_vec())?,
+        });
+    }
+    let Some(handle) = handle else { return Ok(()) };
+    let attrs = (*graph[id].attrs).clone().with("T", DType::Resource);
+    let passed = graph[id].op.def().into_iter().flat_map(|op| op.outputs);
+    let passed: Vec<bool> = passed.map(|output| output.is_ref).collect();
+    let node = graph.node_mut(id);
+    *node.op = twin.into();
+    *node.attrs = attrs.into();
+    for (index, (ty, is_reference)) in node.outputs.iter_mut().zip(passed).enumerate() {
+        if is_reference {
+            *ty = handle.clone();
+            let handle = Outlet::new(id, index);
+            references.insert(handle, Reference { handle, after: None });
+        }
+    }
+    graph.connect(id, converted, controls)
 }
 
 /// Whether an op adds constant zeros to parts of a variable. TensorFlow's sessions leave such ops
@@ -288,18 +329,24 @@ fn replace(graph: &mut Graph, id: NodeId, op: &'static OpDef) -> Result<()> {
     Ok(())
 }
 
-/// A read of a variable, through the reference `source`.
-fn read(graph: &mut Graph, source: Outlet, reference: Reference) -> Result<Outlet> {
+/// A read of a variable, through the reference `source`, after whatever its user runs `after`.
+fn read(
+    graph: &mut Graph,
+    source: Outlet,
+    reference: Reference,
+    mut after: Vec<NodeId>,
+) -> Result<Outlet> {
     let handle = graph.ty(reference.handle).and_then(|ty| ty.pointee.clone());
     let spec = handle.ok_or_else(|| Error::Malformed {
         node: graph[source.node].name.to_string(),
         rule: "a reference refers to a variable".into(),
     })?;
+    after.extend(reference.after);
     let base = format!("{}/read_value", graph[source.node].name);
     let attrs = Attrs::new().with("dtype", spec.dtype);
     let node = NodeDef::new(graph.unique_name(&base), op("ReadVariableOp")?, attrs)
         .with_inputs([reference.handle])
-        .with_controls(reference.after)
+        .with_controls(after)
         .with_outputs([ValueType::new(spec.dtype, spec.shape)]);
     graph.add(node).map(Outlet::from)
 }

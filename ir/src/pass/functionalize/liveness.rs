@@ -1,0 +1,208 @@
+//! Under which choices nodes are alive.
+
+use super::{Flow, Scope, flow, irregular};
+use crate::{
+    error::Result,
+    graph::{Graph, NodeDef, NodeId, Outlet},
+    op::Lowering,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+/// One choice: the value of `chooser` sends values to side `side`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Choice {
+    pub(super) chooser: Outlet,
+    pub(super) side: usize,
+}
+
+/// The choices that must all be made for a node to be alive, sorted; none for one that always is.
+type Conditions = Arc<[Choice]>;
+
+/// What a `Merge` gives.
+#[derive(Clone, Debug)]
+pub(super) enum Join {
+    /// The only input that can be alive.
+    Only(usize),
+    /// For each side of a choice, one input.
+    Choice { chooser: Outlet, by_side: [usize; SIDES] },
+}
+
+/// Under which choices the nodes of a graph without loops are alive.
+pub(super) struct Liveness {
+    /// The conditions of each node that can be alive at all.
+    conditions: HashMap<NodeId, Conditions>,
+    /// Outlets that only pass on another.
+    aliases: HashMap<Outlet, Outlet>,
+    joins: HashMap<NodeId, Join>,
+    /// What chooses and is alive whatever is chosen.
+    outer: HashSet<Outlet>,
+    roots: HashMap<NodeId, Choice>,
+}
+
+impl Liveness {
+    /// Finds it for the nodes in `order`.
+    pub(super) fn of(graph: &Graph, order: &[NodeId], scope: Scope<'_>) -> Result<Liveness> {
+        let mut live = Liveness {
+            conditions: HashMap::with_capacity(order.len()),
+            aliases: HashMap::new(),
+            joins: HashMap::new(),
+            outer: HashSet::new(),
+            roots: HashMap::new(),
+        };
+        let always: Conditions = Arc::new([]);
+        for &id in order {
+            let node = &graph[id];
+            let found = match flow(node) {
+                Some(Flow::Merge) => live.join(graph, id)?,
+                _ => live.all(graph, node, &always),
+            };
+            let Some(found) = found else { continue };
+            scope
+                .check_depth(found.len())
+                .map_err(|e| e.at_node(&node.name, node.op.name(), ""))?;
+            if let Some(root) = live.outermost(&found) {
+                live.roots.insert(id, root);
+            }
+            live.conditions.insert(id, found);
+            live.note(graph, id);
+        }
+        Ok(live)
+    }
+
+    /// Whether the node can be alive at all.
+    pub(super) fn can_live(&self, id: NodeId) -> bool {
+        self.conditions.contains_key(&id)
+    }
+
+    /// What a `Merge` gives.
+    pub(super) fn join_of(&self, id: NodeId) -> Option<&Join> {
+        self.joins.get(&id)
+    }
+
+    /// The outermost choice under which a node is alive.
+    pub(super) fn root(&self, id: NodeId) -> Option<Choice> {
+        self.roots.get(&id).copied()
+    }
+
+    /// The outermost choice under which an outlet is alive.
+    pub(super) fn outlet_root(&self, graph: &Graph, outlet: Outlet) -> Option<Choice> {
+        self.outermost(&self.outlet(graph, outlet)?)
+    }
+
+    fn outermost(&self, conditions: &Conditions) -> Option<Choice> {
+        let mut choices = conditions.iter();
+        choices.find(|choice| self.outer.contains(&choice.chooser)).or(conditions.first()).copied()
+    }
+
+    /// The choices under which an outlet is alive; none if it never is.
+    pub(super) fn outlet(&self, graph: &Graph, outlet: Outlet) -> Option<Conditions> {
+        let conditions = self.conditions.get(&outlet.node)?;
+        match switch(&graph[outlet.node]) {
+            Some(chooser) => {
+                let (chooser, side) = (self.alias(chooser), outlet.index as usize);
+                both(conditions, &[Choice { chooser, side }]).filter(|_| side < SIDES)
+            }
+            None => Some(conditions.clone()),
+        }
+    }
+
+    fn alias(&self, outlet: Outlet) -> Outlet {
+        self.aliases.get(&outlet).copied().unwrap_or(outlet)
+    }
+
+    /// A node is alive when all that it needs is.
+    fn all(&self, graph: &Graph, node: &NodeDef, always: &Conditions) -> Option<Conditions> {
+        let mut found = always.clone();
+        for &input in node.inputs() {
+            found = both_shared(&found, &self.outlet(graph, input)?)?;
+        }
+        for control in node.controls() {
+            found = both_shared(&found, self.conditions.get(control)?)?;
+        }
+        Some(found)
+    }
+
+    /// A `Merge` is alive when one of its inputs is.
+    fn join(&mut self, graph: &Graph, id: NodeId) -> Result<Option<Conditions>> {
+        let node = &graph[id];
+        let inputs = node.inputs().iter().map(|&input| self.outlet(graph, input)).enumerate();
+        let alive: Vec<(usize, Conditions)> =
+            inputs.filter_map(|(index, found)| Some((index, found?))).collect();
+        let (join, rest) = match alive.as_slice() {
+            [] => return Ok(None),
+            [(index, only)] => (Join::Only(*index), only.clone()),
+            several => self.choice(several).ok_or_else(|| {
+                irregular(node, "it merges values that are not the sides of one choice")
+            })?,
+        };
+        self.joins.insert(id, join);
+        Ok(Some(rest))
+    }
+
+    /// The choice of which these are the sides, and what else they have in common.
+    fn choice(&self, inputs: &[(usize, Conditions)]) -> Option<(Join, Conditions)> {
+        let [(_, first), (_, second)] = inputs else { return None };
+        let differs = |choice: &&Choice| second.binary_search(choice).is_err();
+        let chooser = first.iter().find(differs)?.chooser;
+        let rest = without(first, chooser);
+        let mut by_side = [None; SIDES];
+        for (index, conditions) in inputs {
+            let side = conditions.iter().find(|choice| choice.chooser == chooser)?.side;
+            by_side[side] = Some(*index);
+        }
+        let by_side = [by_side[0]?, by_side[1]?];
+        let fits = without(second, chooser) == rest;
+        fits.then(|| (Join::Choice { chooser, by_side }, rest.into()))
+    }
+
+    /// Notes what a node chooses by, and whether it only passes on another.
+    fn note(&mut self, graph: &Graph, id: NodeId) {
+        let node = &graph[id];
+        if let Some(chooser) = switch(node).map(|chooser| self.alias(chooser))
+            && self.outlet(graph, chooser).is_some_and(|found| found.is_empty())
+        {
+            self.outer.insert(chooser);
+        }
+        let passes = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
+        if let (true, [input]) = (passes, node.inputs())
+            && self.outlet(graph, *input).as_deref() == self.conditions.get(&id).map(|c| &**c)
+        {
+            self.aliases.insert(id.into(), self.alias(*input));
+        }
+    }
+}
+
+/// The sides of a choice: what a false value chooses, and what a true one does.
+pub(super) const SIDES: usize = 2;
+
+/// What a node chooses by.
+fn switch(node: &NodeDef) -> Option<Outlet> {
+    let is_switch = flow(node) == Some(Flow::Switch);
+    is_switch.then(|| node.inputs()[1])
+}
+
+fn without(conditions: &Conditions, chooser: Outlet) -> Vec<Choice> {
+    conditions.iter().copied().filter(|choice| choice.chooser != chooser).collect()
+}
+
+fn both_shared(one: &Conditions, other: &Conditions) -> Option<Conditions> {
+    if one.is_empty() || Arc::ptr_eq(one, other) {
+        return Some(other.clone());
+    }
+    both(one, other)
+}
+
+/// All choices of both; none when they contradict each other.
+fn both(one: &Conditions, other: &[Choice]) -> Option<Conditions> {
+    if other.iter().all(|choice| one.binary_search(choice).is_ok()) {
+        return Some(one.clone());
+    }
+    let mut all: Vec<Choice> = one.iter().chain(other).copied().collect();
+    all.sort();
+    all.dedup();
+    let contradicts = all.windows(2).any(|pair| pair[0].chooser == pair[1].chooser);
+    (!contradicts).then(|| all.into())
+}
