@@ -17,7 +17,9 @@
 //!   [`Gradient::Zero`]. An op whose rule nobody has written is an error, never a silent zero.
 
 pub(crate) mod array;
+pub mod control;
 pub(crate) mod conv;
+pub mod function;
 pub(crate) mod indexing;
 pub(crate) mod linalg;
 pub(crate) mod list;
@@ -29,9 +31,11 @@ pub(crate) mod reduce;
 pub(crate) mod segment;
 pub mod shapes;
 pub(crate) mod signal;
+mod sketch;
 pub(crate) mod sparse;
 mod walk;
 
+pub use function::{Differentiated, Kept, Place, differentiate};
 pub use walk::{Call, CustomGradient, Slices, Tangent, backward, dense, is_differentiable};
 
 use crate::{

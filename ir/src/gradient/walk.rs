@@ -52,7 +52,7 @@ pub trait CustomGradient: Send + Sync {
         emit: &mut dyn Emit,
         call: &Call,
         dys: &[Option<ValueId>],
-    ) -> Result<Vec<Option<ValueId>>>;
+    ) -> Result<Vec<Option<Tangent>>>;
 }
 
 /// The gradient of a value, as it leaves the walk.
@@ -242,7 +242,7 @@ fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found
         call.outputs.iter().map(|&output| found.dense(emit, output)).collect::<Result<_>>()?;
     if let Some(custom) = &call.custom {
         let grads = custom.backward(emit, call, &dys)?;
-        found.take(call, wanted, grads.into_iter().map(|id| id.map(Tangent::Dense)));
+        found.take(call, wanted, grads);
         return Ok(());
     }
     let (rule, broadcasts) = match call.op.gradient {
