@@ -65,6 +65,16 @@ pub enum Error {
         /// What is wrong with the encoding.
         source: prost::DecodeError,
     },
+    /// Text that is not the message it should be.
+    #[error("{}: not a valid {message}: {what}", path.display())]
+    TextMessage {
+        /// The file.
+        path: PathBuf,
+        /// The message type.
+        message: &'static str,
+        /// What is wrong with the text.
+        what: Box<str>,
+    },
     /// A line of a text file that does not parse.
     #[error("{}:{line}: expected {expected}, found `{found}`", path.display())]
     Text {
@@ -245,6 +255,7 @@ impl Error {
                 Code::DataLoss
             }
             Error::Text { .. }
+            | Error::TextMessage { .. }
             | Error::Slice { .. }
             | Error::NoAsset { .. }
             | Error::SignatureInput { .. }

@@ -3,10 +3,11 @@
 use crate::{
     error::{Error, Result},
     output_file::OutputFile,
+    text_format,
 };
 use bytes::Bytes;
 use ferroflow_ir::Limits;
-use prost::Message;
+use prost::{Message, Name};
 use std::{
     any::type_name,
     fs::File,
@@ -114,31 +115,38 @@ fn allocate(len: u64, limits: &Limits) -> Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Reads a file that holds one message.
+/// Reads a file that holds one message: as text, if its name ends in `.pbtxt`.
 ///
 /// Bytes fields of the message share the memory of the file.
 ///
 /// # Errors
 ///
-/// [`Error::Io`], [`Error::Message`] when it is not such a message, and [`Error::Program`] for a
+/// [`Error::Io`], [`Error::Message`] or [`Error::TextMessage`] when it is not such a message, and [`Error::Program`] for a
 /// file of more than 2 GiB, which no message may have.
-pub fn read_message<M: Message + Default>(path: &Path) -> Result<M> {
+pub fn read_message<M: Message + Name + Default>(path: &Path) -> Result<M> {
     let file = InputFile::open(path)?;
     check_size(file.len())?;
     let bytes = file.read(0, file.len(), &Limits::default())?;
+    if text_format::is_text(path) {
+        return text_format::parse(path, &bytes);
+    }
     decode_message(path, bytes.into())
 }
 
-/// Writes a file that holds one message. The file appears when all of it is on the disk; folders
+/// Writes a file that holds one message: as text, if its name ends in `.pbtxt`. The file appears when all of it is on the disk; folders
 /// are made where they are missing.
 ///
 /// # Errors
 ///
 /// [`Error::Io`], and [`Error::Program`] for a message of more than 2 GiB, which nobody could read.
-pub fn write_message<M: Message>(path: &Path, message: &M) -> Result<()> {
+pub fn write_message<M: Message + Name>(path: &Path, message: &M) -> Result<()> {
     check_size(message.encoded_len() as u64)?;
     let mut file = OutputFile::create(path)?;
-    let written = file.write_all(&message.encode_to_vec());
+    let content = match text_format::is_text(path) {
+        true => text_format::print(message).into_bytes(),
+        false => message.encode_to_vec(),
+    };
+    let written = file.write_all(&content);
     written.map_err(|source| Error::Io { path: path.into(), source })?;
     file.commit()
 }

@@ -73,6 +73,7 @@ mod simple_save;
 mod sparse_ops;
 pub mod structured_value;
 mod summary_ops;
+mod text_format;
 pub mod value;
 
 pub use checkpoint::{

@@ -82,20 +82,19 @@ pub fn load_session(
     Session::load(parts)
 }
 
-/// The `saved_model.pb` of a folder.
+/// The `saved_model.pb` of a folder, or its `saved_model.pbtxt`.
 ///
 /// # Errors
 ///
 /// When it is missing, damaged or in a form that is not supported.
 pub fn read_saved_model(folder: &Path) -> Result<proto::SavedModel> {
-    let path = folder.join("saved_model.pb");
-    if !path.exists() {
-        let other = ["saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
-        if let Some(path) = other.into_iter().find(|path| path.exists()) {
-            let what = "only the binary form, saved_model.pb, can be read".into();
-            return Err(Error::Unsupported { path, what });
-        }
+    let [path, text, parts] =
+        ["saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
+    if !path.exists() && !text.exists() && parts.exists() {
+        let what = "messages that are cut into parts cannot be read".into();
+        return Err(Error::Unsupported { path: parts, what });
     }
+    let path = if !path.exists() && text.exists() { text } else { path };
     let file: proto::SavedModel = read_message(&path)?;
     if file.meta_graphs.is_empty() {
         return Err(Error::Damaged { path, offset: 0, what: "it holds no MetaGraph".into() });

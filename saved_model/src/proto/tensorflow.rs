@@ -19,6 +19,26 @@ pub mod tensor_shape_proto {
         #[prost(string, tag = "2")]
         pub name: ::prost::alloc::string::String,
     }
+    impl ::prost::Name for Dim {
+        const NAME: &'static str = "Dim";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.TensorShapeProto.Dim".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.TensorShapeProto.Dim".into()
+        }
+    }
+}
+impl ::prost::Name for TensorShapeProto {
+    const NAME: &'static str = "TensorShapeProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TensorShapeProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TensorShapeProto".into()
+    }
 }
 /// Elements are in `tensor_content`, or in the list that belongs to the dtype. A list that is too
 /// short continues with its last value; an empty one means zeros.
@@ -67,6 +87,16 @@ pub struct TensorProto {
     #[prost(bytes = "bytes", tag = "18")]
     pub float8_val: ::prost::bytes::Bytes,
 }
+impl ::prost::Name for TensorProto {
+    const NAME: &'static str = "TensorProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TensorProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TensorProto".into()
+    }
+}
 /// A value of a type only `type_name` knows.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct VariantTensorDataProto {
@@ -76,6 +106,16 @@ pub struct VariantTensorDataProto {
     pub metadata: ::prost::bytes::Bytes,
     #[prost(message, repeated, tag = "3")]
     pub tensors: ::prost::alloc::vec::Vec<TensorProto>,
+}
+impl ::prost::Name for VariantTensorDataProto {
+    const NAME: &'static str = "VariantTensorDataProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.VariantTensorDataProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.VariantTensorDataProto".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResourceHandleProto {
@@ -101,6 +141,26 @@ pub mod resource_handle_proto {
         pub dtype: i32,
         #[prost(message, optional, tag = "2")]
         pub shape: ::core::option::Option<super::TensorShapeProto>,
+    }
+    impl ::prost::Name for DtypeAndShape {
+        const NAME: &'static str = "DtypeAndShape";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.ResourceHandleProto.DtypeAndShape".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.ResourceHandleProto.DtypeAndShape".into()
+        }
+    }
+}
+impl ::prost::Name for ResourceHandleProto {
+    const NAME: &'static str = "ResourceHandleProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.ResourceHandleProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.ResourceHandleProto".into()
     }
 }
 /// Element types. A reference to a 1.x variable is the number of its element type plus 100.
@@ -235,6 +295,16 @@ pub struct VersionDef {
     #[prost(int32, repeated, tag = "3")]
     pub bad_consumers: ::prost::alloc::vec::Vec<i32>,
 }
+impl ::prost::Name for VersionDef {
+    const NAME: &'static str = "VersionDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.VersionDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.VersionDef".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GraphDef {
     #[prost(message, repeated, tag = "1")]
@@ -248,6 +318,16 @@ pub struct GraphDef {
     pub library: ::core::option::Option<FunctionDefLibrary>,
     #[prost(message, optional, tag = "5")]
     pub debug_info: ::core::option::Option<GraphDebugInfo>,
+}
+impl ::prost::Name for GraphDef {
+    const NAME: &'static str = "GraphDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.GraphDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.GraphDef".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeDef {
@@ -276,6 +356,26 @@ pub mod node_def {
         #[prost(string, repeated, tag = "2")]
         pub original_func_names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     }
+    impl ::prost::Name for ExperimentalDebugInfo {
+        const NAME: &'static str = "ExperimentalDebugInfo";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.NodeDef.ExperimentalDebugInfo".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.NodeDef.ExperimentalDebugInfo".into()
+        }
+    }
+}
+impl ::prost::Name for NodeDef {
+    const NAME: &'static str = "NodeDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.NodeDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.NodeDef".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttrValue {
@@ -303,6 +403,16 @@ pub mod attr_value {
         #[prost(message, repeated, tag = "9")]
         pub func: ::prost::alloc::vec::Vec<super::NameAttrList>,
     }
+    impl ::prost::Name for ListValue {
+        const NAME: &'static str = "ListValue";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.AttrValue.ListValue".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.AttrValue.ListValue".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Value {
         #[prost(bytes, tag = "2")]
@@ -328,12 +438,32 @@ pub mod attr_value {
         Placeholder(::prost::alloc::string::String),
     }
 }
+impl ::prost::Name for AttrValue {
+    const NAME: &'static str = "AttrValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.AttrValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.AttrValue".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NameAttrList {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(btree_map = "string, message", tag = "2")]
     pub attr: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, AttrValue>,
+}
+impl ::prost::Name for NameAttrList {
+    const NAME: &'static str = "NameAttrList";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.NameAttrList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.NameAttrList".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FunctionDefLibrary {
@@ -343,6 +473,16 @@ pub struct FunctionDefLibrary {
     pub gradient: ::prost::alloc::vec::Vec<GradientDef>,
     #[prost(message, repeated, tag = "3")]
     pub registered_gradients: ::prost::alloc::vec::Vec<RegisteredGradient>,
+}
+impl ::prost::Name for FunctionDefLibrary {
+    const NAME: &'static str = "FunctionDefLibrary";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FunctionDefLibrary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FunctionDefLibrary".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FunctionDef {
@@ -378,6 +518,26 @@ pub mod function_def {
         pub attr:
             ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, super::AttrValue>,
     }
+    impl ::prost::Name for ArgAttrs {
+        const NAME: &'static str = "ArgAttrs";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.FunctionDef.ArgAttrs".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.FunctionDef.ArgAttrs".into()
+        }
+    }
+}
+impl ::prost::Name for FunctionDef {
+    const NAME: &'static str = "FunctionDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FunctionDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FunctionDef".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GradientDef {
@@ -386,6 +546,16 @@ pub struct GradientDef {
     #[prost(string, tag = "2")]
     pub gradient_func: ::prost::alloc::string::String,
 }
+impl ::prost::Name for GradientDef {
+    const NAME: &'static str = "GradientDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.GradientDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.GradientDef".into()
+    }
+}
 /// The gradient function of nodes whose `_gradient_op_type` is `registered_op_type`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RegisteredGradient {
@@ -393,6 +563,16 @@ pub struct RegisteredGradient {
     pub gradient_func: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub registered_op_type: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RegisteredGradient {
+    const NAME: &'static str = "RegisteredGradient";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.RegisteredGradient".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.RegisteredGradient".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OpDef {
@@ -448,6 +628,16 @@ pub mod op_def {
         #[prost(message, optional, tag = "17")]
         pub experimental_full_type: ::core::option::Option<super::FullTypeDef>,
     }
+    impl ::prost::Name for ArgDef {
+        const NAME: &'static str = "ArgDef";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.OpDef.ArgDef".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.OpDef.ArgDef".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct AttrDef {
         #[prost(string, tag = "1")]
@@ -465,6 +655,26 @@ pub mod op_def {
         #[prost(message, optional, tag = "7")]
         pub allowed_values: ::core::option::Option<super::AttrValue>,
     }
+    impl ::prost::Name for AttrDef {
+        const NAME: &'static str = "AttrDef";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.OpDef.AttrDef".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.OpDef.AttrDef".into()
+        }
+    }
+}
+impl ::prost::Name for OpDef {
+    const NAME: &'static str = "OpDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.OpDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.OpDef".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OpDeprecation {
@@ -473,10 +683,30 @@ pub struct OpDeprecation {
     #[prost(string, tag = "2")]
     pub explanation: ::prost::alloc::string::String,
 }
+impl ::prost::Name for OpDeprecation {
+    const NAME: &'static str = "OpDeprecation";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.OpDeprecation".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.OpDeprecation".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OpList {
     #[prost(message, repeated, tag = "1")]
     pub op: ::prost::alloc::vec::Vec<OpDef>,
+}
+impl ::prost::Name for OpList {
+    const NAME: &'static str = "OpList";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.OpList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.OpList".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FullTypeDef {
@@ -495,6 +725,16 @@ pub mod full_type_def {
         S(::prost::alloc::string::String),
         #[prost(int64, tag = "4")]
         I(i64),
+    }
+}
+impl ::prost::Name for FullTypeDef {
+    const NAME: &'static str = "FullTypeDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FullTypeDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FullTypeDef".into()
     }
 }
 /// Where nodes were written in the user's program.
@@ -530,12 +770,42 @@ pub mod graph_debug_info {
         #[prost(string, tag = "5")]
         pub code: ::prost::alloc::string::String,
     }
+    impl ::prost::Name for FileLineCol {
+        const NAME: &'static str = "FileLineCol";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.GraphDebugInfo.FileLineCol".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.GraphDebugInfo.FileLineCol".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct StackTrace {
         #[prost(message, repeated, tag = "1")]
         pub file_line_cols: ::prost::alloc::vec::Vec<FileLineCol>,
         #[prost(fixed64, repeated, tag = "2")]
         pub frame_id: ::prost::alloc::vec::Vec<u64>,
+    }
+    impl ::prost::Name for StackTrace {
+        const NAME: &'static str = "StackTrace";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.GraphDebugInfo.StackTrace".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.GraphDebugInfo.StackTrace".into()
+        }
+    }
+}
+impl ::prost::Name for GraphDebugInfo {
+    const NAME: &'static str = "GraphDebugInfo";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.GraphDebugInfo".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.GraphDebugInfo".into()
     }
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -699,6 +969,16 @@ pub mod bundle_header_proto {
         }
     }
 }
+impl ::prost::Name for BundleHeaderProto {
+    const NAME: &'static str = "BundleHeaderProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.BundleHeaderProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.BundleHeaderProto".into()
+    }
+}
 /// The value of every other key: where a tensor lies.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BundleEntryProto {
@@ -718,6 +998,16 @@ pub struct BundleEntryProto {
     /// Not empty for a partitioned tensor: its parts have entries of their own.
     #[prost(message, repeated, tag = "7")]
     pub slices: ::prost::alloc::vec::Vec<TensorSliceProto>,
+}
+impl ::prost::Name for BundleEntryProto {
+    const NAME: &'static str = "BundleEntryProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.BundleEntryProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.BundleEntryProto".into()
+    }
 }
 /// A box within a tensor, one extent per dimension.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -744,6 +1034,26 @@ pub mod tensor_slice_proto {
             Length(i64),
         }
     }
+    impl ::prost::Name for Extent {
+        const NAME: &'static str = "Extent";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.TensorSliceProto.Extent".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.TensorSliceProto.Extent".into()
+        }
+    }
+}
+impl ::prost::Name for TensorSliceProto {
+    const NAME: &'static str = "TensorSliceProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TensorSliceProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TensorSliceProto".into()
+    }
 }
 /// The text file `checkpoint` beside checkpoints.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -757,6 +1067,16 @@ pub struct CheckpointState {
     #[prost(double, tag = "4")]
     pub last_preserved_timestamp: f64,
 }
+impl ::prost::Name for CheckpointState {
+    const NAME: &'static str = "CheckpointState";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.CheckpointState".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.CheckpointState".into()
+    }
+}
 /// A value in the table of a checkpoint of the first format: `meta` under the empty key, `data`
 /// under every other.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -766,12 +1086,32 @@ pub struct SavedTensorSlices {
     #[prost(message, optional, tag = "2")]
     pub data: ::core::option::Option<SavedSlice>,
 }
+impl ::prost::Name for SavedTensorSlices {
+    const NAME: &'static str = "SavedTensorSlices";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedTensorSlices".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedTensorSlices".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedTensorSliceMeta {
     #[prost(message, repeated, tag = "1")]
     pub tensor: ::prost::alloc::vec::Vec<SavedSliceMeta>,
     #[prost(message, optional, tag = "2")]
     pub versions: ::core::option::Option<VersionDef>,
+}
+impl ::prost::Name for SavedTensorSliceMeta {
+    const NAME: &'static str = "SavedTensorSliceMeta";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedTensorSliceMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedTensorSliceMeta".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedSliceMeta {
@@ -784,6 +1124,16 @@ pub struct SavedSliceMeta {
     #[prost(message, repeated, tag = "4")]
     pub slice: ::prost::alloc::vec::Vec<TensorSliceProto>,
 }
+impl ::prost::Name for SavedSliceMeta {
+    const NAME: &'static str = "SavedSliceMeta";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedSliceMeta".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedSliceMeta".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedSlice {
     #[prost(string, tag = "1")]
@@ -792,6 +1142,16 @@ pub struct SavedSlice {
     pub slice: ::core::option::Option<TensorSliceProto>,
     #[prost(message, optional, tag = "3")]
     pub data: ::core::option::Option<TensorProto>,
+}
+impl ::prost::Name for SavedSlice {
+    const NAME: &'static str = "SavedSlice";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedSlice".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedSlice".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Event {
@@ -825,10 +1185,30 @@ pub mod event {
         MetaGraphDef(::prost::bytes::Bytes),
     }
 }
+impl ::prost::Name for Event {
+    const NAME: &'static str = "Event";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Event".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Event".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SourceMetadata {
     #[prost(string, tag = "1")]
     pub writer: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SourceMetadata {
+    const NAME: &'static str = "SourceMetadata";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SourceMetadata".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SourceMetadata".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LogMessage {
@@ -878,6 +1258,16 @@ pub mod log_message {
         }
     }
 }
+impl ::prost::Name for LogMessage {
+    const NAME: &'static str = "LogMessage";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.LogMessage".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.LogMessage".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SessionLog {
     #[prost(enumeration = "session_log::SessionStatus", tag = "1")]
@@ -922,12 +1312,32 @@ pub mod session_log {
         }
     }
 }
+impl ::prost::Name for SessionLog {
+    const NAME: &'static str = "SessionLog";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SessionLog".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SessionLog".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TaggedRunMetadata {
     #[prost(string, tag = "1")]
     pub tag: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", tag = "2")]
     pub run_metadata: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for TaggedRunMetadata {
+    const NAME: &'static str = "TaggedRunMetadata";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TaggedRunMetadata".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TaggedRunMetadata".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Summary {
@@ -947,6 +1357,16 @@ pub mod summary {
         #[prost(bytes = "bytes", tag = "4")]
         pub encoded_image_string: ::prost::bytes::Bytes,
     }
+    impl ::prost::Name for Image {
+        const NAME: &'static str = "Image";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.Summary.Image".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.Summary.Image".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct Audio {
         #[prost(float, tag = "1")]
@@ -959,6 +1379,16 @@ pub mod summary {
         pub encoded_audio_string: ::prost::bytes::Bytes,
         #[prost(string, tag = "5")]
         pub content_type: ::prost::alloc::string::String,
+    }
+    impl ::prost::Name for Audio {
+        const NAME: &'static str = "Audio";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.Summary.Audio".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.Summary.Audio".into()
+        }
     }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct Value {
@@ -989,6 +1419,26 @@ pub mod summary {
             Tensor(super::super::TensorProto),
         }
     }
+    impl ::prost::Name for Value {
+        const NAME: &'static str = "Value";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.Summary.Value".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.Summary.Value".into()
+        }
+    }
+}
+impl ::prost::Name for Summary {
+    const NAME: &'static str = "Summary";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Summary".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Summary".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HistogramProto {
@@ -1006,6 +1456,16 @@ pub struct HistogramProto {
     pub bucket_limit: ::prost::alloc::vec::Vec<f64>,
     #[prost(double, repeated, tag = "7")]
     pub bucket: ::prost::alloc::vec::Vec<f64>,
+}
+impl ::prost::Name for HistogramProto {
+    const NAME: &'static str = "HistogramProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.HistogramProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.HistogramProto".into()
+    }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SummaryMetadata {
@@ -1026,6 +1486,26 @@ pub mod summary_metadata {
         pub plugin_name: ::prost::alloc::string::String,
         #[prost(bytes = "bytes", tag = "2")]
         pub content: ::prost::bytes::Bytes,
+    }
+    impl ::prost::Name for PluginData {
+        const NAME: &'static str = "PluginData";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.SummaryMetadata.PluginData".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.SummaryMetadata.PluginData".into()
+        }
+    }
+}
+impl ::prost::Name for SummaryMetadata {
+    const NAME: &'static str = "SummaryMetadata";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SummaryMetadata".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SummaryMetadata".into()
     }
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1065,6 +1545,16 @@ pub struct Example {
     #[prost(message, optional, tag = "1")]
     pub features: ::core::option::Option<Features>,
 }
+impl ::prost::Name for Example {
+    const NAME: &'static str = "Example";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Example".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Example".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SequenceExample {
     #[prost(message, optional, tag = "1")]
@@ -1072,10 +1562,30 @@ pub struct SequenceExample {
     #[prost(message, optional, tag = "2")]
     pub feature_lists: ::core::option::Option<FeatureLists>,
 }
+impl ::prost::Name for SequenceExample {
+    const NAME: &'static str = "SequenceExample";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SequenceExample".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SequenceExample".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Features {
     #[prost(btree_map = "string, message", tag = "1")]
     pub feature: ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, Feature>,
+}
+impl ::prost::Name for Features {
+    const NAME: &'static str = "Features";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Features".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Features".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FeatureLists {
@@ -1083,10 +1593,30 @@ pub struct FeatureLists {
     pub feature_list:
         ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, FeatureList>,
 }
+impl ::prost::Name for FeatureLists {
+    const NAME: &'static str = "FeatureLists";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FeatureLists".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FeatureLists".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FeatureList {
     #[prost(message, repeated, tag = "1")]
     pub feature: ::prost::alloc::vec::Vec<Feature>,
+}
+impl ::prost::Name for FeatureList {
+    const NAME: &'static str = "FeatureList";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FeatureList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FeatureList".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Feature {
@@ -1105,20 +1635,60 @@ pub mod feature {
         Int64List(super::Int64List),
     }
 }
+impl ::prost::Name for Feature {
+    const NAME: &'static str = "Feature";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Feature".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Feature".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BytesList {
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub value: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
+impl ::prost::Name for BytesList {
+    const NAME: &'static str = "BytesList";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.BytesList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.BytesList".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FloatList {
     #[prost(float, repeated, tag = "1")]
     pub value: ::prost::alloc::vec::Vec<f32>,
 }
+impl ::prost::Name for FloatList {
+    const NAME: &'static str = "FloatList";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FloatList".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FloatList".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Int64List {
     #[prost(int64, repeated, tag = "1")]
     pub value: ::prost::alloc::vec::Vec<i64>,
+}
+impl ::prost::Name for Int64List {
+    const NAME: &'static str = "Int64List";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.Int64List".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.Int64List".into()
+    }
 }
 /// The objects of a SavedModel; node 0 is the root.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1131,6 +1701,16 @@ pub struct SavedObjectGraph {
         ::prost::alloc::string::String,
         SavedConcreteFunction,
     >,
+}
+impl ::prost::Name for SavedObjectGraph {
+    const NAME: &'static str = "SavedObjectGraph";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedObjectGraph".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedObjectGraph".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedObject {
@@ -1177,6 +1757,16 @@ pub mod saved_object {
         CapturedTensor(super::CapturedTensor),
     }
 }
+impl ::prost::Name for SavedObject {
+    const NAME: &'static str = "SavedObject";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedObject".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedObject".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SavedUserObject {
     #[prost(string, tag = "1")]
@@ -1186,10 +1776,30 @@ pub struct SavedUserObject {
     #[prost(string, tag = "3")]
     pub metadata: ::prost::alloc::string::String,
 }
+impl ::prost::Name for SavedUserObject {
+    const NAME: &'static str = "SavedUserObject";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedUserObject".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedUserObject".into()
+    }
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SavedAsset {
     #[prost(int32, tag = "1")]
     pub asset_file_def_index: i32,
+}
+impl ::prost::Name for SavedAsset {
+    const NAME: &'static str = "SavedAsset";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedAsset".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedAsset".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedFunction {
@@ -1198,12 +1808,32 @@ pub struct SavedFunction {
     #[prost(message, optional, tag = "2")]
     pub function_spec: ::core::option::Option<FunctionSpec>,
 }
+impl ::prost::Name for SavedFunction {
+    const NAME: &'static str = "SavedFunction";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedFunction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedFunction".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CapturedTensor {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub concrete_function: ::prost::alloc::string::String,
+}
+impl ::prost::Name for CapturedTensor {
+    const NAME: &'static str = "CapturedTensor";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.CapturedTensor".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.CapturedTensor".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedConcreteFunction {
@@ -1214,6 +1844,16 @@ pub struct SavedConcreteFunction {
     pub canonicalized_input_signature: ::core::option::Option<StructuredValue>,
     #[prost(message, optional, tag = "4")]
     pub output_signature: ::core::option::Option<StructuredValue>,
+}
+impl ::prost::Name for SavedConcreteFunction {
+    const NAME: &'static str = "SavedConcreteFunction";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedConcreteFunction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedConcreteFunction".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedBareConcreteFunction {
@@ -1226,11 +1866,31 @@ pub struct SavedBareConcreteFunction {
     #[prost(message, optional, tag = "4")]
     pub function_spec: ::core::option::Option<FunctionSpec>,
 }
+impl ::prost::Name for SavedBareConcreteFunction {
+    const NAME: &'static str = "SavedBareConcreteFunction";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedBareConcreteFunction".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedBareConcreteFunction".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SavedConstant {
     /// The name of a `Const` node of the main graph.
     #[prost(string, tag = "1")]
     pub operation: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SavedConstant {
+    const NAME: &'static str = "SavedConstant";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedConstant".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedConstant".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedVariable {
@@ -1251,10 +1911,30 @@ pub struct SavedVariable {
     #[prost(message, repeated, tag = "8")]
     pub experimental_distributed_variable_components: ::prost::alloc::vec::Vec<SavedVariable>,
 }
+impl ::prost::Name for SavedVariable {
+    const NAME: &'static str = "SavedVariable";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedVariable".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedVariable".into()
+    }
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SavedResource {
     #[prost(string, tag = "1")]
     pub device: ::prost::alloc::string::String,
+}
+impl ::prost::Name for SavedResource {
+    const NAME: &'static str = "SavedResource";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedResource".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedResource".into()
+    }
 }
 /// The object nodes of a function that saves and one that restores.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1263,6 +1943,16 @@ pub struct SaveableObject {
     pub save_function: i32,
     #[prost(int32, tag = "3")]
     pub restore_function: i32,
+}
+impl ::prost::Name for SaveableObject {
+    const NAME: &'static str = "SaveableObject";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SaveableObject".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SaveableObject".into()
+    }
 }
 /// The parameters of the function a user wrote.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1306,6 +1996,16 @@ pub mod function_spec {
                 _ => None,
             }
         }
+    }
+}
+impl ::prost::Name for FunctionSpec {
+    const NAME: &'static str = "FunctionSpec";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FunctionSpec".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FunctionSpec".into()
     }
 }
 /// A nest of containers with tensor specs and host values as leaves.
@@ -1355,23 +2055,73 @@ pub mod structured_value {
         NumpyValue(super::TensorProto),
     }
 }
+impl ::prost::Name for StructuredValue {
+    const NAME: &'static str = "StructuredValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.StructuredValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.StructuredValue".into()
+    }
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NoneValue {}
+impl ::prost::Name for NoneValue {
+    const NAME: &'static str = "NoneValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.NoneValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.NoneValue".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListValue {
     #[prost(message, repeated, tag = "1")]
     pub values: ::prost::alloc::vec::Vec<StructuredValue>,
+}
+impl ::prost::Name for ListValue {
+    const NAME: &'static str = "ListValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.ListValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.ListValue".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TupleValue {
     #[prost(message, repeated, tag = "1")]
     pub values: ::prost::alloc::vec::Vec<StructuredValue>,
 }
+impl ::prost::Name for TupleValue {
+    const NAME: &'static str = "TupleValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TupleValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TupleValue".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DictValue {
     #[prost(btree_map = "string, message", tag = "1")]
     pub fields:
         ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, StructuredValue>,
+}
+impl ::prost::Name for DictValue {
+    const NAME: &'static str = "DictValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.DictValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.DictValue".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PairValue {
@@ -1380,12 +2130,32 @@ pub struct PairValue {
     #[prost(message, optional, tag = "2")]
     pub value: ::core::option::Option<StructuredValue>,
 }
+impl ::prost::Name for PairValue {
+    const NAME: &'static str = "PairValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.PairValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.PairValue".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NamedTupleValue {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(message, repeated, tag = "2")]
     pub values: ::prost::alloc::vec::Vec<PairValue>,
+}
+impl ::prost::Name for NamedTupleValue {
+    const NAME: &'static str = "NamedTupleValue";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.NamedTupleValue".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.NamedTupleValue".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TensorSpecProto {
@@ -1395,6 +2165,16 @@ pub struct TensorSpecProto {
     pub shape: ::core::option::Option<TensorShapeProto>,
     #[prost(enumeration = "DataType", tag = "3")]
     pub dtype: i32,
+}
+impl ::prost::Name for TensorSpecProto {
+    const NAME: &'static str = "TensorSpecProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TensorSpecProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TensorSpecProto".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BoundedTensorSpecProto {
@@ -1408,6 +2188,16 @@ pub struct BoundedTensorSpecProto {
     pub minimum: ::core::option::Option<TensorProto>,
     #[prost(message, optional, tag = "5")]
     pub maximum: ::core::option::Option<TensorProto>,
+}
+impl ::prost::Name for BoundedTensorSpecProto {
+    const NAME: &'static str = "BoundedTensorSpecProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.BoundedTensorSpecProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.BoundedTensorSpecProto".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TypeSpecProto {
@@ -1482,6 +2272,16 @@ pub mod type_spec_proto {
         }
     }
 }
+impl ::prost::Name for TypeSpecProto {
+    const NAME: &'static str = "TypeSpecProto";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TypeSpecProto".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TypeSpecProto".into()
+    }
+}
 /// The objects of a checkpoint; node 0 is the root.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TrackableObjectGraph {
@@ -1512,6 +2312,16 @@ pub mod trackable_object_graph {
             #[prost(string, tag = "2")]
             pub local_name: ::prost::alloc::string::String,
         }
+        impl ::prost::Name for ObjectReference {
+            const NAME: &'static str = "ObjectReference";
+            const PACKAGE: &'static str = "tensorflow";
+            fn full_name() -> ::prost::alloc::string::String {
+                "tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference".into()
+            }
+            fn type_url() -> ::prost::alloc::string::String {
+                "/tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference".into()
+            }
+        }
         #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
         pub struct SerializedTensor {
             #[prost(string, tag = "1")]
@@ -1520,6 +2330,16 @@ pub mod trackable_object_graph {
             pub full_name: ::prost::alloc::string::String,
             #[prost(string, tag = "3")]
             pub checkpoint_key: ::prost::alloc::string::String,
+        }
+        impl ::prost::Name for SerializedTensor {
+            const NAME: &'static str = "SerializedTensor";
+            const PACKAGE: &'static str = "tensorflow";
+            fn full_name() -> ::prost::alloc::string::String {
+                "tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor".into()
+            }
+            fn type_url() -> ::prost::alloc::string::String {
+                "/tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor".into()
+            }
         }
         #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
         pub struct SlotVariableReference {
@@ -1530,6 +2350,36 @@ pub mod trackable_object_graph {
             #[prost(int32, tag = "3")]
             pub slot_variable_node_id: i32,
         }
+        impl ::prost::Name for SlotVariableReference {
+            const NAME: &'static str = "SlotVariableReference";
+            const PACKAGE: &'static str = "tensorflow";
+            fn full_name() -> ::prost::alloc::string::String {
+                "tensorflow.TrackableObjectGraph.TrackableObject.SlotVariableReference".into()
+            }
+            fn type_url() -> ::prost::alloc::string::String {
+                "/tensorflow.TrackableObjectGraph.TrackableObject.SlotVariableReference".into()
+            }
+        }
+    }
+    impl ::prost::Name for TrackableObject {
+        const NAME: &'static str = "TrackableObject";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.TrackableObjectGraph.TrackableObject".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.TrackableObjectGraph.TrackableObject".into()
+        }
+    }
+}
+impl ::prost::Name for TrackableObjectGraph {
+    const NAME: &'static str = "TrackableObjectGraph";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TrackableObjectGraph".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TrackableObjectGraph".into()
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1538,6 +2388,16 @@ pub struct RegisteredSaver {
     pub name: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub object_name: ::prost::alloc::string::String,
+}
+impl ::prost::Name for RegisteredSaver {
+    const NAME: &'static str = "RegisteredSaver";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.RegisteredSaver".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.RegisteredSaver".into()
+    }
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -1610,6 +2470,16 @@ pub struct SavedModel {
     #[prost(message, repeated, tag = "2")]
     pub meta_graphs: ::prost::alloc::vec::Vec<MetaGraphDef>,
 }
+impl ::prost::Name for SavedModel {
+    const NAME: &'static str = "SavedModel";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SavedModel".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SavedModel".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MetaGraphDef {
     #[prost(message, optional, tag = "1")]
@@ -1653,6 +2523,26 @@ pub mod meta_graph_def {
             ::prost::alloc::string::String,
             ::prost::alloc::string::String,
         >,
+    }
+    impl ::prost::Name for MetaInfoDef {
+        const NAME: &'static str = "MetaInfoDef";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.MetaGraphDef.MetaInfoDef".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.MetaGraphDef.MetaInfoDef".into()
+        }
+    }
+}
+impl ::prost::Name for MetaGraphDef {
+    const NAME: &'static str = "MetaGraphDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.MetaGraphDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.MetaGraphDef".into()
     }
 }
 /// Which nodes save and restore the variables.
@@ -1705,6 +2595,16 @@ pub mod saver_def {
         }
     }
 }
+impl ::prost::Name for SaverDef {
+    const NAME: &'static str = "SaverDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SaverDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SaverDef".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CollectionDef {
     #[prost(oneof = "collection_def::Kind", tags = "1, 2, 3, 4, 5")]
@@ -1717,25 +2617,75 @@ pub mod collection_def {
         #[prost(string, repeated, tag = "1")]
         pub value: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     }
+    impl ::prost::Name for NodeList {
+        const NAME: &'static str = "NodeList";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.CollectionDef.NodeList".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.CollectionDef.NodeList".into()
+        }
+    }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct BytesList {
         #[prost(bytes = "bytes", repeated, tag = "1")]
         pub value: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    }
+    impl ::prost::Name for BytesList {
+        const NAME: &'static str = "BytesList";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.CollectionDef.BytesList".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.CollectionDef.BytesList".into()
+        }
     }
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
     pub struct Int64List {
         #[prost(int64, repeated, tag = "1")]
         pub value: ::prost::alloc::vec::Vec<i64>,
     }
+    impl ::prost::Name for Int64List {
+        const NAME: &'static str = "Int64List";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.CollectionDef.Int64List".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.CollectionDef.Int64List".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct FloatList {
         #[prost(float, repeated, tag = "1")]
         pub value: ::prost::alloc::vec::Vec<f32>,
     }
+    impl ::prost::Name for FloatList {
+        const NAME: &'static str = "FloatList";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.CollectionDef.FloatList".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.CollectionDef.FloatList".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct AnyList {
         #[prost(message, repeated, tag = "1")]
         pub value: ::prost::alloc::vec::Vec<::prost_types::Any>,
+    }
+    impl ::prost::Name for AnyList {
+        const NAME: &'static str = "AnyList";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.CollectionDef.AnyList".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.CollectionDef.AnyList".into()
+        }
     }
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Kind {
@@ -1751,6 +2701,16 @@ pub mod collection_def {
         AnyList(AnyList),
     }
 }
+impl ::prost::Name for CollectionDef {
+    const NAME: &'static str = "CollectionDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.CollectionDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.CollectionDef".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SignatureDef {
     #[prost(btree_map = "string, message", tag = "1")]
@@ -1762,6 +2722,16 @@ pub struct SignatureDef {
     #[prost(btree_map = "string, message", tag = "4")]
     pub defaults:
         ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, TensorProto>,
+}
+impl ::prost::Name for SignatureDef {
+    const NAME: &'static str = "SignatureDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SignatureDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SignatureDef".into()
+    }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TensorInfo {
@@ -1783,12 +2753,32 @@ pub mod tensor_info {
         #[prost(string, tag = "3")]
         pub dense_shape_tensor_name: ::prost::alloc::string::String,
     }
+    impl ::prost::Name for CooSparse {
+        const NAME: &'static str = "CooSparse";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.TensorInfo.CooSparse".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.TensorInfo.CooSparse".into()
+        }
+    }
     #[derive(Clone, PartialEq, ::prost::Message)]
     pub struct CompositeTensor {
         #[prost(message, optional, tag = "1")]
         pub type_spec: ::core::option::Option<super::TypeSpecProto>,
         #[prost(message, repeated, tag = "2")]
         pub components: ::prost::alloc::vec::Vec<super::TensorInfo>,
+    }
+    impl ::prost::Name for CompositeTensor {
+        const NAME: &'static str = "CompositeTensor";
+        const PACKAGE: &'static str = "tensorflow";
+        fn full_name() -> ::prost::alloc::string::String {
+            "tensorflow.TensorInfo.CompositeTensor".into()
+        }
+        fn type_url() -> ::prost::alloc::string::String {
+            "/tensorflow.TensorInfo.CompositeTensor".into()
+        }
     }
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Encoding {
@@ -1800,6 +2790,16 @@ pub mod tensor_info {
         CompositeTensor(CompositeTensor),
     }
 }
+impl ::prost::Name for TensorInfo {
+    const NAME: &'static str = "TensorInfo";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.TensorInfo".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.TensorInfo".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AssetFileDef {
     #[prost(message, optional, tag = "1")]
@@ -1807,6 +2807,16 @@ pub struct AssetFileDef {
     /// Relative to the folder `assets`.
     #[prost(string, tag = "2")]
     pub filename: ::prost::alloc::string::String,
+}
+impl ::prost::Name for AssetFileDef {
+    const NAME: &'static str = "AssetFileDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.AssetFileDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.AssetFileDef".into()
+    }
 }
 /// A variable of a 1.x graph, as collections hold it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1830,6 +2840,16 @@ pub struct VariableDef {
     #[prost(enumeration = "VariableAggregation", tag = "9")]
     pub aggregation: i32,
 }
+impl ::prost::Name for VariableDef {
+    const NAME: &'static str = "VariableDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.VariableDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.VariableDef".into()
+    }
+}
 /// Which part of a partitioned variable a variable holds.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SaveSliceInfoDef {
@@ -1841,6 +2861,16 @@ pub struct SaveSliceInfoDef {
     pub var_offset: ::prost::alloc::vec::Vec<i64>,
     #[prost(int64, repeated, tag = "4")]
     pub var_shape: ::prost::alloc::vec::Vec<i64>,
+}
+impl ::prost::Name for SaveSliceInfoDef {
+    const NAME: &'static str = "SaveSliceInfoDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.SaveSliceInfoDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.SaveSliceInfoDef".into()
+    }
 }
 /// The file `fingerprint.pb`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1859,4 +2889,14 @@ pub struct FingerprintDef {
     pub uuid: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "6")]
     pub version: ::core::option::Option<VersionDef>,
+}
+impl ::prost::Name for FingerprintDef {
+    const NAME: &'static str = "FingerprintDef";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.FingerprintDef".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.FingerprintDef".into()
+    }
 }

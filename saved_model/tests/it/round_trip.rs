@@ -8,7 +8,7 @@ use ferroflow_ir::{AttrValue, FunctionLibrary, Graph, Limits};
 use ferroflow_saved_model::{
     Result,
     convert::{self, Definitions},
-    proto, read_message,
+    proto, read_message, write_message,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +26,22 @@ fn every_program_is_written_as_it_was_read() {
         }
     }
     assert!(n_nodes > 0, "no program was compared");
+}
+
+#[test]
+fn models_come_back_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("saved_model.pbtxt");
+    let models = cases("").into_iter().filter(|case| !case.name().starts_with("bad_"));
+    let models = models.map(|case| case.folder.join("model/saved_model.pb"));
+    let mut n_models = 0;
+    for model in models.filter(|model| model.exists()).take(12) {
+        let model: proto::SavedModel = read_message(&model).unwrap();
+        write_message(&path, &model).unwrap();
+        assert_eq!(read_message::<proto::SavedModel>(&path).unwrap(), model);
+        n_models += 1;
+    }
+    assert!(n_models > 0, "no model was compared");
 }
 
 fn graphs(path: &Path) -> Vec<proto::GraphDef> {

@@ -39,7 +39,14 @@ enum Generator {
 /// A file to be written: path from the root, and content.
 struct Generated {
     path: PathBuf,
-    source: String,
+    content: Content,
+}
+
+enum Content {
+    /// Rust, which is formatted before it is written.
+    Source(String),
+    /// Anything else.
+    Bytes(Vec<u8>),
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
@@ -60,8 +67,11 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
 
 fn update(root: &Path, file: &Generated, check: bool) -> Result<()> {
     let path = root.join(&file.path);
-    let source = command::rustfmt(root, &file.source)?;
-    if fs::read_to_string(&path).is_ok_and(|present| present == source) {
+    let content = match &file.content {
+        Content::Source(source) => command::rustfmt(root, source)?.into_bytes(),
+        Content::Bytes(bytes) => bytes.clone(),
+    };
+    if fs::read(&path).is_ok_and(|present| present == content) {
         return Ok(());
     }
     if check {
@@ -69,7 +79,7 @@ fn update(root: &Path, file: &Generated, check: bool) -> Result<()> {
     }
     println!("writing {}", file.path.display());
     fs::create_dir_all(path.parent().unwrap_or(root))?;
-    fs::write(&path, source).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Removes what was generated earlier: Rust files beside the generated ones.

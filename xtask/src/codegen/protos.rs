@@ -1,7 +1,8 @@
 //! Rust types of the messages in `saved_model/protos`.
 
-use super::Generated;
+use super::{Content, Generated};
 use anyhow::{Context, Result};
+use prost::Message as _;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -15,7 +16,13 @@ pub(super) fn generate(root: &Path) -> Result<Vec<Generated>> {
     let messages = protox::compile(proto_files(&folder)?, [&folder])
         .with_context(|| format!("cannot compile {}", folder.display()))?;
     let mut config = prost_build::Config::new();
-    config.btree_map(["."]).bytes(["."]);
+    config.btree_map(["."]).bytes(["."]).enable_type_names();
+    let mut declarations = messages.clone();
+    declarations.file.iter_mut().for_each(|file| file.source_code_info = None);
+    let descriptors = Generated {
+        path: "saved_model/src/proto/descriptors.binpb".into(),
+        content: Content::Bytes(declarations.encode_to_vec()),
+    };
     let requests = messages
         .file
         .into_iter()
@@ -25,9 +32,9 @@ pub(super) fn generate(root: &Path) -> Result<Vec<Generated>> {
     let modules = config.generate(requests)?;
     let files = modules.into_iter().map(|(module, source)| Generated {
         path: Path::new("saved_model/src/proto").join(module.to_file_name_or("root")),
-        source: format!("{NOTICE}{source}"),
+        content: Content::Source(format!("{NOTICE}{source}")),
     });
-    Ok(files.collect())
+    Ok(files.chain([descriptors]).collect())
 }
 
 /// The declarations, in the order of their names so that the output does not depend on the disk.

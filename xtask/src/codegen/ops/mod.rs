@@ -5,7 +5,7 @@ mod doc;
 mod function;
 mod name;
 
-use super::Generated;
+use super::{Content, Generated};
 use anyhow::{Result, ensure};
 use ferroflow_ir::{OpDef, ops};
 use function::Function;
@@ -33,10 +33,13 @@ pub(super) fn generate() -> Result<Vec<Generated>> {
         for name in functions.iter().flat_map(Function::items) {
             ensure!(names.insert(name.clone()), "two functions would be called `{name}`");
         }
-        files.push(Generated { path: path(family), source: module(family, &functions)? });
+        files.push(Generated {
+            path: path(family),
+            content: Content::Source(module(family, &functions)?),
+        });
         families.push(family);
     }
-    files.push(Generated { path: path("mod"), source: index(&families)? });
+    files.push(Generated { path: path("mod"), content: Content::Source(index(&families)?) });
     Ok(files)
 }
 
