@@ -60,6 +60,9 @@ fn check(original: proto::GraphDef) -> Result<usize> {
     compare.nodes(&original.node, &written.node);
     let mut n_nodes = original.node.len();
     for before in &definitions.library().function {
+        if before.node_def.iter().any(|node| node.op == "Merge") {
+            continue; // It is written with loops and branches that are calls.
+        }
         let function = library.get(&before.signature.as_ref().unwrap().name)?;
         let after = convert::function_message(&function, &library)?;
         compare.functions(before, &after);
@@ -67,9 +70,9 @@ fn check(original: proto::GraphDef) -> Result<usize> {
     }
     let (_, library_again, graph_again) = convert(&written)?;
     assert_eq!(graph.to_string(), graph_again.to_string());
-    for name in library_again.names() {
-        assert_eq!(library.get(&name)?.to_string(), library_again.get(&name)?.to_string());
-    }
+    // Arguments of functions that came out of loops are named anew when they are written.
+    let again = convert::graph_message(&graph_again, &library_again)?;
+    assert_eq!(written, again);
     Ok(n_nodes)
 }
 
@@ -114,6 +117,11 @@ impl Compare<'_> {
             assert_eq!(before.name, after.name);
             assert_eq!(before.device, after.device, "{}", before.name);
             assert_eq!(inputs(before), inputs(after), "{}", before.name);
+            if self.definitions.function(&before.op).is_some() {
+                // A function in the place of an op is written as what it is: a call.
+                assert!(after.op.ends_with("PartitionedCall"), "{} is {}", before.name, after.op);
+                continue;
+            }
             assert_eq!(before.op, after.op, "{}", before.name);
             let attrs = |node: &proto::NodeDef| self.attrs(&node.attr, Some(&node.op));
             assert_eq!(attrs(before), attrs(after), "{}", before.name);
