@@ -2,7 +2,8 @@
 //!
 //! It reads jobs from standard input, one JSON object a line: `{"kind": "ops", "path": FILE,
 //! "from": NUMBER}` for the cases of an op, `{"kind": "zoo", "path": FOLDER}` for a case of the
-//! zoo. It answers with lines of JSON on standard output: results, and `{"done": PATH}` after the
+//! zoo, `{"kind": "save", "path": FOLDER, "to": FOLDER}` for a case whose model is loaded and saved
+//! again. It answers with lines of JSON on standard output: results, and `{"done": PATH}` after the
 //! last of a job. A case that brings the process down costs that case only: whoever drives the
 //! worker starts another and goes on after it.
 
@@ -30,6 +31,10 @@ fn main() -> Result<()> {
                 ops::run_file(path.as_ref(), job["from"].as_u64().unwrap_or(0), &mut report)?;
             }
             Some("zoo") => report(zoo::run(path.as_ref())?)?,
+            Some("save") => {
+                let to = job["to"].as_str().context("a job says where to save")?;
+                report(zoo::save(path.as_ref(), to.as_ref())?)?;
+            }
             other => bail!("unknown kind of job {other:?}"),
         }
         report(json!({ "done": path }))?;

@@ -17,8 +17,11 @@ pub use ferroflow_tracer::{
 pub mod coverage;
 pub mod graph_def;
 pub mod npy;
+mod saving;
 pub mod session;
 pub mod summary;
+
+pub use saving::{loaded_function, save};
 
 /// The program in the README.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@ mod checkpoint;
 mod events;
 mod guard;
 mod malformed;
+mod save;
 mod value;
 
 use crate::outcome::Outcome;
@@ -17,9 +18,12 @@ use ferroflow::{
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A case: its description and its folder.
+pub(crate) use save::save;
+
+/// A case: its description, its folder, and that of its model.
 pub(crate) struct Case {
     folder: PathBuf,
+    model: PathBuf,
     json: Value,
 }
 
@@ -28,15 +32,16 @@ impl Case {
         let path = folder.join("case.json");
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("reading {}", path.display()))?;
-        Ok(Case { folder: folder.into(), json: serde_json::from_str(&text)? })
+        let json = serde_json::from_str(&text)?;
+        Ok(Case { folder: folder.into(), model: folder.join("model"), json })
     }
 
     fn kind(&self) -> &str {
         self.json["kind"].as_str().unwrap_or("")
     }
 
-    fn model(&self) -> PathBuf {
-        self.folder.join("model")
+    fn model(&self) -> &Path {
+        &self.model
     }
 
     /// The path of the case's checkpoint, without suffix.

@@ -56,5 +56,6 @@ pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 pub use cpu::CpuDevice;
 pub use device::{Device, OpCall, OperandSpec};
 pub use error::{Error, Result};
+pub use hash::fingerprint::fingerprint64;
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
 pub use threads::Threads;

@@ -65,6 +65,7 @@ pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::EagerTensor;
 pub use error::{Error, Result};
 pub use execute::{Results, Scope, execute};
+pub use ferroflow_kernels::fingerprint64;
 pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};
 pub use trackable::{Asset, ObjectGraph, Trackable};

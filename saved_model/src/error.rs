@@ -182,6 +182,56 @@ pub enum Error {
         /// The keys of the values.
         keys: Vec<String>,
     },
+    /// A function uses state that the saved object does not lead to.
+    #[error(
+        "function `{function}` uses {kind} `{name}`, which the saved object does not lead to: make it \
+         a field of the object, or of one of its fields"
+    )]
+    Untracked {
+        /// The function.
+        function: String,
+        /// What kind of state.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A function that was never traced, where that is not allowed.
+    #[error(
+        "function `{function}` has no trace to save: call it, give it an input signature, or ask for \
+         the trace of some types"
+    )]
+    Untraced {
+        /// The function.
+        function: String,
+    },
+    /// A function that cannot be a signature.
+    #[error("function `{function}` cannot be the signature `{signature}`: {rule}")]
+    NotASignature {
+        /// The name of the signature.
+        signature: String,
+        /// The function.
+        function: String,
+        /// What is wrong.
+        rule: String,
+    },
+    /// An object has something else in the place of its signatures.
+    #[error(
+        "the name `signatures` is kept for the signatures of loaded objects, found {found} of this \
+         name: give it another name, and give signatures when saving"
+    )]
+    SignaturesTaken {
+        /// What there is.
+        found: String,
+    },
+    /// A session of a graph alone is to be saved as a model.
+    #[error(
+        "the session was not loaded from a SavedModel, so there are no signatures to save: \
+         `simple_save` makes one"
+    )]
+    NotASavedModel,
+    /// A function tries to save while it is traced.
+    #[error("models are saved by eager code, not by functions while they are traced")]
+    WhileTracing,
     /// An object of a model contradicts the others.
     #[error("object {id}: {rule}")]
     Object {
@@ -263,6 +313,9 @@ impl Error {
             | Error::NotAFunction { .. }
             | Error::NotATensor { .. }
             | Error::Arguments { .. }
+            | Error::Untracked { .. }
+            | Error::NotASignature { .. }
+            | Error::SignaturesTaken { .. }
             | Error::NoTrace { .. } => Code::InvalidArgument,
             Error::NoCheckpoint { .. }
             | Error::NoTensor { .. }
@@ -271,11 +324,25 @@ impl Error {
             | Error::NotRestored { .. }
             | Error::NotConsumed { .. }
             | Error::NoObject { .. } => Code::NotFound,
+            Error::Untraced { .. } | Error::WhileTracing | Error::NotASavedModel => {
+                Code::FailedPrecondition
+            }
             Error::AssetPath { .. } => Code::PermissionDenied,
             Error::Tensor { source, .. } => source.code(),
             Error::Unsupported { .. } => Code::Unimplemented,
             Error::Program(source) => source.code(),
             Error::Runtime(source) => source.code(),
+        }
+    }
+
+    /// The error as one of the runtime: itself, or what it says.
+    pub(crate) fn into_runtime(self) -> ferroflow_runtime::Error {
+        match self {
+            Error::Runtime(error) => *error,
+            other => {
+                let (code, message) = (other.code(), other.to_string());
+                ferroflow_runtime::Error::Status { code, message }
+            }
         }
     }
 

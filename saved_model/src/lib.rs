@@ -22,6 +22,7 @@
 //! - [`bundle`] reads and writes checkpoints: tensors by name, whole or in slices.
 //! - [`convert`] makes programs of messages, and messages of programs: graphs, functions, tensors,
 //!   structured values.
+//! - [`save()`] writes objects as SavedModels that TensorFlow loads like its own.
 //! - [`simple_save()`] writes a session, its graph and its variables, as a SavedModel.
 //! - [`events`] reads and writes event files, [`record_file`] files of records.
 //! - [`checkpoint`] saves and restores the values of objects, and keeps the newest checkpoints of a
@@ -61,12 +62,14 @@ pub mod function;
 pub mod graph;
 mod host_ops;
 pub mod load;
+mod loaded;
 pub mod model;
 mod output_file;
 mod parameters;
 pub mod proto;
 pub mod record_file;
 pub mod restore;
+pub mod save;
 mod saver;
 pub mod session;
 mod simple_save;
@@ -87,6 +90,7 @@ pub use graph::LoadedGraph;
 pub use host_ops::add_ops;
 pub use load::{LoadOptions, load, load_session};
 pub use model::{Model, Object, SavedModel};
+pub use save::{SaveOptions, SaveReport, Untraced, save, save_session};
 pub use session::Session;
 pub use simple_save::{SimpleModel, simple_load, simple_save};
 pub use structured_value::StructuredValue;

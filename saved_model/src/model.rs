@@ -204,8 +204,7 @@ impl Model {
             let made = match made {
                 Ok(Some(handle)) => Ok(handle),
                 Ok(None) => Err(no_creator(id)),
-                Err(Error::Runtime(error)) => Err(*error),
-                Err(error) => Err(as_status(&error)),
+                Err(error) => Err(error.into_runtime()),
             };
             handle.get_or_init(|| made);
         }
@@ -305,11 +304,36 @@ impl Model {
         self.at(0)
     }
 
+    /// Where it is, of all its clones.
+    pub(crate) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The functions as the file has them.
+    pub(crate) fn definitions(&self) -> &crate::convert::Definitions {
+        &self.0.parts.definitions
+    }
+
+    /// The functions, converted as they are asked for.
+    pub(crate) fn library(&self) -> &Arc<ferroflow_ir::FunctionLibrary> {
+        &self.0.parts.library
+    }
+
+    /// The MetaGraph, but for its objects and functions.
+    pub(crate) fn meta_graph(&self) -> &proto::MetaGraphDef {
+        &self.0.parts.meta_graph
+    }
+
+    /// What the file says of a concrete function.
+    pub(crate) fn concrete_message(&self, name: &str) -> Option<&SavedConcreteFunction> {
+        self.0.concrete.get(name)
+    }
+
     fn at(&self, id: usize) -> Object {
         Object { model: self.clone(), id }
     }
 
-    fn object(&self, id: i32) -> Result<Object> {
+    pub(crate) fn object(&self, id: i32) -> Result<Object> {
         let id = usize::try_from(id).ok().filter(|&id| id < self.0.objects.len());
         let n_objects = self.0.objects.len();
         let rule = || format!("there are {n_objects} objects");
@@ -452,10 +476,6 @@ fn no_creator(id: usize) -> ferroflow_runtime::Error {
     ferroflow_runtime::Error::Status { code: ferroflow_ir::Code::NotFound, message }
 }
 
-fn as_status(error: &Error) -> ferroflow_runtime::Error {
-    ferroflow_runtime::Error::Status { code: error.code(), message: error.to_string() }
-}
-
 /// An object of a loaded model. The model lives as long as any of its objects.
 #[derive(Clone, Debug)]
 pub struct Object {
@@ -466,6 +486,35 @@ pub struct Object {
 impl Object {
     fn saved(&self) -> &SavedObject {
         &self.model.0.objects[self.id]
+    }
+
+    /// The model it belongs to.
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Its number in the file.
+    pub(crate) fn number(&self) -> usize {
+        self.id
+    }
+
+    /// What the file says of it.
+    pub(crate) fn message(&self) -> &SavedObject {
+        self.saved()
+    }
+
+    /// What an edge leads to, whatever it is called.
+    pub(crate) fn edge(&self, name: &str) -> Option<Object> {
+        let child = self.saved().children.iter().find(|child| child.local_name == name)?;
+        self.model.object(child.node_id).ok()
+    }
+
+    /// The handle of a resource that could be made.
+    pub(crate) fn handle(&self) -> Option<&EagerTensor> {
+        match &self.model.0.live[self.id] {
+            Live::Resource(handle) => handle.get()?.as_ref().ok(),
+            Live::Variable(_) | Live::Plain => None,
+        }
     }
 
     /// What the file says the object is.
@@ -484,8 +533,7 @@ impl Object {
         if self.is_sequence() && name.parse::<usize>().is_err() {
             return None;
         }
-        let child = self.saved().children.iter().find(|child| child.local_name == name)?;
-        self.model.object(child.node_id).ok()
+        self.edge(name)
     }
 
     fn is_sequence(&self) -> bool {
@@ -579,7 +627,7 @@ impl Object {
     }
 
     /// The only concrete function of an object that takes no choice.
-    fn only_function(&self) -> Result<ConcreteFunction> {
+    pub(crate) fn only_function(&self) -> Result<ConcreteFunction> {
         match self.kind() {
             Some(Kind::Function(function)) => match &function.concrete_functions[..] {
                 [only] => self.model.concrete_function(only),

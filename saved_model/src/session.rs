@@ -29,6 +29,8 @@ pub struct Session {
     functions: Mutex<HashMap<Request, ConcreteFunction>>,
     /// What kept the state from being restored; runs fail with it.
     failure: Option<ferroflow_runtime::Error>,
+    /// The MetaGraph it was loaded from.
+    parts: Option<Parts>,
 }
 
 impl fmt::Debug for Session {
@@ -65,7 +67,7 @@ impl Session {
         signatures: BTreeMap<String, proto::SignatureDef>,
     ) -> Session {
         let (context, functions, failure) = (context.clone(), Mutex::default(), None);
-        Session { context, graph, resources, signatures, functions, failure }
+        Session { context, graph, resources, signatures, functions, failure, parts: None }
     }
 
     /// The session of a MetaGraph, with variables restored and initialisers run.
@@ -79,11 +81,21 @@ impl Session {
             // What cannot be restored here may never be needed here.
             Err(Error::Runtime(error)) if error.code() == ferroflow_ir::Code::Unimplemented => {
                 session.failure = Some(*error);
-                Ok(session)
             }
-            Err(error) => Err(error),
-            Ok(()) => Ok(session),
+            restored => restored?,
         }
+        session.parts = Some(parts);
+        Ok(session)
+    }
+
+    /// The MetaGraph it was loaded from, if it was.
+    pub(crate) fn parts(&self) -> Option<&Parts> {
+        self.parts.as_ref()
+    }
+
+    /// The state it works on.
+    pub(crate) fn resources(&self) -> &Arc<ResourceManager> {
+        &self.resources
     }
 
     /// Restores the checkpoint and runs the initialiser, with the paths of assets fed.

@@ -6,7 +6,7 @@ const K1: u64 = 0xb492_b66f_be98_f273;
 const K2: u64 = 0x9ae1_6a3b_2f90_404f;
 
 /// The fingerprint of a string.
-pub(crate) fn fingerprint64(text: &[u8]) -> u64 {
+pub fn fingerprint64(text: &[u8]) -> u64 {
     match text.len() {
         0..=16 => up_to_16(text),
         17..=32 => up_to_32(text),

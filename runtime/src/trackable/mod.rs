@@ -111,6 +111,8 @@ pub enum Kind {
     Resource(ResourceHandle),
     /// A tensor that does not change.
     Constant(HostTensor),
+    /// Something that only the crate it comes from knows.
+    Foreign,
 }
 
 impl fmt::Debug for Kind {
@@ -124,6 +126,7 @@ impl fmt::Debug for Kind {
             Kind::Asset(asset) => write!(f, "the file {}", asset.path().display()),
             Kind::Resource(handle) => write!(f, "{handle:?}"),
             Kind::Constant(tensor) => write!(f, "{tensor:?}"),
+            Kind::Foreign => f.write_str("a part of a loaded model"),
         }
     }
 }

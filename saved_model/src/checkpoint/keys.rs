@@ -80,7 +80,7 @@ fn is_stored(node: &ObjectNode) -> bool {
         Kind::Plain | Kind::Typed(_) | Kind::Variable(_) | Kind::Asset(_) | Kind::Resource(_) => {
             true
         }
-        Kind::Function(_) | Kind::ConcreteFunction(_) | Kind::Constant(_) => false,
+        Kind::Function(_) | Kind::ConcreteFunction(_) | Kind::Constant(_) | Kind::Foreign => false,
     }
 }
 

@@ -32,8 +32,10 @@ pub use structured::structured_value;
 pub use tensor::{StoredHandle, tensor};
 pub use write::{
     FunctionGraph, attr_message, clean_name, function_graph, function_message, graph_message,
-    library_message, tensor_message,
+    library_message, structured_message, structured_type, tensor_message,
 };
 
+pub(crate) use rename::{Names, called_names, rename_in_function, rename_in_node};
 pub(crate) use shape::optional_shape;
 pub(crate) use tensor::tensor_elements;
+pub(crate) use write::attr_messages;

@@ -3,6 +3,9 @@
 use crate::proto::{self, attr_value::Value};
 use std::collections::{BTreeMap, HashMap};
 
+/// New names for old.
+pub(crate) type Names = HashMap<String, String>;
+
 /// Gives the functions of a graph other names, wherever they are named: so that it can go where
 /// there are functions of their names already.
 pub fn rename_functions(graph: &mut proto::GraphDef, rename: impl Fn(&str) -> String) {
@@ -10,12 +13,7 @@ pub fn rename_functions(graph: &mut proto::GraphDef, rename: impl Fn(&str) -> St
     let signatures = library.function.iter().filter_map(|function| function.signature.as_ref());
     let names: Names =
         signatures.map(|signature| (signature.name.clone(), rename(&signature.name))).collect();
-    for function in &mut library.function {
-        if let Some(signature) = &mut function.signature {
-            replace(&mut signature.name, &names);
-        }
-        function.node_def.iter_mut().for_each(|node| rename_in_node(node, &names));
-    }
+    library.function.iter_mut().for_each(|function| rename_in_function(function, &names));
     for gradient in &mut library.gradient {
         replace(&mut gradient.function_name, &names);
         replace(&mut gradient.gradient_func, &names);
@@ -26,7 +24,35 @@ pub fn rename_functions(graph: &mut proto::GraphDef, rename: impl Fn(&str) -> St
     graph.node.iter_mut().for_each(|node| rename_in_node(node, &names));
 }
 
-type Names = HashMap<String, String>;
+/// Gives a function and those it calls other names.
+pub(crate) fn rename_in_function(function: &mut proto::FunctionDef, names: &Names) {
+    if let Some(signature) = &mut function.signature {
+        replace(&mut signature.name, names);
+    }
+    function.node_def.iter_mut().for_each(|node| rename_in_node(node, names));
+}
+
+/// The names that may be those of functions a function calls.
+pub(crate) fn called_names(function: &proto::FunctionDef) -> Vec<&str> {
+    let mut names = Vec::new();
+    for node in &function.node_def {
+        names.push(node.op.as_str());
+        node.attr.values().for_each(|value| names_in_attr(value, &mut names));
+    }
+    names
+}
+
+fn names_in_attr<'a>(value: &'a proto::AttrValue, names: &mut Vec<&'a str>) {
+    let functions = match &value.value {
+        Some(Value::Func(function)) => std::slice::from_ref(function),
+        Some(Value::List(list)) => &list.func,
+        _ => return,
+    };
+    for function in functions {
+        names.push(&function.name);
+        function.attr.values().for_each(|value| names_in_attr(value, names));
+    }
+}
 
 fn replace(name: &mut String, names: &Names) {
     if let Some(new) = names.get(name) {
@@ -34,7 +60,8 @@ fn replace(name: &mut String, names: &Names) {
     }
 }
 
-fn rename_in_node(node: &mut proto::NodeDef, names: &Names) {
+/// Gives the functions that a node calls other names.
+pub(crate) fn rename_in_node(node: &mut proto::NodeDef, names: &Names) {
     replace(&mut node.op, names);
     rename_in_attrs(&mut node.attr, names);
 }

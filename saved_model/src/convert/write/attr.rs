@@ -54,7 +54,7 @@ pub fn attr_message(value: &AttrValue) -> Result<proto::AttrValue> {
 }
 
 /// The messages of attributes, by name.
-pub(super) fn attr_messages(attrs: &Attrs) -> Result<BTreeMap<String, proto::AttrValue>> {
+pub(crate) fn attr_messages(attrs: &Attrs) -> Result<BTreeMap<String, proto::AttrValue>> {
     attrs.iter().map(|(name, value)| Ok((name.to_string(), attr_message(value)?))).collect()
 }
 

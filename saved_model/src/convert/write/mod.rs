@@ -11,9 +11,12 @@ mod attr;
 mod function;
 mod graph;
 mod node;
+mod structured;
 mod tensor;
 
 pub use attr::attr_message;
+pub(crate) use attr::attr_messages;
 pub use function::{function_message, library_message};
 pub use graph::{FunctionGraph, clean_name, function_graph, graph_message};
+pub use structured::{structured_message, structured_type};
 pub use tensor::tensor_message;

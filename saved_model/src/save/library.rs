@@ -1,0 +1,185 @@
+//! The functions of a model being saved, and the names they get.
+//!
+//! Functions of a loaded model stay as they are in its file, under their names as far as those are
+//! free. Functions traced here are numbered as they come, so that a model always gives the same
+//! names.
+
+use super::nodes::strip_defaults;
+use crate::{
+    convert::{Names, called_names, function_message, rename_in_function},
+    error::Result,
+    model::Model,
+    proto::{self, attr_value::Value},
+};
+use ferroflow_ir::{FunctionDef, FunctionLibrary, OpRegistry};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+#[derive(Default)]
+pub(super) struct Library {
+    functions: BTreeMap<String, proto::FunctionDef>,
+    gradients: BTreeMap<String, proto::GradientDef>,
+    registered: BTreeMap<String, proto::RegisteredGradient>,
+    /// The names of functions traced here, by where they are. They are kept, so that no other comes
+    /// to be there.
+    traced: HashMap<usize, (Arc<FunctionDef>, String)>,
+    /// The names of functions of loaded models.
+    loaded: HashMap<(usize, String), String>,
+    registry: OpRegistry,
+}
+
+impl Library {
+    pub(super) fn get(&self, name: &str) -> Option<&proto::FunctionDef> {
+        self.functions.get(name)
+    }
+
+    /// Adds a function that is written by hand.
+    pub(super) fn add(&mut self, mut function: proto::FunctionDef) {
+        strip_defaults(&mut function.node_def, &self.registry);
+        let name = function.signature.as_ref().map(|signature| signature.name.clone());
+        self.functions.insert(name.unwrap_or_default(), function);
+    }
+
+    /// A name made of this one and a number, that no function has.
+    pub(super) fn numbered(&self, base: &str) -> String {
+        let names = (0..).map(|number| format!("{base}_{number}"));
+        let mut free = names.skip_while(|name| self.is_taken(name));
+        free.next().expect("there are more numbers than functions")
+    }
+
+    fn is_taken(&self, name: &str) -> bool {
+        self.functions.contains_key(name) || self.traced.values().any(|(_, taken)| taken == name)
+    }
+
+    /// Adds a traced function with all it calls, and gives its name.
+    pub(super) fn add_traced(
+        &mut self,
+        def: &Arc<FunctionDef>,
+        library: &FunctionLibrary,
+    ) -> Result<String> {
+        let mut waiting = Vec::new();
+        let name = self.name_traced(def, &mut waiting);
+        while let Some(def) = waiting.pop() {
+            let mut message = function_message(&def, library)?;
+            let mut names = Names::new();
+            for called in called_names(&message) {
+                if library.contains(called) && !names.contains_key(called) {
+                    let callee = library.get(called)?;
+                    names.insert(called.into(), self.name_traced(&callee, &mut waiting));
+                }
+            }
+            names.insert(def.name.to_string(), self.name_traced(&def, &mut waiting));
+            rename_in_function(&mut message, &names);
+            self.add(message);
+        }
+        Ok(name)
+    }
+
+    fn name_traced(
+        &mut self,
+        def: &Arc<FunctionDef>,
+        waiting: &mut Vec<Arc<FunctionDef>>,
+    ) -> String {
+        let place = Arc::as_ptr(def) as usize;
+        if let Some((_, name)) = self.traced.get(&place) {
+            return name.clone();
+        }
+        let base = def.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
+        let name = self.numbered(base);
+        self.traced.insert(place, (def.clone(), name.clone()));
+        waiting.push(def.clone());
+        name
+    }
+
+    /// Adds a function of a loaded model with all it calls, and gives its name.
+    pub(super) fn add_loaded(&mut self, model: &Model, name: &str) -> Result<String> {
+        let definitions = model.definitions();
+        let mut waiting = Vec::new();
+        let new_name = self.name_loaded(model, name, &mut waiting)?;
+        while let Some(old) = waiting.pop() {
+            let absent = || ferroflow_ir::Error::NotFound { kind: "function", name: old.clone() };
+            let mut message = definitions.function(&old).ok_or_else(absent)?.clone();
+            let mut names = Names::new();
+            let called = called_names(&message).into_iter().map(str::to_string);
+            for called in called.chain([old.clone()]).collect::<Vec<_>>() {
+                if definitions.function(&called).is_some() {
+                    let renamed = self.name_loaded(model, &called, &mut waiting)?;
+                    names.insert(called, renamed);
+                }
+            }
+            self.add_gradients(model, &old, &message, &mut waiting)?;
+            rename_in_function(&mut message, &names);
+            let own = names.remove(&old).unwrap_or(old);
+            self.functions.insert(own, message);
+        }
+        Ok(new_name)
+    }
+
+    fn name_loaded(
+        &mut self,
+        model: &Model,
+        name: &str,
+        waiting: &mut Vec<String>,
+    ) -> Result<String> {
+        let key = (model.address(), name.to_string());
+        if let Some(name) = self.loaded.get(&key) {
+            return Ok(name.clone());
+        }
+        let is_taken = |name: &str| {
+            self.functions.contains_key(name) || self.loaded.values().any(|taken| taken == name)
+        };
+        let mut new = name.to_string();
+        for number in 1.. {
+            if !is_taken(&new) {
+                break;
+            }
+            new = format!("{name}_{number}");
+        }
+        self.loaded.insert(key, new.clone());
+        waiting.push(name.into());
+        Ok(new)
+    }
+
+    /// What the model says of the gradients of a function and of the nodes in it.
+    fn add_gradients(
+        &mut self,
+        model: &Model,
+        name: &str,
+        function: &proto::FunctionDef,
+        waiting: &mut Vec<String>,
+    ) -> Result<()> {
+        let library = model.definitions().library();
+        for gradient in library.gradient.iter().filter(|gradient| gradient.function_name == name) {
+            let message = proto::GradientDef {
+                function_name: self.name_loaded(model, name, waiting)?,
+                gradient_func: self.name_loaded(model, &gradient.gradient_func, waiting)?,
+            };
+            self.gradients.insert(message.function_name.clone(), message);
+        }
+        for node in &function.node_def {
+            let noted = node.attr.get("_gradient_op_type").and_then(|attr| attr.value.as_ref());
+            let Some(Value::S(op)) = noted else { continue };
+            let registered = library.registered_gradients.iter();
+            for gradient in registered.filter(|gradient| gradient.registered_op_type == *op) {
+                let gradient_func = self.name_loaded(model, &gradient.gradient_func, waiting)?;
+                let op_type = gradient.registered_op_type.clone();
+                let message = proto::RegisteredGradient {
+                    gradient_func,
+                    registered_op_type: op_type.clone(),
+                };
+                self.registered.insert(op_type, message);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn into_message(self) -> proto::FunctionDefLibrary {
+        proto::FunctionDefLibrary {
+            function: self.functions.into_values().collect(),
+            gradient: self.gradients.into_values().collect(),
+            registered_gradients: self.registered.into_values().collect(),
+        }
+    }
+}
