@@ -5,9 +5,7 @@ use ferroflow::{
     ir::DType,
     runtime::{Context, EagerTensor},
     save,
-    saved_model::{
-        self, LoadOptions, Object, SaveOptions, Value, load, proto::saved_object::Kind,
-    },
+    saved_model::{self, LoadOptions, Object, SaveOptions, Value, load, proto::saved_object::Kind},
     spec, tracer,
 };
 use std::{collections::BTreeMap, error::Error, path::Path, sync::OnceLock};
@@ -154,7 +152,9 @@ fn methods_are_saved_like_functions_of_the_object() -> Outcome {
     net.add(&Tensor::from([3.0f32]))?;
     save(&net, folder.path(), &SaveOptions::default())?;
     let root = loaded(folder.path())?;
-    assert!(matches!(root.kind(), Some(Kind::UserObject(object)) if object.identifier == "_generic_user_object"));
+    assert!(
+        matches!(root.kind(), Some(Kind::UserObject(object)) if object.identifier == "_generic_user_object")
+    );
     assert_eq!(root.get("y")?.tensor()?.as_scalar::<f32>()?, 2.0);
     assert_eq!(root.get("add")?.function()?.traces().len(), 2);
     assert_eq!(call(&root, "add", 3.0f32)?, [5.0]);

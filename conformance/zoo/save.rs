@@ -28,11 +28,23 @@ fn save_again(case: &mut Case, to: &Path) -> Result<Outcome> {
     let again = to.with_extension("again");
     let options = case.options();
     if let Err(error) = resave(case.model(), to, &options) {
-        return Ok(Outcome::of_error(error.code(), error.to_string()));
+        return Ok(match case.calls().first() {
+            Some(first) if !first["expect"]["error"].is_null() => Outcome::Passed,
+            _ => Outcome::of_error(error.code(), error.to_string()),
+        });
     }
     resave(to, &again, &options)?;
-    same_files(to, &again)?;
+    let same = same_files(to, &again);
     std::fs::remove_dir_all(&again)?;
+    if let Err(error) = same {
+        // A model whose initialiser draws random numbers is another one each time it is loaded.
+        resave(case.model(), &again, &options)?;
+        let is_random = same_files(to, &again).is_err();
+        std::fs::remove_dir_all(&again)?;
+        if !is_random {
+            return Err(error);
+        }
+    }
     case.model = to.into();
     run_model(case)
 }

@@ -20,6 +20,15 @@ impl Trackable for Object {
                 object.shared_child(&name, Arc::new(child));
             }
         }
+        for slot in &self.message().slot_variables {
+            let variable = |id: i32| self.model().object(id).ok()?.variable().cloned();
+            let original = variable(slot.original_variable_node_id);
+            if let Some((original, slot_variable)) =
+                original.zip(variable(slot.slot_variable_node_id))
+            {
+                object.slot(&slot.slot_name, &original, &slot_variable);
+            }
+        }
         for saveable in self.saveables() {
             object.saveable(Arc::new(saveable));
         }

@@ -77,9 +77,9 @@ pub(crate) fn attributes(node: &ObjectNode) -> Vec<(String, Stored)> {
 /// Whether checkpoints know of an object: functions and constants are part of programs only.
 fn is_stored(node: &ObjectNode) -> bool {
     match &node.kind {
-        Kind::Plain | Kind::Typed(_) | Kind::Variable(_) | Kind::Asset(_) | Kind::Resource(_) => {
-            true
-        }
+        // Signatures are functions by name.
+        Kind::Typed(ty) => ty.identifier != "signature_map",
+        Kind::Plain | Kind::Variable(_) | Kind::Asset(_) | Kind::Resource(_) => true,
         Kind::Function(_) | Kind::ConcreteFunction(_) | Kind::Constant(_) | Kind::Foreign => false,
     }
 }

@@ -11,6 +11,7 @@ mod library;
 mod main_graph;
 mod nodes;
 mod objects;
+mod order;
 mod saver;
 mod session;
 mod signature;
@@ -273,10 +274,11 @@ fn message(
         function_aliases,
         ..Default::default()
     };
-    let object_graph = proto::SavedObjectGraph {
+    let mut object_graph = proto::SavedObjectGraph {
         nodes: std::mem::take(&mut objects.list),
         concrete_functions: std::mem::take(&mut objects.concrete),
     };
+    order::breadth_first(&mut object_graph);
     let meta_graph = proto::MetaGraphDef {
         meta_info_def: Some(info),
         graph_def: Some(graph_def),

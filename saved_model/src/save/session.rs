@@ -32,12 +32,16 @@ pub fn save_session(session: &Session, folder: impl AsRef<Path>) -> Result<()> {
     {
         save_variables(session, saver, &folder)?;
     }
-    let n_files = meta_graph.asset_file_def.len();
-    let files: Result<Vec<Asset>> =
-        (0..n_files).map(|index| parts.asset(index as i32).map(Asset::new)).collect();
-    let names: Vec<String> =
-        meta_graph.asset_file_def.iter().map(|file| file.filename.clone()).collect();
-    assets::copy(files?.iter(), &names, &folder)?;
+    let (mut files, mut names) = (Vec::new(), Vec::new());
+    for (index, file) in meta_graph.asset_file_def.iter().enumerate() {
+        let path = parts.asset(index as i32)?;
+        // A model that came without one of its files stays without it.
+        if path.exists() {
+            files.push(Asset::new(path));
+            names.push(file.filename.clone());
+        }
+    }
+    assets::copy(files.iter(), &names, &folder)?;
     let model = proto::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta_graph] };
     write_message(&folder.join("saved_model.pb"), &model)
 }
