@@ -44,6 +44,7 @@
 extern crate self as ferroflow_tracer;
 
 pub mod args;
+pub mod autograph;
 mod capture;
 mod carve;
 pub mod concrete_function;
@@ -77,6 +78,7 @@ pub mod value;
 pub mod variable;
 
 pub use args::{Args, Body, IntoArg, IntoArgs};
+pub use autograph::{Carry, TensorRange, range};
 pub use capture::Capture;
 pub use concrete_function::{AtomicFunction, ConcreteFunction};
 pub use context::{control_dependencies, device, init_scope, run_functions_eagerly, with_context};

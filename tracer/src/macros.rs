@@ -16,3 +16,19 @@ pub use crate::{
 };
 pub use ferroflow_ir::{DType, PartialShape, TraceType};
 pub use ferroflow_runtime::trackable::{Description, Trackable};
+
+/// What control flow becomes.
+pub mod flow {
+    pub use crate::autograph::{
+        carry::{Carry, Slot, carry},
+        choice::{Condition, Ends, If, if_},
+        frame::{Frame, Next},
+        iterate::{HostIterate, Iterate, Over},
+        kind::{
+            Host, changes_captures, copy, fail, gate, grows, hides, host_gate, live, may_leave,
+            returns_error, staged,
+        },
+        logic::{Check, Negate, left, right},
+        repeat::{Loop, Repeats, While, enter_loop, join, loop_of, tie, tied, while_},
+    };
+}

@@ -224,143 +224,148 @@ fn nests() {
     check(
         nest::expand(&input).expect("it is a nest"),
         expect![[r##"
-        #[automatically_derived]
-        impl<T> m::Nest for Act<T>
-        where
-            T: m::Nest,
-        {
-            fn to_value(&self) -> m::Value {
-                match self {
-                    Self::Relu {} => m::structs::value("Act::Relu", []),
-                    Self::Leaky { slope: field_0, r#type: field_1 } => {
-                        m::structs::value(
-                            "Act::Leaky",
-                            [
-                                (
-                                    "slope",
-                                    <T as m::Nest>::to_value(field_0),
-                                ),
-                                (
-                                    "type",
-                                    <f32 as m::Nest>::to_value(field_1),
-                                ),
-                            ],
-                        )
+            #[automatically_derived]
+            impl<T> m::Nest for Act<T>
+            where
+                T: m::Nest,
+            {
+                fn to_value(&self) -> m::Value {
+                    match self {
+                        Self::Relu {} => m::structs::value("Act::Relu", []),
+                        Self::Leaky { slope: field_0, r#type: field_1 } => {
+                            m::structs::value(
+                                "Act::Leaky",
+                                [
+                                    (
+                                        "slope",
+                                        <T as m::Nest>::to_value(field_0),
+                                    ),
+                                    (
+                                        "type",
+                                        <f32 as m::Nest>::to_value(field_1),
+                                    ),
+                                ],
+                            )
+                        }
                     }
                 }
-            }
-            fn from_value(
-                value: m::Value,
-            ) -> m::Result<Self> {
-                let mut fields = m::structs::Fields::of(value, "Act")?;
-                if fields.are("Act::Relu", &[]) {
-                    return ::core::result::Result::Ok(Self::Relu {});
-                }
-                if fields.are("Act::Leaky", &["slope", "type"]) {
-                    return ::core::result::Result::Ok(Self::Leaky {
-                        slope: <T as m::Nest>::from_value(
-                            fields.take(),
-                        )?,
-                        r#type: <f32 as m::Nest>::from_value(
-                            fields.take(),
-                        )?,
-                    });
-                }
-                ::core::result::Result::Err(fields.are_not("Act"))
-            }
-            fn has_type(
-                &self,
-                ty: &m::TraceType,
-                aliases: &mut m::Aliases,
-            ) -> bool {
-                match self {
-                    Self::Relu {} => {
-                        (|| -> ::core::option::Option<bool> {
-                            let mut types = m::structs::types(
-                                    ty,
-                                    "Act::Relu",
-                                    0usize,
-                                )?
-                                .iter();
-                            ::core::option::Option::Some(types.next().is_none())
-                        })()
-                            .unwrap_or(false)
+                fn from_value(
+                    value: m::Value,
+                ) -> m::Result<Self> {
+                    let mut fields = m::structs::Fields::of(value, "Act")?;
+                    if fields.are("Act::Relu", &[]) {
+                        return ::core::result::Result::Ok(Self::Relu {});
                     }
-                    Self::Leaky { slope: field_0, r#type: field_1 } => {
-                        (|| -> ::core::option::Option<bool> {
-                            let mut types = m::structs::types(
-                                    ty,
-                                    "Act::Leaky",
-                                    2usize,
-                                )?
-                                .iter();
-                            ::core::option::Option::Some(
-                                <T as m::Nest>::has_type(
-                                    field_0,
-                                    &types.next()?.1,
-                                    aliases,
-                                )
-                                    && <f32 as m::Nest>::has_type(
-                                        field_1,
+                    if fields.are("Act::Leaky", &["slope", "type"]) {
+                        return ::core::result::Result::Ok(Self::Leaky {
+                            slope: <T as m::Nest>::from_value(
+                                fields.take(),
+                            )?,
+                            r#type: <f32 as m::Nest>::from_value(
+                                fields.take(),
+                            )?,
+                        });
+                    }
+                    ::core::result::Result::Err(fields.are_not("Act"))
+                }
+                fn has_type(
+                    &self,
+                    ty: &m::TraceType,
+                    aliases: &mut m::Aliases,
+                ) -> bool {
+                    match self {
+                        Self::Relu {} => {
+                            (|| -> ::core::option::Option<bool> {
+                                let mut types = m::structs::types(
+                                        ty,
+                                        "Act::Relu",
+                                        0usize,
+                                    )?
+                                    .iter();
+                                ::core::option::Option::Some(types.next().is_none())
+                            })()
+                                .unwrap_or(false)
+                        }
+                        Self::Leaky { slope: field_0, r#type: field_1 } => {
+                            (|| -> ::core::option::Option<bool> {
+                                let mut types = m::structs::types(
+                                        ty,
+                                        "Act::Leaky",
+                                        2usize,
+                                    )?
+                                    .iter();
+                                ::core::option::Option::Some(
+                                    <T as m::Nest>::has_type(
+                                        field_0,
                                         &types.next()?.1,
                                         aliases,
-                                    ) && types.next().is_none(),
-                            )
-                        })()
-                            .unwrap_or(false)
+                                    )
+                                        && <f32 as m::Nest>::has_type(
+                                            field_1,
+                                            &types.next()?.1,
+                                            aliases,
+                                        ) && types.next().is_none(),
+                                )
+                            })()
+                                .unwrap_or(false)
+                        }
                     }
                 }
-            }
-            fn leaves(
-                &self,
-                aliases: &mut m::Aliases,
-                leaves: &mut m::Leaves,
-            ) {
-                match self {
-                    Self::Relu {} => {}
-                    Self::Leaky { slope: field_0, r#type: field_1 } => {
-                        <T as m::Nest>::leaves(
-                            field_0,
-                            aliases,
-                            leaves,
-                        );
-                        <f32 as m::Nest>::leaves(
-                            field_1,
-                            aliases,
-                            leaves,
-                        );
+                fn leaves(
+                    &self,
+                    aliases: &mut m::Aliases,
+                    leaves: &mut m::Leaves,
+                ) {
+                    match self {
+                        Self::Relu {} => {}
+                        Self::Leaky { slope: field_0, r#type: field_1 } => {
+                            <T as m::Nest>::leaves(
+                                field_0,
+                                aliases,
+                                leaves,
+                            );
+                            <f32 as m::Nest>::leaves(
+                                field_1,
+                                aliases,
+                                leaves,
+                            );
+                        }
                     }
                 }
-            }
-            fn from_leaves(
-                ty: &m::TraceType,
-                tensors: &mut dyn ::core::iter::Iterator<
-                    Item = m::Tensor,
-                >,
-            ) -> m::Result<Self> {
-                let mut fields = m::structs::FieldTypes::of(
-                    ty,
-                    "Act",
-                )?;
-                if fields.are("Act::Relu", &[]) {
-                    return ::core::result::Result::Ok(Self::Relu {});
+                fn from_leaves(
+                    ty: &m::TraceType,
+                    tensors: &mut dyn ::core::iter::Iterator<
+                        Item = m::Tensor,
+                    >,
+                ) -> m::Result<Self> {
+                    let mut fields = m::structs::FieldTypes::of(
+                        ty,
+                        "Act",
+                    )?;
+                    if fields.are("Act::Relu", &[]) {
+                        return ::core::result::Result::Ok(Self::Relu {});
+                    }
+                    if fields.are("Act::Leaky", &["slope", "type"]) {
+                        return ::core::result::Result::Ok(Self::Leaky {
+                            slope: <T as m::Nest>::from_leaves(
+                                fields.take(),
+                                tensors,
+                            )?,
+                            r#type: <f32 as m::Nest>::from_leaves(
+                                fields.take(),
+                                tensors,
+                            )?,
+                        });
+                    }
+                    ::core::result::Result::Err(fields.are_not("Act"))
                 }
-                if fields.are("Act::Leaky", &["slope", "type"]) {
-                    return ::core::result::Result::Ok(Self::Leaky {
-                        slope: <T as m::Nest>::from_leaves(
-                            fields.take(),
-                            tensors,
-                        )?,
-                        r#type: <f32 as m::Nest>::from_leaves(
-                            fields.take(),
-                            tensors,
-                        )?,
-                    });
-                }
-                ::core::result::Result::Err(fields.are_not("Act"))
             }
-        }
-    "##]],
+            #[automatically_derived]
+            impl<T> m::flow::Carry for Act<T>
+            where
+                T: m::Nest,
+            {}
+        "##]],
     );
 }
 

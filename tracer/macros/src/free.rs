@@ -5,7 +5,7 @@
 
 use crate::{
     crate_path,
-    item::{self, Attrs, Definition, Failing},
+    item::{self, Attrs, Body, Definition, Failing},
     parameter::nest_bounds,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -15,7 +15,8 @@ use quote::quote;
 pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
-    let (vis, sig, body) = (&item.vis, &item.sig, &item.body);
+    let (vis, sig) = (&item.vis, &item.sig);
+    let Body { lints: of_body, code: body } = item.body(options.autograph);
     let Attrs { conditions, lints, others } = item.attrs();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
     let given = parameters.iter().map(|parameter| parameter.given());
@@ -55,6 +56,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         impl #handle where #(#bounds),* {
             #said_once
             #(#lints)*
+            #of_body
             #inner #body
 
             /// The function and its traces.

@@ -1,7 +1,7 @@
 //! The function a macro stands on: its parts, and what it must be like.
 
 use crate::{
-    free, method,
+    autograph, free, method,
     options::Options,
     parameter::{Parameter, check_owned, ungrouped},
 };
@@ -239,7 +239,23 @@ pub(crate) struct Attrs<'a> {
     pub(crate) others: Vec<&'a Attribute>,
 }
 
+/// The body of a function as it is compiled.
+pub(crate) struct Body {
+    /// The attribute of the function it belongs to.
+    pub(crate) lints: Option<TokenStream>,
+    pub(crate) code: TokenStream,
+}
+
 impl Item {
+    /// The body, with control flow for graphs if that is asked for.
+    pub(crate) fn body(&self, autograph: bool) -> Body {
+        let body = &self.body;
+        match autograph.then(|| autograph::rewritten(body, &self.sig.output)).flatten() {
+            Some(code) => Body { lints: Some(autograph::lints()), code },
+            None => Body { lints: None, code: quote!(#body) },
+        }
+    }
+
     pub(crate) fn attrs(&self) -> Attrs<'_> {
         let (mut conditions, mut lints, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for attr in &self.attrs {

@@ -4,17 +4,20 @@
 //!
 //! - [`macro@function`]: `item` takes the function apart, `parameter` says how each argument is
 //!   passed, `options` and `input_signature` read the attribute; `free` and `method` write the code.
+//! - `autograph`: control flow in bodies whose conditions are tensors.
 //! - [`macro@Nest`], [`macro@TraceType`], [`macro@HasFunctions`], [`macro@Trackable`]:
 //!   a file each.
 //!
 //! # Invariants
 //!
-//! - Bodies are left as they are, token by token, and keep their spans.
+//! - Bodies without control flow that may be that of graphs are left as they are, token by token; what
+//!   users wrote keeps its spans in any case.
 //! - Code that is made has the span of the attribute, so that lints do not look at it; what may not
 //!   fit the types of the user has the span of these.
 
 #![forbid(unsafe_code)]
 
+mod autograph;
 mod crate_path;
 mod dtype;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     crate_path,
-    item::{self, Attrs, Definition, Failing},
+    item::{self, Attrs, Body, Definition, Failing},
     parameter::nest_bounds,
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -12,7 +12,8 @@ use quote::{quote, quote_spanned};
 pub(crate) fn code(definition: &Definition) -> TokenStream {
     let macros = crate_path::macros();
     let Definition { item, parameters, output, options } = definition;
-    let (vis, sig, body) = (&item.vis, &item.sig, &item.body);
+    let (vis, sig) = (&item.vis, &item.sig);
+    let Body { lints: of_body, code: body } = item.body(options.autograph);
     let Attrs { conditions, lints, others } = item.attrs();
     let name = item::name_of(&sig.ident);
     let mut method = sig.ident.clone();
@@ -58,6 +59,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #said_once
         #(#lints)*
         #[doc(hidden)]
+        #of_body
         #inner #body
 
         #(#conditions)*

@@ -49,6 +49,9 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 ::core::result::Result::Err(fields.are_not(#name))
             }
         }
+
+        #[automatically_derived]
+        impl #impl_generics #macros::flow::Carry for #ident #ty_generics #where_clause {}
     })
 }
 

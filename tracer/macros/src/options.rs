@@ -8,13 +8,14 @@ use crate::{
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{
-    Expr, LitStr, Token,
+    Expr, LitBool, LitStr, Token,
     parse::{Parse, ParseStream},
 };
 
 /// The options of a function, as the attribute gives them.
-#[derive(Default)]
 pub(crate) struct Options {
+    /// Whether control flow in the body may be that of graphs.
+    pub(crate) autograph: bool,
     name: Option<LitStr>,
     input_signature: Option<Vec<Spec>>,
     /// The other fields of `FunctionOptions`.
@@ -23,12 +24,18 @@ pub(crate) struct Options {
 }
 
 const OPTIONS: &str = "the options are `name = \"..\"`, `input_signature = [..]`, \
-                       `infer_signature_from_first_call`, `reduce_retracing`, `max_traces = N` \
-                       and `retrace_policy = error` or `warn`";
+                       `infer_signature_from_first_call`, `reduce_retracing`, \
+                       `autograph = false`, `max_traces = N` and `retrace_policy = error` or `warn`";
 
 impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> syn::Result<Options> {
-        let mut options = Options::default();
+        let mut options = Options {
+            autograph: true,
+            name: None,
+            input_signature: None,
+            fields: Vec::new(),
+            given: Vec::new(),
+        };
         while !input.is_empty() {
             options.parse_one(input)?;
             if !input.is_empty() {
@@ -49,6 +56,7 @@ impl Options {
         }
         match option.to_string().as_str() {
             "name" => self.name = Some(value(input)?),
+            "autograph" => self.autograph = value::<LitBool>(input)?.value,
             "input_signature" => {
                 input.parse::<Token![=]>()?;
                 self.input_signature = Some(input_signature::specs(input)?);

@@ -12,7 +12,7 @@ mod map;
 pub(crate) mod stage;
 pub(crate) mod structure;
 mod tensor_array;
-mod while_loop;
+pub(crate) mod while_loop;
 
 pub use cond::{case, cond, switch_case};
 pub use map::{foldl, foldr, map_fn, scan};

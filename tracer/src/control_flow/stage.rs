@@ -45,7 +45,27 @@ impl Part {
     ///
     /// When one of them belongs to a trace that is not around this part.
     pub(crate) fn close(self, outputs: Vec<Tensor>) -> Result<Closed> {
-        let graph = self.inside.graph().clone();
+        Closed::of(self.leave(), outputs)
+    }
+
+    /// Calls go to it no longer.
+    pub(crate) fn leave(self) -> Arc<FuncGraph> {
+        self.inside.graph().clone()
+    }
+}
+
+impl Closed {
+    /// Adds an argument.
+    pub(crate) fn argument(&mut self, name: &str, ty: ValueType) -> Result<Tensor> {
+        self.graph.argument(name, ty)
+    }
+
+    /// A part that was left: it gives these tensors.
+    ///
+    /// # Errors
+    ///
+    /// As [`Part::close`].
+    pub(crate) fn of(graph: Arc<FuncGraph>, outputs: Vec<Tensor>) -> Result<Closed> {
         let outputs = outputs.iter().map(|output| graph.own(output, &|| "result".into()));
         let outputs = outputs.collect::<Result<_>>()?;
         Ok(Closed { graph, outputs })
@@ -211,7 +231,7 @@ pub(crate) fn generalized(a: &ValueType, b: &ValueType) -> ValueType {
 }
 
 /// A condition: its value, or the scalar that will have it when the trace runs.
-pub(crate) enum Condition {
+pub enum Condition {
     /// Known now.
     Known(bool),
     /// Part of the trace.

@@ -174,7 +174,7 @@ mod tests {
         check(
             Value::dict([("a", int.clone())]),
             Value::dict([("b", int.clone())]),
-            Some("result: a map of a / a map of b"),
+            Some("result: a map of 'a' / a map of 'b'"),
         );
         check(int, Value::None, Some("result: a int32 tensor of shape [] / no value"));
     }
@@ -185,7 +185,7 @@ mod tests {
             ("a", Value::list([Tensor::from(1i32)])),
             ("b", Value::tuple([Value::from(7), Tensor::from(2i32).into()])),
         ]);
-        assert_eq!(names(&value, "x"), ["x[a][0]", "x[b][1]"]);
+        assert_eq!(names(&value, "x"), ["x['a'][0]", "x['b'][1]"]);
         let changed: Vec<Tensor> = tensors(&value).iter().map(|x| (x * 10).unwrap()).collect();
         let changed = with_tensors(&value, &mut changed.into_iter());
         assert!(difference(&value, &changed, "x").is_none());

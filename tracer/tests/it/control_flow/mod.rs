@@ -3,6 +3,7 @@
 mod by_hand;
 mod effects;
 mod errors;
+mod rewritten;
 
 use ferroflow_ir::{FunctionDef, FunctionLibrary, PartialShape, TraceType};
 use ferroflow_tracer::{ConcreteFunction, Result, Tensor, function};

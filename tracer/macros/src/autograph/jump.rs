@@ -1,0 +1,240 @@
+//! `break`, `continue` and `return`, what follows constructs that they may leave, and values that end
+//! a branch.
+
+use super::{
+    rewrite::{Around, Rewriter, checked, flow, frame, gated, variable},
+    syntax::is_error,
+};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Block, Expr, ExprReturn, Lifetime, Stmt, spanned::Spanned, visit_mut::VisitMut};
+
+/// What `break` or `continue` becomes; nothing where it is Rust's in any case.
+pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStream> {
+    let (label, is_break, span) = match jump {
+        Expr::Break(jump) => {
+            if let Some(value) = &mut jump.expr {
+                rewriter.visit_expr_mut(value);
+            }
+            (jump.label.clone(), true, jump.break_token.span)
+        }
+        Expr::Continue(jump) => (jump.label.clone(), false, jump.continue_token.span),
+        _ => return None,
+    };
+    let target = target(rewriter, label.as_ref())?;
+    let checks = checks(rewriter, target, span);
+    let (real, code, live) = match &rewriter.around[target] {
+        Around::Loop { id, name, .. } => {
+            let (flow, kind) = (flow(Span::call_site()), variable("kind", *id));
+            let real = if is_break { quote!(break #name;) } else { quote!(continue #name;) };
+            (real, 2 * id + u32::from(!is_break), quote!(#flow::live(&#kind)))
+        }
+        _ => (quote!(#jump;), 0, quote!(false)),
+    };
+    let ties = ties(rewriter, target);
+    let mut leave = TokenStream::new();
+    for around in rewriter.around[target..].iter().rev() {
+        if let (Some(control), Some(end)) = (around.control(), around.end()) {
+            let frame = frame();
+            let jump = checked(&control, &quote!(#frame.flows().jump(#code, #live)));
+            leave.extend(gated(&control, &quote!(#jump; break #end;)));
+        }
+    }
+    Some(quote!({ #checks #ties #leave #real }))
+}
+
+/// The number of the construct that a jump leads to.
+fn target(rewriter: &Rewriter, label: Option<&Lifetime>) -> Option<usize> {
+    rewriter.around.iter().rposition(|around| {
+        let (name, is_loop) = match around {
+            Around::Loop { name, .. } => (Some(name), true),
+            Around::Host { label, is_loop } => (label.as_ref(), *is_loop),
+            Around::If { .. } | Around::Operand { .. } => return false,
+        };
+        match label {
+            None => is_loop,
+            Some(label) => name.is_some_and(|name| name.ident == label.ident),
+        }
+    })
+}
+
+/// Checks that the constructs between a jump and where it leads may be left.
+fn checks(rewriter: &Rewriter, target: usize, span: Span) -> TokenStream {
+    let at = Span::call_site().located_at(span);
+    let flow = flow(span);
+    let to = match &rewriter.around[target] {
+        Around::Loop { id, .. } => {
+            let kind = Ident::new(&format!("__kind_{id}"), Span::mixed_site().located_at(span));
+            quote_spanned!(at=> &#kind)
+        }
+        _ => quote_spanned!(at=> &#flow::Host),
+    };
+    let between = rewriter.around[target + 1..].iter().map(|around| {
+        let control = around.control()?;
+        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        let to = match around {
+            Around::Operand { .. } => quote_spanned!(at=> &#flow::Host),
+            _ => to.clone(),
+        };
+        Some(quote_spanned!(at=> #flow::may_leave(&#control, #to);))
+    });
+    between.flatten().collect()
+}
+
+/// Tells loops whose kind is that of the jumps out of them of what kind these are.
+fn ties(rewriter: &mut Rewriter, target: usize) -> TokenStream {
+    let flow = flow(Span::call_site());
+    let controls: Vec<Option<Ident>> = rewriter.around.iter().map(Around::control).collect();
+    let mut code = TokenStream::new();
+    for (index, around) in rewriter.around.iter_mut().enumerate().skip(target) {
+        if let Around::Loop { id, ties: Some(ties), .. } = around {
+            for control in controls[index + 1..].iter().flatten() {
+                let tied = variable(&format!("tied_{ties}"), *id);
+                *ties += 1;
+                code.extend(quote!(#flow::tie(&#control, &#tied);));
+            }
+        }
+    }
+    code
+}
+
+/// What `return` becomes.
+pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> TokenStream {
+    let (flow, frame, span) = (flow(code.return_token.span), frame(), code.return_token.span);
+    let at = Span::call_site().located_at(span);
+    let mut checks = TokenStream::new();
+    for control in rewriter.around.iter().filter_map(Around::control) {
+        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        if code.expr.as_deref().is_some_and(is_error) {
+            checks.extend(quote_spanned!(at=> #flow::returns_error(&#control);));
+        }
+        if rewriter.assigns_captures {
+            checks.extend(quote_spanned!(at=> #flow::changes_captures(&#control);));
+        }
+    }
+    let operands = rewriter.around.iter().filter(|around| matches!(around, Around::Operand { .. }));
+    for control in operands.filter_map(Around::control) {
+        checks.extend(quote_spanned!(at=> #flow::may_leave(&#control, &#flow::Host);));
+    }
+    let ties = ties(rewriter, 0);
+    let value = match &mut code.expr {
+        Some(value) => {
+            copy(rewriter, value, &|_| true);
+            rewriter.visit_expr_mut(value);
+            quote!(#value)
+        }
+        None => quote!(()),
+    };
+    let kept = Ident::new("__returned", Span::mixed_site());
+    let failure = Ident::new("__failure", Span::mixed_site());
+    let mut leave = TokenStream::new();
+    for around in rewriter.around.iter().rev() {
+        if let (Some(control), Some(end)) = (around.control(), around.end()) {
+            let located = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+            let keep = quote_spanned!(at=> #frame.keep(&#located, #kept));
+            leave.extend(gated(
+                &control,
+                &quote! {
+                    if let ::core::option::Option::Some(#failure) = #keep {
+                        return #failure;
+                    }
+                    break #end;
+                },
+            ));
+        }
+    }
+    quote!({
+        #checks
+        #ties
+        let #kept = #frame.typed(#value);
+        #leave
+        return #frame.close(#kept);
+    })
+}
+
+/// The arms for what comes after a construct that was staged.
+pub(super) fn after(rewriter: &Rewriter, control: &Ident, may_leave: bool) -> TokenStream {
+    let flow = flow(Span::call_site());
+    if !may_leave {
+        return quote! {
+            #flow::Next::Value | #flow::Next::Guard(_) | #flow::Next::Leave(_) => {}
+        };
+    }
+    let (frame, way) = (frame(), Ident::new("__way", Span::mixed_site()));
+    let (mut guard, mut leave) = (TokenStream::new(), TokenStream::new());
+    for (index, around) in rewriter.around.iter().enumerate().rev() {
+        let (Some(outer), Some(end)) = (around.control(), around.end()) else { continue };
+        let (vars, hidden) = rewriter.saved(index);
+        let opened = checked(&outer, &quote!(#frame.flows().guard(#way, #vars)));
+        guard.extend(quote! {
+            if #flow::live(&#outer) {
+                #flow::gate(&#outer);
+                #hidden
+                #opened
+            } else
+        });
+        leave.extend(gated(&outer, &quote!(#frame.flows().pass_on(#way); break #end;)));
+    }
+    let outermost = checked(control, &quote!(#frame.flows().guard(#way, &mut [])));
+    quote! {
+        #flow::Next::Value => {}
+        #flow::Next::Guard(#way) => { #guard { #outermost } }
+        #flow::Next::Leave(#way) => {
+            #leave
+            return #frame.returned(&#control, #way);
+        }
+    }
+}
+
+/// Makes the variable that ends a block a copy where the block is a branch of a graph: both branches
+/// are run.
+pub(super) fn copy_tail(rewriter: &Rewriter, block: &mut Block) {
+    if let Some(Stmt::Expr(tail, None)) = block.stmts.last_mut() {
+        copy(rewriter, tail, &|around| matches!(around, Around::If { .. }));
+    }
+}
+
+/// Makes variables in an expression copies where one of the constructs around that are `replayed` is
+/// one of the graph.
+fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&Around) -> bool) {
+    match expr {
+        Expr::Path(path) => {
+            let is_variable = path.qself.is_none()
+                && path.path.get_ident().is_some_and(|name| {
+                    let name = name.to_string();
+                    name != "self" && name.starts_with(|first: char| !first.is_uppercase())
+                });
+            if is_variable {
+                *expr = Expr::Verbatim(copied(rewriter, expr, replayed));
+            }
+        }
+        Expr::Paren(paren) => copy(rewriter, &mut paren.expr, replayed),
+        Expr::Tuple(tuple) => {
+            tuple.elems.iter_mut().for_each(|item| copy(rewriter, item, replayed))
+        }
+        Expr::Call(call) => {
+            let wraps = |name| matches!(&*call.func, Expr::Path(path) if path.path.is_ident(name));
+            if wraps("Ok") || wraps("Some") {
+                call.args.iter_mut().for_each(|item| copy(rewriter, item, replayed));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn copied(rewriter: &Rewriter, variable: &Expr, replayed: &dyn Fn(&Around) -> bool) -> TokenStream {
+    let span = variable.span();
+    let (flow, at) = (flow(span), Span::call_site().located_at(span));
+    let replayed = rewriter.around.iter().filter(|around| replayed(around));
+    replayed.filter_map(Around::control).fold(quote!(#variable), |moved, control| {
+        quote_spanned! {at=>
+            if #flow::staged(&#control) {
+                #flow::gate(&#control);
+                #flow::copy(&#control, &#variable)
+            } else {
+                #flow::host_gate(&#control);
+                #moved
+            }
+        }
+    })
+}

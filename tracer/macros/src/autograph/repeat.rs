@@ -1,0 +1,219 @@
+//! `while`, `for` and `loop`.
+
+use super::{
+    jump,
+    rewrite::{
+        Around, Rewriter, carried, checked, condition, flow, frame, gated, held, label, variable,
+    },
+    syntax::Jumps,
+    uses::{Uses, declared},
+};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{
+    Block, Expr, ExprBlock, ExprForLoop, ExprLoop, ExprWhile, Label, Lifetime, Pat,
+    spanned::Spanned, visit_mut::VisitMut,
+};
+
+/// Whether a `for` is Rust's by its syntax.
+pub(super) fn is_plain(code: &ExprForLoop) -> bool {
+    let mut over = &*code.expr;
+    while let Expr::Paren(paren) = over {
+        over = &paren.expr;
+    }
+    matches!(over, Expr::Range(_))
+}
+
+/// The parts that the code of all loops is made of.
+struct Parts {
+    id: u32,
+    name: Lifetime,
+    /// `let mut loop = ..;`
+    made: TokenStream,
+    vars: TokenStream,
+    /// The body, and what closes it.
+    body: TokenStream,
+    ties: u32,
+}
+
+/// What tells loops apart.
+struct Shape<'a> {
+    repeats: &'static str,
+    label: Option<&'a Label>,
+    /// What is evaluated in every iteration beside the body.
+    condition: Option<&'a Expr>,
+    pattern: Option<&'a Pat>,
+    /// Whether its kind is that of the jumps out of it.
+    is_tied: bool,
+    span: Span,
+}
+
+fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
+    let jumps = Jumps::of_loop(shape.label, body);
+    let id = rewriter.next_id();
+    let made_name = || label("loop", id);
+    let name = shape.label.map_or_else(made_name, |label| label.name.clone());
+    let code = Expr::Block(ExprBlock { attrs: Vec::new(), label: None, block: body.clone() });
+    let uses = Uses::of(shape.condition.into_iter().chain([&code]), shape.pattern);
+    let state = uses.assigned.clone();
+    let ties = shape.is_tied.then_some(0);
+    let around = Around::Loop { id, name: name.clone(), state: state.clone(), ties };
+    rewriter.around.push(around);
+    rewriter.bound(shape.pattern, |rewriter| rewriter.visit_block_mut(body));
+    let ties = match rewriter.around.pop() {
+        Some(Around::Loop { ties: Some(ties), .. }) => ties,
+        _ => 0,
+    };
+    let (flow, frame) = (flow(Span::call_site()), frame());
+    let (kind, of, end) = (variable("kind", id), variable("loop", id), label("body", id));
+    let vars = carried(&kind, &state);
+    let (hold, let_go) = held(&kind, &uses, id);
+    let (ends, continues) = (2 * id, 2 * id + 1);
+    let finish = checked(&kind, &quote!(#of.finish(#frame.flows(), #vars, #ends, #continues)));
+    let after = jump::after(rewriter, &kind, jumps.leave);
+    let finish = gated(
+        &kind,
+        &quote! {
+            match #finish {
+                #flow::Next::Again => continue #name,
+                #after
+            }
+            break #name;
+        },
+    );
+    let repeats = syn::Ident::new(shape.repeats, Span::call_site());
+    let may_exit = jumps.end || jumps.leave;
+    let span = Span::call_site().located_at(shape.span);
+    let made = quote_spanned!(span=> #flow::Loop::new(#flow::Repeats::#repeats, #may_exit));
+    Parts {
+        id,
+        name,
+        made: quote!(let mut #of = #made;),
+        vars,
+        body: quote! {
+            #end: {
+                #hold
+                #body
+                #let_go
+            }
+            #finish
+        },
+        ties,
+    }
+}
+
+impl Rewriter {
+    fn bound(&mut self, pattern: Option<&Pat>, visit: impl FnOnce(&mut Rewriter)) {
+        let names = pattern.map(declared).unwrap_or_default();
+        self.declared(names, visit);
+    }
+}
+
+/// What a `while` becomes.
+pub(super) fn while_code(rewriter: &mut Rewriter, code: &mut ExprWhile) -> TokenStream {
+    let written = (*code.cond).clone();
+    condition(rewriter, &mut code.cond);
+    let shape = Shape {
+        repeats: "While",
+        label: code.label.as_ref(),
+        condition: Some(&written),
+        pattern: None,
+        is_tied: false,
+        span: code.while_token.span,
+    };
+    let Parts { id, name, made, vars, body, .. } = parts(rewriter, shape, &mut code.body);
+    let (at_condition, flow, frame) = (flow(written.span()), flow(Span::call_site()), frame());
+    let (kind, of, failed) = (variable("kind", id), variable("loop", id), variable("failed", id));
+    let (condition, span) = (&code.cond, Span::call_site().located_at(written.span()));
+    let iteration = quote_spanned!(span=> #at_condition::while_(#condition, &mut #of));
+    let enter =
+        checked(&kind, &quote!(#flow::While::enter(&#kind, &mut #of, #frame.flows(), #vars)));
+    let enter = gated(&kind, &quote!(if #enter { continue #name; }));
+    quote!({
+        #made
+        #name: loop {
+            #of.before_condition();
+            let mut #kind = #iteration;
+            if let ::core::option::Option::Some(#failed) = #flow::While::error(&mut #kind) {
+                return #flow::fail(&#kind, #failed);
+            }
+            if #flow::While::ends(&#kind) {
+                break #name;
+            }
+            #enter
+            #body
+        }
+    })
+}
+
+/// What a `for` becomes.
+pub(super) fn for_code(rewriter: &mut Rewriter, code: &mut ExprForLoop) -> TokenStream {
+    rewriter.visit_expr_mut(&mut code.expr);
+    let shape = Shape {
+        repeats: "For",
+        label: code.label.as_ref(),
+        condition: None,
+        pattern: Some(&code.pat),
+        is_tied: false,
+        span: code.for_token.span,
+    };
+    let Parts { id, name, made, vars, body, .. } = parts(rewriter, shape, &mut code.body);
+    let (at_items, flow, frame) = (flow(code.expr.span()), flow(Span::call_site()), frame());
+    let (kind, of, items) = (variable("kind", id), variable("loop", id), variable("items", id));
+    let item = variable("item", id);
+    let (over, pattern, span) =
+        (&code.expr, &code.pat, Span::call_site().located_at(code.expr.span()));
+    let iterate = quote_spanned!(span=> #at_items::Over(#over).iterate());
+    let start =
+        checked(&kind, &quote!(#flow::Iterate::start(&#items, &mut #of, #frame.flows(), #vars)));
+    let (start, next) = (gated(&kind, &start), checked(&kind, &quote!(#item)));
+    quote!({
+        #[allow(unused_imports, reason = "values of Rust need it")]
+        use #flow::HostIterate as _;
+        #made
+        let mut #items = #iterate;
+        let #kind = #flow::Iterate::control(&#items);
+        #start
+        #name: loop {
+            let #pattern = (match #flow::Iterate::next(&mut #items, &#of) {
+                ::core::option::Option::Some(#item) => #next,
+                ::core::option::Option::None => break #name,
+            });
+            #body
+        }
+    })
+}
+
+/// What a `loop` becomes; nothing if it is Rust's in any case.
+pub(super) fn loop_code(rewriter: &mut Rewriter, code: &mut ExprLoop) -> Option<TokenStream> {
+    if Jumps::of_loop(code.label.as_ref(), &code.body).has_value {
+        return None;
+    }
+    let shape = Shape {
+        repeats: "Loop",
+        label: code.label.as_ref(),
+        condition: None,
+        pattern: None,
+        is_tied: true,
+        span: code.loop_token.span,
+    };
+    let Parts { id, name, made, vars, body, ties } = parts(rewriter, shape, &mut code.body);
+    let (flow, frame) = (flow(Span::call_site()), frame());
+    let (kind, of) = (variable("kind", id), variable("loop", id));
+    let tied: Vec<_> = (0..ties).map(|tie| variable(&format!("tied_{tie}"), id)).collect();
+    let joined = tied.iter().fold(
+        quote!(#flow::tied::<#flow::Host>()),
+        |joined, tied| quote!(#flow::join(&#joined, &#tied)),
+    );
+    let enter = checked(&kind, &quote!(#flow::enter_loop(&mut #of, #frame.flows(), #vars)));
+    let enter = gated(&kind, &enter);
+    Some(quote!({
+        #(let #tied = #flow::tied();)*
+        #made
+        let #kind = #flow::loop_of(&#joined);
+        #enter
+        #name: loop {
+            #body
+        }
+    }))
+}

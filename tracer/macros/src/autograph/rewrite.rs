@@ -1,0 +1,397 @@
+//! The walk over a body.
+
+use super::{
+    choice, jump, logic, repeat,
+    syntax::{Jumps, is_logical, is_plain},
+    uses::{Places, Uses, declared, written},
+};
+use crate::crate_path;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use std::collections::HashSet;
+use syn::{
+    Arm, Block, Expr, ExprClosure, Item, Lifetime, Local, Pat, ReturnType, Stmt, parse_quote,
+    spanned::Spanned,
+    visit::{self, Visit},
+    visit_mut::{self, VisitMut},
+};
+
+/// Whether there is a construct in a body whose condition may be a tensor.
+pub(super) fn is_needed(body: &Block) -> bool {
+    struct Search(bool);
+
+    impl Visit<'_> for Search {
+        fn visit_item(&mut self, _: &Item) {}
+
+        fn visit_expr(&mut self, expr: &Expr) {
+            self.0 |= match expr {
+                Expr::If(code) => !is_plain(&code.cond),
+                Expr::While(code) => !is_plain(&code.cond),
+                Expr::ForLoop(code) => !repeat::is_plain(code),
+                Expr::Binary(binary) => logic::is_rewritten(binary),
+                Expr::Macro(call) => logic::assertion(&call.mac).is_some(),
+                _ => false,
+            };
+            visit::visit_expr(self, expr);
+        }
+
+        fn visit_stmt_macro(&mut self, call: &syn::StmtMacro) {
+            self.0 |= logic::assertion(&call.mac).is_some();
+        }
+    }
+
+    let mut search = Search(false);
+    search.visit_block(body);
+    search.0
+}
+
+/// Rewrites the body of a function that returns an `output`.
+pub(super) fn function(body: &mut Block, output: &TokenStream) {
+    let mut rewriter = Rewriter::default();
+    rewriter.visit_block_mut(body);
+    let framed = framed(&quote!(#body), output);
+    *body = parse_quote!(#framed);
+}
+
+/// The code of a function with what surrounds its constructs.
+fn framed(body: &TokenStream, output: &TokenStream) -> TokenStream {
+    let (flow, frame) = (flow(Span::call_site()), frame());
+    quote!({
+        let #frame = #flow::Frame::<#output>::new();
+        #frame.close(#body)
+    })
+}
+
+/// The functions that are called, named at `span`.
+pub(super) fn flow(span: Span) -> TokenStream {
+    let macros = crate_path::macros_at(Span::call_site().located_at(span));
+    quote_spanned!(Span::call_site().located_at(span)=> #macros::flow)
+}
+
+/// The variable that holds what surrounds the constructs of a function.
+pub(super) fn frame() -> Ident {
+    Ident::new("__frame", Span::mixed_site())
+}
+
+/// A variable of the code that is made.
+pub(super) fn variable(name: &str, id: u32) -> Ident {
+    Ident::new(&format!("__{name}_{id}"), Span::mixed_site())
+}
+
+/// A label of the code that is made.
+pub(super) fn label(name: &str, id: u32) -> Lifetime {
+    Lifetime::new(&format!("'__{name}_{id}"), Span::mixed_site())
+}
+
+/// A construct around the place at hand.
+pub(super) enum Around {
+    /// An `if` whose condition may be a tensor.
+    If { id: u32, state: Places },
+    /// A loop that may be one of the graph.
+    Loop {
+        id: u32,
+        /// As it is written, or made.
+        name: Lifetime,
+        state: Places,
+        /// How many kinds of constructs around jumps out of it are tied to its own, if its kind is
+        /// told by those.
+        ties: Option<u32>,
+    },
+    /// A loop or block of Rust.
+    Host { label: Option<Lifetime>, is_loop: bool },
+    /// The right side of `&&` or `||`.
+    Operand { id: u32 },
+}
+
+impl Around {
+    /// The variable with the construct.
+    pub(super) fn control(&self) -> Option<Ident> {
+        match self {
+            Around::If { id, .. } => Some(variable("if", *id)),
+            Around::Loop { id, .. } => Some(variable("kind", *id)),
+            Around::Operand { id } => Some(variable("left", *id)),
+            Around::Host { .. } => None,
+        }
+    }
+
+    /// The label behind the code that is traced.
+    pub(super) fn end(&self) -> Option<Lifetime> {
+        match self {
+            Around::If { id, .. } => Some(label("branch", *id)),
+            Around::Loop { id, .. } => Some(label("body", *id)),
+            Around::Operand { .. } | Around::Host { .. } => None,
+        }
+    }
+
+    pub(super) fn state(&self) -> Option<&Places> {
+        match self {
+            Around::If { state, .. } | Around::Loop { state, .. } => Some(state),
+            Around::Operand { .. } | Around::Host { .. } => None,
+        }
+    }
+}
+
+/// What is known at the place at hand.
+#[derive(Default)]
+pub(super) struct Rewriter {
+    /// Gives each construct a number.
+    last_id: u32,
+    /// The constructs around, innermost last.
+    pub(super) around: Vec<Around>,
+    /// The names declared since the number of constructs was so large.
+    scopes: Vec<(usize, HashSet<String>)>,
+    /// Whether the code is that of a closure which assigns to what it captures.
+    pub(super) assigns_captures: bool,
+}
+
+impl Rewriter {
+    pub(super) fn next_id(&mut self) -> u32 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) fn inside<R>(&mut self, around: Around, visit: impl FnOnce(&mut Self) -> R) -> R {
+        self.around.push(around);
+        let result = visit(self);
+        self.around.pop();
+        result
+    }
+
+    fn scoped(&mut self, patterns: &[&Pat], visit: impl FnOnce(&mut Self)) {
+        let names = patterns.iter().flat_map(|pattern| declared(pattern)).collect();
+        self.declared(names, visit);
+    }
+
+    /// Visits code in which these names are declared.
+    pub(super) fn declared(&mut self, names: HashSet<String>, visit: impl FnOnce(&mut Self)) {
+        self.scopes.push((self.around.len(), names));
+        visit(self);
+        self.scopes.pop();
+    }
+
+    /// Whether a name that the construct of this number changes is that of something else here.
+    fn is_hidden(&self, construct: usize, root: &str) -> bool {
+        let inside = self.scopes.iter().filter(|(depth, _)| *depth > construct);
+        inside.into_iter().any(|(_, names)| names.contains(root))
+    }
+
+    /// The variables of a construct around, as arguments of functions; and what is wrong with them.
+    pub(super) fn saved(&self, construct: usize) -> (TokenStream, TokenStream) {
+        let around = &self.around[construct];
+        let (Some(control), Some(state)) = (around.control(), around.state()) else {
+            return Default::default();
+        };
+        let hidden = state.values().filter(|place| self.is_hidden(construct, &place.root));
+        let hidden = hidden.map(|place| {
+            let flow = flow(place.expr.span());
+            quote_spanned!(place.expr.span()=> #flow::hides(&#control);)
+        });
+        let seen = state.iter().filter(|(_, place)| !self.is_hidden(construct, &place.root));
+        let seen = seen.map(|(key, place)| (key.clone(), place.clone())).collect();
+        (carried(&control, &seen), hidden.collect())
+    }
+
+    fn closure(&mut self, closure: &mut ExprClosure) {
+        let uses = Uses::of([&*closure.body], closure.inputs.iter());
+        let around = std::mem::take(&mut self.around);
+        let scopes = std::mem::take(&mut self.scopes);
+        let assigns = !uses.assigned.is_empty();
+        let assigns = std::mem::replace(&mut self.assigns_captures, assigns);
+        let body: Block = {
+            let body = &closure.body;
+            parse_quote!({ #body })
+        };
+        let is_needed = is_needed(&body);
+        self.visit_expr_mut(&mut closure.body);
+        if is_needed {
+            let output = match &closure.output {
+                ReturnType::Default => quote!(_),
+                ReturnType::Type(_, ty) => quote!(#ty),
+            };
+            let body = &closure.body;
+            *closure.body = Expr::Verbatim(framed(&quote!(#body), &output));
+        }
+        (self.around, self.scopes, self.assigns_captures) = (around, scopes, assigns);
+    }
+
+    /// An expression that becomes another.
+    fn replaced(&mut self, expr: &mut Expr) -> Option<TokenStream> {
+        match expr {
+            Expr::If(code) if !is_plain(&code.cond) => choice::code(self, code),
+            Expr::While(code) if !is_plain(&code.cond) => Some(repeat::while_code(self, code)),
+            Expr::ForLoop(code) if !repeat::is_plain(code) => Some(repeat::for_code(self, code)),
+            Expr::Loop(code) => repeat::loop_code(self, code),
+            Expr::Break(_) | Expr::Continue(_) => jump::code(self, expr),
+            Expr::Return(code) => Some(jump::return_code(self, code)),
+            Expr::Binary(binary) if logic::is_rewritten(binary) => Some(logic::code(self, binary)),
+            Expr::Macro(call) => logic::assert_code(&call.mac),
+            _ => None,
+        }
+    }
+
+    fn host_loop(&mut self, label: Option<&syn::Label>, visit: impl FnOnce(&mut Self)) {
+        let label = label.map(|label| label.name.clone());
+        self.inside(Around::Host { label, is_loop: true }, visit);
+    }
+}
+
+/// Variables as arguments: a construct changes them.
+pub(super) fn carried(control: &Ident, state: &Places) -> TokenStream {
+    let vars = state.values().map(|place| {
+        let (expr, span) = (&place.expr, place.expr.span());
+        let (flow, name) = (flow(span), written(expr));
+        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        quote_spanned!(Span::call_site().located_at(span)=> #flow::carry(&#control, #name, &mut #expr))
+    });
+    quote!(&mut [#(#vars),*])
+}
+
+/// Code for graphs only.
+pub(super) fn gated(control: &Ident, code: &TokenStream) -> TokenStream {
+    let flow = flow(Span::call_site());
+    quote! {
+        if #flow::live(&#control) {
+            #flow::gate(&#control);
+            #code
+        }
+    }
+}
+
+/// The value of a result; its failure ends the function.
+pub(super) fn checked(control: &Ident, result: &TokenStream) -> TokenStream {
+    let (flow, error) = (flow(Span::call_site()), Ident::new("__error", Span::mixed_site()));
+    let value = Ident::new("__value", Span::mixed_site());
+    quote! {
+        match #result {
+            ::core::result::Result::Ok(#value) => #value,
+            ::core::result::Result::Err(#error) => return #flow::fail(&#control, #error),
+        }
+    }
+}
+
+/// Holds what code only calls methods of, so that these cannot change it; and lets it go.
+pub(super) fn held(control: &Ident, uses: &Uses, id: u32) -> (TokenStream, TokenStream) {
+    let (mut before, mut after) = (TokenStream::new(), TokenStream::new());
+    for (index, place) in uses.called.values().enumerate() {
+        let (expr, held) = (&place.expr, variable(&format!("held_{index}"), id));
+        let hold = gated(control, &quote!(#held = ::core::option::Option::Some(&#expr);));
+        before.extend(quote! {
+            let mut #held = ::core::option::Option::None;
+            #hold
+        });
+        after.extend(quote!(let _ = &#held;));
+    }
+    for &span in &uses.grown {
+        let flow = flow(span);
+        before
+            .extend(quote_spanned!(Span::call_site().located_at(span)=> #flow::grows(&#control);));
+    }
+    (before, after)
+}
+
+impl VisitMut for Rewriter {
+    fn visit_item_mut(&mut self, _: &mut Item) {}
+
+    fn visit_expr_mut(&mut self, expr: &mut Expr) {
+        match expr {
+            Expr::Closure(closure) => return self.closure(closure),
+            Expr::Async(_) | Expr::Const(_) => return,
+            _ => {}
+        }
+        if let Some(code) = self.replaced(expr) {
+            *expr = Expr::Verbatim(code);
+            return;
+        }
+        match expr {
+            Expr::While(code) => {
+                let label = code.label.clone();
+                self.scoped(&[], |rewriter| {
+                    rewriter.visit_expr_mut(&mut code.cond);
+                    rewriter.host_loop(label.as_ref(), |r| r.visit_block_mut(&mut code.body));
+                });
+            }
+            Expr::Loop(code) => {
+                let label = code.label.clone();
+                self.host_loop(label.as_ref(), |r| r.visit_block_mut(&mut code.body));
+            }
+            Expr::ForLoop(code) => {
+                let label = code.label.clone();
+                self.visit_expr_mut(&mut code.expr);
+                self.host_loop(label.as_ref(), |rewriter| {
+                    rewriter.scoped(&[&code.pat], |r| r.visit_block_mut(&mut code.body));
+                });
+            }
+            Expr::Block(code) if code.label.is_some() => {
+                let label = code.label.as_ref().map(|label| label.name.clone());
+                let around = Around::Host { label, is_loop: false };
+                self.inside(around, |r| r.visit_block_mut(&mut code.block));
+            }
+            Expr::If(code) => self.scoped(&[], |rewriter| {
+                rewriter.visit_expr_mut(&mut code.cond);
+                rewriter.visit_block_mut(&mut code.then_branch);
+                if let Some((_, otherwise)) = &mut code.else_branch {
+                    rewriter.visit_expr_mut(otherwise);
+                }
+            }),
+            expr => visit_mut::visit_expr_mut(self, expr),
+        }
+    }
+
+    fn visit_expr_let_mut(&mut self, binding: &mut syn::ExprLet) {
+        self.visit_expr_mut(&mut binding.expr);
+        if let Some((_, names)) = self.scopes.last_mut() {
+            names.extend(declared(&binding.pat));
+        }
+    }
+
+    fn visit_block_mut(&mut self, block: &mut Block) {
+        self.scoped(&[], |rewriter| visit_mut::visit_block_mut(rewriter, block));
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut Arm) {
+        let pattern = arm.pat.clone();
+        self.scoped(&[&pattern], |rewriter| visit_mut::visit_arm_mut(rewriter, arm));
+    }
+
+    fn visit_local_mut(&mut self, local: &mut Local) {
+        if let Some(init) = &mut local.init {
+            self.visit_expr_mut(&mut init.expr);
+            if let Some((_, otherwise)) = &mut init.diverge {
+                self.visit_expr_mut(otherwise);
+            }
+        }
+        if let Some((_, names)) = self.scopes.last_mut() {
+            names.extend(declared(&local.pat));
+        }
+    }
+
+    fn visit_stmt_mut(&mut self, stmt: &mut Stmt) {
+        if let Stmt::Macro(call) = stmt
+            && let Some(code) = logic::assert_code(&call.mac)
+        {
+            *stmt = Stmt::Expr(Expr::Verbatim(code), Some(Default::default()));
+            return;
+        }
+        visit_mut::visit_stmt_mut(self, stmt);
+    }
+}
+
+/// The condition of a construct, in which `!` is that of tensors too.
+pub(super) fn condition(rewriter: &mut Rewriter, condition: &mut Expr) {
+    match condition {
+        Expr::Paren(paren) => self::condition(rewriter, &mut paren.expr),
+        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Not(_)) && !is_plain(&unary.expr) => {
+            let code = logic::not_code(rewriter, &mut unary.expr);
+            *condition = Expr::Verbatim(code);
+        }
+        Expr::Binary(binary) if is_logical(&binary.op) && logic::is_rewritten(binary) => {
+            *condition = Expr::Verbatim(logic::code(rewriter, binary));
+        }
+        other => rewriter.visit_expr_mut(other),
+    }
+}
+
+/// The jumps in branches.
+pub(super) fn jumps(branches: &[&Expr]) -> Jumps {
+    Jumps::of(branches.iter().copied())
+}

@@ -1,0 +1,173 @@
+//! Values that graphs can carry: what branches give, and what loops change.
+
+use super::kind::{Carries, Control};
+use crate::{
+    control_flow::TensorArray, error::Result, nest::Nest, tensor::Tensor, value::Value,
+    variable::Variable,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// A value made of tensors, which a branch or loop of a graph can change.
+///
+/// Numbers of Rust are not: they are known when the graph is made. Derived with
+/// [`Nest`](macro@crate::Nest); fields that are no tensors must then stay the same.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be carried by `if`, `while` or `for` whose condition is a Tensor",
+    label = "assigned or produced under a condition that is a Tensor, so it must be made of tensors",
+    note = "a value of Rust is known while tracing and cannot depend on a Tensor: make it a `Tensor`, \
+            or a tuple, `Vec` or `#[derive(Nest)]` structure of tensors; a reference is cloned"
+)]
+pub trait Carry: Nest {}
+
+impl Carry for Tensor {}
+impl Carry for Variable {}
+impl Carry for Value {}
+impl Carry for TensorArray {}
+impl Carry for () {}
+impl<T: Carry> Carry for Option<T> {}
+impl<T: Carry> Carry for Vec<T> {}
+impl<T: Carry, const N: usize> Carry for [T; N] {}
+impl<T: Carry> Carry for BTreeMap<String, T> {}
+impl<T: Carry> Carry for HashMap<String, T> {}
+
+macro_rules! tuples {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: Carry),*> Carry for ($($name,)*) {}
+    )*};
+}
+
+tuples! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+    A B C D E;
+    A B C D E F;
+    A B C D E F G;
+    A B C D E F G H;
+}
+
+/// What a branch or a function gives: a value, or a failure.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the value of code whose condition is a Tensor",
+    label = "produced under a condition that is a Tensor, so it must be made of tensors",
+    note = "a value of Rust is known while tracing and cannot depend on a Tensor: make it a `Tensor`, \
+            or a tuple, `Vec` or `#[derive(Nest)]` structure of tensors; a reference is cloned"
+)]
+pub trait Outcome: Sized {
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// The failure itself.
+    fn into_value(self) -> std::result::Result<Value, Self>;
+
+    /// What has this value.
+    ///
+    /// # Errors
+    ///
+    /// When it has another structure.
+    fn from_value(value: Value) -> Result<Self>;
+}
+
+impl<T: Carry> Outcome for T {
+    fn into_value(self) -> std::result::Result<Value, T> {
+        Ok(self.to_value())
+    }
+
+    fn from_value(value: Value) -> Result<T> {
+        Nest::from_value(value)
+    }
+}
+
+impl<T: Carry, E> Outcome for std::result::Result<T, E> {
+    fn into_value(self) -> std::result::Result<Value, Self> {
+        match self {
+            Ok(value) => Ok(value.to_value()),
+            Err(error) => Err(Err(error)),
+        }
+    }
+
+    fn from_value(value: Value) -> Result<Self> {
+        Ok(Ok(T::from_value(value)?))
+    }
+}
+
+/// A place whose value can be taken and set.
+pub trait Place {
+    /// The value.
+    fn get(&self) -> Value;
+
+    /// Sets the value.
+    ///
+    /// # Errors
+    ///
+    /// When it has another structure.
+    fn set(&mut self, value: Value) -> Result<()>;
+}
+
+impl<T: Nest> Place for T {
+    fn get(&self) -> Value {
+        self.to_value()
+    }
+
+    fn set(&mut self, value: Value) -> Result<()> {
+        *self = T::from_value(value)?;
+        Ok(())
+    }
+}
+
+/// A variable that a construct changes.
+pub struct Var<'a> {
+    pub(super) name: &'static str,
+    pub(super) place: &'a mut dyn Place,
+}
+
+impl std::fmt::Debug for Var<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} = {:?}", self.name, self.place.get())
+    }
+}
+
+/// A variable that the construct changes, by its name in the code.
+pub fn carry<'a, C: Control, T>(_: &C, name: &'static str, value: &'a mut T) -> Var<'a>
+where
+    C::Kind: Carries<T>,
+{
+    Var { name, place: C::Kind::place(value) }
+}
+
+pub(super) fn values(vars: &[Var<'_>]) -> Vec<Value> {
+    vars.iter().map(|var| var.place.get()).collect()
+}
+
+pub(super) fn set(vars: &mut [Var<'_>], values: &[Value]) -> Result<()> {
+    vars.iter_mut().zip(values).try_for_each(|(var, value)| var.place.set(value.clone()))
+}
+
+/// What messages call the variables.
+pub(super) fn names(vars: &[Var<'_>]) -> Vec<String> {
+    vars.iter().map(|var| format!("`{}`", var.name)).collect()
+}
+
+/// The value of a branch, on its way out.
+#[derive(Debug)]
+pub struct Slot<V>(pub(super) Option<V>);
+
+impl<V> Slot<V> {
+    /// Nothing yet.
+    #[expect(clippy::new_without_default, reason = "only macros make it")]
+    pub fn new() -> Slot<V> {
+        Slot(None)
+    }
+
+    /// Keeps the value.
+    pub fn put(&mut self, value: V) {
+        self.0 = Some(value);
+    }
+
+    /// The value.
+    pub fn take(&mut self) -> V {
+        self.0.take().expect("a branch that ends gives a value")
+    }
+}

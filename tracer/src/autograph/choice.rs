@@ -1,0 +1,242 @@
+//! `if`.
+
+use super::{
+    carry::{Outcome, Slot, Var, names, set, values},
+    flow::{Side, join},
+    frame::{Flows, Next, closed, here},
+    kind::{Control, Host, Staged},
+    repeat::{HostWhile, Loop, StagedWhile, While},
+};
+use crate::{
+    control_flow::stage,
+    error::{Error, Result},
+    tensor::Tensor,
+    value::Value,
+};
+use ferroflow_ir::error::SourceLocation;
+use std::cell::Cell;
+
+/// What may stand between `if` or `while` and `{`.
+#[diagnostic::on_unimplemented(
+    message = "a condition must be a `bool` or a Tensor, not `{Self}`",
+    label = "neither `bool` nor `Tensor`",
+    note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
+)]
+pub trait Condition {
+    /// An `if` with such a condition.
+    type If: If;
+    /// A `while` with such a condition.
+    type While: While;
+
+    /// Begins an `if`.
+    fn into_if(self, location: SourceLocation) -> Self::If;
+
+    /// Begins an iteration of a `while`, or the loop.
+    fn into_while(self, of: &mut Loop) -> Self::While;
+}
+
+/// Begins an `if`.
+#[track_caller]
+pub fn if_<C: Condition>(condition: C) -> C::If {
+    condition.into_if(here())
+}
+
+impl Condition for bool {
+    type If = HostIf;
+    type While = HostWhile;
+
+    fn into_if(self, _: SourceLocation) -> HostIf {
+        HostIf { condition: self, is_over: Cell::new(false) }
+    }
+
+    fn into_while(self, of: &mut Loop) -> HostWhile {
+        of.in_host();
+        HostWhile(self)
+    }
+}
+
+impl Condition for Tensor {
+    type If = StagedIf;
+    type While = StagedWhile;
+
+    fn into_if(self, location: SourceLocation) -> StagedIf {
+        let state = match stage::condition(&self) {
+            Ok(stage::Condition::Known(known)) => State::Known(known),
+            Ok(stage::Condition::Staged(chooser)) => State::Then(chooser),
+            Err(error) => State::Failed(error),
+        };
+        StagedIf { state, before: Vec::new(), location, depth: 0 }
+    }
+
+    fn into_while(self, of: &mut Loop) -> StagedWhile {
+        of.condition(&self)
+    }
+}
+
+impl Condition for &Tensor {
+    type If = StagedIf;
+    type While = StagedWhile;
+
+    fn into_if(self, location: SourceLocation) -> StagedIf {
+        self.clone().into_if(location)
+    }
+
+    fn into_while(self, of: &mut Loop) -> StagedWhile {
+        of.condition(self)
+    }
+}
+
+/// An `if` at hand.
+pub trait If: Control {
+    /// What is wrong with the condition.
+    fn error(&mut self) -> Option<Error>;
+
+    /// Which branch is run.
+    fn test(&self) -> bool;
+
+    /// Opens a branch.
+    ///
+    /// # Errors
+    ///
+    /// When variables do not take their values back.
+    fn begin(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()>;
+}
+
+/// An `if` whose branches give a `V`.
+pub trait Ends<V>: If {
+    /// Closes a branch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Branches`] when the branches differ.
+    fn end(&mut self, flows: &Flows, vars: &mut [Var<'_>], slot: &mut Slot<V>) -> Result<Next>;
+}
+
+/// An `if` of Rust.
+#[derive(Debug)]
+pub struct HostIf {
+    condition: bool,
+    is_over: Cell<bool>,
+}
+
+impl Control for HostIf {
+    type Kind = Host;
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+impl If for HostIf {
+    fn error(&mut self) -> Option<Error> {
+        None
+    }
+
+    fn test(&self) -> bool {
+        let is_repeated = self.is_over.replace(true);
+        assert!(
+            !is_repeated,
+            "a `continue` hidden in a macro cannot leave a branch: write it outside"
+        );
+        self.condition
+    }
+
+    fn begin(&mut self, _: &Flows, _: &mut [Var<'_>]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<V> Ends<V> for HostIf {
+    fn end(&mut self, _: &Flows, _: &mut [Var<'_>], _: &mut Slot<V>) -> Result<Next> {
+        Ok(Next::Value)
+    }
+}
+
+/// An `if` whose condition is a tensor.
+#[derive(Debug)]
+pub struct StagedIf {
+    state: State,
+    /// The variables before it.
+    before: Vec<Value>,
+    location: SourceLocation,
+    /// How many parts were open before it.
+    depth: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The condition has a value: one branch is run.
+    Known(bool),
+    /// The first branch is traced.
+    Then(Tensor),
+    /// The second branch is traced.
+    Else(Tensor, Box<Side>),
+    Failed(Error),
+    Done,
+}
+
+impl Control for StagedIf {
+    type Kind = Staged;
+
+    fn is_live(&self) -> bool {
+        matches!(self.state, State::Then(_) | State::Else(..))
+    }
+}
+
+impl If for StagedIf {
+    fn error(&mut self) -> Option<Error> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Failed(error) => Some(error),
+            state => {
+                self.state = state;
+                None
+            }
+        }
+    }
+
+    fn test(&self) -> bool {
+        matches!(self.state, State::Known(true) | State::Then(_))
+    }
+
+    fn begin(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+        let mut flow = flows.0.borrow_mut();
+        if let State::Else(..) = self.state {
+            set(vars, &self.before)?;
+            flow.open("cond_false")?;
+        } else {
+            (self.before, self.depth) = (values(vars), flow.depth());
+            flow.open("cond_true")?;
+        }
+        Ok(())
+    }
+}
+
+impl<V: Outcome> Ends<V> for StagedIf {
+    fn end(&mut self, flows: &Flows, vars: &mut [Var<'_>], slot: &mut Slot<V>) -> Result<Next> {
+        let state = std::mem::replace(&mut self.state, State::Done);
+        let value = match slot.0.take().map(V::into_value) {
+            None => None,
+            Some(Ok(value)) => Some(value),
+            Some(Err(failure)) => {
+                flows.0.borrow_mut().abandon(self.depth);
+                set(vars, &self.before)?;
+                slot.put(failure);
+                return Ok(Next::Value);
+            }
+        };
+        let side = closed(flows, vars, value)?;
+        match state {
+            State::Then(chooser) => {
+                self.state = State::Else(chooser, Box::new(side));
+                Ok(Next::Again)
+            }
+            State::Else(chooser, then) => {
+                let joined = join(&chooser, &names(vars), [*then, side], self.location)?;
+                set(vars, &joined.vars)?;
+                slot.0 = joined.value.map(V::from_value).transpose()?;
+                Ok(Next::after(joined.exit, self.location))
+            }
+            State::Known(_) | State::Failed(_) | State::Done => Ok(Next::Value),
+        }
+    }
+}

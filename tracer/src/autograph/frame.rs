@@ -1,0 +1,196 @@
+//! The surroundings of the constructs of one function: its open parts, and the way its results take.
+
+use super::{
+    carry::{Outcome, Var, names, values},
+    flow::{Exit, Flow},
+    kind::{Control, FromError, Returns},
+};
+use crate::{
+    error::{Error, Result},
+    value::Value,
+};
+use ferroflow_ir::error::SourceLocation;
+use std::{cell::RefCell, panic::Location};
+
+/// What one function has open while it is traced.
+#[derive(Debug)]
+pub struct Frame<R> {
+    flows: Flows,
+    results: RefCell<Option<Results<R>>>,
+}
+
+/// The parts of a graph that are open.
+#[derive(Debug, Default)]
+pub struct Flows(pub(super) RefCell<Flow>);
+
+/// How the results of a function are taken apart and put together.
+pub struct Results<R> {
+    take: fn(R) -> std::result::Result<Value, R>,
+    make: fn(Value) -> Result<R>,
+    fail: fn(Error) -> R,
+}
+
+impl<R> std::fmt::Debug for Results<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Results")
+    }
+}
+
+impl<R> Clone for Results<R> {
+    fn clone(&self) -> Results<R> {
+        *self
+    }
+}
+
+impl<R> Copy for Results<R> {}
+
+impl<R: Outcome + FromError> Results<R> {
+    pub(super) fn new() -> Results<R> {
+        Results { take: R::into_value, make: R::from_value, fail: R::from_error }
+    }
+}
+
+impl<R> Frame<R> {
+    /// A function that begins.
+    #[expect(clippy::new_without_default, reason = "only macros make it")]
+    pub fn new() -> Frame<R> {
+        Frame { flows: Flows::default(), results: RefCell::new(None) }
+    }
+
+    /// The parts that are open.
+    pub fn flows(&self) -> &Flows {
+        &self.flows
+    }
+
+    /// Returns a value from within a construct that is staged. Gives it back if it is a failure,
+    /// which ends the trace.
+    pub fn keep<C: Control>(&self, _: &C, value: R) -> Option<R>
+    where
+        C::Kind: Returns<R>,
+    {
+        let results = self.knowing::<C>();
+        match (results.take)(value) {
+            Ok(value) => {
+                self.flows.0.borrow_mut().leave(Exit::returning(value));
+                None
+            }
+            Err(failure) => Some(failure),
+        }
+    }
+
+    fn knowing<C: Control>(&self) -> Results<R>
+    where
+        C::Kind: Returns<R>,
+    {
+        *self.results.borrow_mut().insert(<C::Kind as Returns<R>>::results())
+    }
+
+    /// Returns from outside all constructs what was returned on all ways through one that is staged.
+    pub fn returned<C: Control>(&self, _: &C, exit: Way) -> R
+    where
+        C::Kind: Returns<R>,
+    {
+        let results = self.knowing::<C>();
+        let value = exit.exit.returned.unwrap_or_default();
+        self.ended(results, value)
+    }
+
+    fn ended(&self, results: Results<R>, value: Value) -> R {
+        let exit = self.flows.0.borrow_mut().close_guards(value);
+        let made = exit.and_then(|exit| (results.make)(exit.returned.unwrap_or_default()));
+        made.unwrap_or_else(results.fail)
+    }
+
+    /// The end of the function.
+    pub fn close(&self, value: R) -> R {
+        let results = *self.results.borrow();
+        let is_open = self.flows.0.borrow().depth() > 0;
+        match results {
+            Some(results) if is_open => match (results.take)(value) {
+                Ok(value) => self.ended(results, value),
+                Err(failure) => failure,
+            },
+            _ => value,
+        }
+    }
+
+    /// A result of the function.
+    pub fn typed(&self, value: R) -> R {
+        value
+    }
+}
+
+/// How a construct was left.
+#[derive(Debug)]
+pub struct Way {
+    pub(super) exit: Exit,
+    pub(super) location: SourceLocation,
+}
+
+impl Flows {
+    /// Leaves the innermost part by a jump to a loop, which must be staged too.
+    ///
+    /// # Errors
+    ///
+    /// When it is not.
+    pub fn jump(&self, code: u32, to_live: bool) -> Result<()> {
+        if !to_live {
+            return Err(Error::ControlFlow {
+                what: "leaving a loop that is unrolled, as its own condition has a value,".into(),
+                why: "which is not known while tracing",
+            });
+        }
+        self.0.borrow_mut().leave(Exit::by(code));
+        Ok(())
+    }
+
+    /// Leaves the innermost part in the way that a construct in it was left.
+    pub fn pass_on(&self, way: Way) {
+        self.0.borrow_mut().leave(way.exit);
+    }
+
+    /// Makes what follows depend on whether a construct was left.
+    ///
+    /// # Errors
+    ///
+    /// Those of the calls of ops.
+    pub fn guard(&self, way: Way, vars: &mut [Var<'_>]) -> Result<()> {
+        self.0.borrow_mut().guard(way.exit, values(vars), way.location)
+    }
+}
+
+/// What comes after a construct.
+#[derive(Debug)]
+pub enum Next {
+    /// It is run again.
+    Again,
+    /// What stands after it.
+    Value,
+    /// What stands after it, unless it was left.
+    Guard(Way),
+    /// Nothing: it is left on all ways.
+    Leave(Way),
+}
+
+impl Next {
+    pub(super) fn after(exit: Exit, location: SourceLocation) -> Next {
+        match (exit.stays(), exit.leaves()) {
+            (true, false) => Next::Value,
+            (true, true) => Next::Guard(Way { exit, location }),
+            (false, _) => Next::Leave(Way { exit, location }),
+        }
+    }
+}
+
+pub(super) fn closed(
+    flows: &Flows,
+    vars: &[Var<'_>],
+    value: Option<Value>,
+) -> Result<super::flow::Side> {
+    flows.0.borrow_mut().close(&names(vars), values(vars), value)
+}
+
+#[track_caller]
+pub(super) fn here() -> SourceLocation {
+    Location::caller()
+}

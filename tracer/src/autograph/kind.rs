@@ -1,0 +1,297 @@
+//! What decides, by type and at compile time, between Rust's control flow and that of graphs.
+//!
+//! Each construct has a kind: [`Host`] if its condition is a `bool`, [`Staged`] if it is a
+//! [`Tensor`](crate::Tensor). What only graphs need stands behind [`gate`], which gives a type
+//! without values for [`Host`]: the compiler drops the code after it, and with it everything that
+//! would ask more of a body than Rust does.
+
+use super::carry::{Carry, Outcome};
+use crate::error::Error;
+use std::convert::Infallible;
+
+/// Rust's own control flow.
+#[derive(Debug, Clone, Copy)]
+pub struct Host;
+
+/// Control flow that is part of the graph where a trace is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Staged;
+
+/// [`Host`] or [`Staged`].
+pub trait Kind: 'static {
+    /// Whether it is [`Staged`].
+    const IS_STAGED: bool;
+    /// What [`gate`] gives.
+    type Gate;
+    /// What [`host_gate`] gives.
+    type HostGate;
+
+    /// Lets only graphs pass.
+    fn gate() -> Self::Gate;
+
+    /// Lets only the host pass.
+    fn host_gate() -> Self::HostGate;
+}
+
+impl Kind for Host {
+    const IS_STAGED: bool = false;
+    type Gate = Infallible;
+    type HostGate = ();
+
+    fn gate() -> Infallible {
+        unreachable!("code for graphs stands behind a test that is never true for the host")
+    }
+
+    fn host_gate() {}
+}
+
+impl Kind for Staged {
+    const IS_STAGED: bool = true;
+    type Gate = ();
+    type HostGate = Infallible;
+
+    fn gate() {}
+
+    fn host_gate() -> Infallible {
+        unreachable!("code of the host stands behind a test that is never true for graphs")
+    }
+}
+
+/// A construct at hand.
+pub trait Control {
+    /// What its condition decides.
+    type Kind: Kind;
+
+    /// Whether it is being staged: its condition is a tensor without a value.
+    fn is_live(&self) -> bool;
+}
+
+/// Whether a construct is being staged.
+pub fn live(control: &impl Control) -> bool {
+    control.is_live()
+}
+
+/// Has no value for constructs of Rust.
+pub fn gate<C: Control>(_: &C) -> <C::Kind as Kind>::Gate {
+    C::Kind::gate()
+}
+
+/// Has no value for constructs whose condition is a tensor.
+pub fn host_gate<C: Control>(_: &C) -> <C::Kind as Kind>::HostGate {
+    C::Kind::host_gate()
+}
+
+/// Whether the condition of a construct is a tensor.
+pub fn staged<C: Control>(_: &C) -> bool {
+    C::Kind::IS_STAGED
+}
+
+/// The kind of a construct that is always Rust's.
+impl Control for Host {
+    type Kind = Host;
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+/// The type of what never comes.
+pub trait Gives {
+    /// What is given.
+    type Given;
+}
+
+impl<T> Gives for fn() -> T {
+    type Given = T;
+}
+
+/// What a copy of a `T` is for this kind.
+pub trait Copies<T> {
+    /// `T`, or nothing that could be had.
+    type Copy;
+
+    /// The copy.
+    fn copy(value: &T) -> Self::Copy;
+}
+
+impl<T> Copies<T> for Host {
+    type Copy = <fn() -> ! as Gives>::Given;
+
+    fn copy(_: &T) -> Self::Copy {
+        unreachable!("copies are for graphs")
+    }
+}
+
+impl<T: Clone> Copies<T> for Staged {
+    type Copy = T;
+
+    fn copy(value: &T) -> T {
+        value.clone()
+    }
+}
+
+/// A copy of a value that ends a branch: in graphs the branch is run once for all, and the other one
+/// after it.
+pub fn copy<C: Control, T>(_: &C, value: &T) -> <C::Kind as Copies<T>>::Copy
+where
+    C::Kind: Copies<T>,
+{
+    C::Kind::copy(value)
+}
+
+/// Whether code of this kind may fail in a function that returns `R`.
+pub trait Fails<R> {
+    /// The result of the function.
+    fn fail(error: Error) -> R;
+}
+
+impl<R> Fails<R> for Host {
+    fn fail(_: Error) -> R {
+        unreachable!("control flow of the host does not fail")
+    }
+}
+
+impl<R: FromError> Fails<R> for Staged {
+    fn fail(error: Error) -> R {
+        R::from_error(error)
+    }
+}
+
+/// What a function returns that branches on tensors.
+#[diagnostic::on_unimplemented(
+    message = "code that branches on a Tensor returns a `Result`, not `{Self}`",
+    label = "the condition is a Tensor, and tracing it may fail",
+    note = "return `Result<T, E>`, where `E` is made `From` the tracer's `Error`"
+)]
+pub trait FromError {
+    /// The failure.
+    fn from_error(error: Error) -> Self;
+}
+
+impl<T, E: From<Error>> FromError for Result<T, E> {
+    fn from_error(error: Error) -> Result<T, E> {
+        Err(error.into())
+    }
+}
+
+/// The result of a function in which a construct failed.
+pub fn fail<C: Control, R>(_: &C, error: Error) -> R
+where
+    C::Kind: Fails<R>,
+{
+    C::Kind::fail(error)
+}
+
+/// What may leave a function that returns `R` from within a construct of this kind.
+pub trait Returns<R>: Fails<R> {
+    /// How results are taken apart and put together.
+    fn results() -> super::frame::Results<R>;
+}
+
+impl<R> Returns<R> for Host {
+    fn results() -> super::frame::Results<R> {
+        unreachable!("results of the host are returned as they are")
+    }
+}
+
+impl<R: Outcome + FromError> Returns<R> for Staged {
+    fn results() -> super::frame::Results<R> {
+        super::frame::Results::new()
+    }
+}
+
+/// Which values a construct of this kind can change.
+pub trait Carries<T> {
+    /// The place of the value.
+    fn place(value: &mut T) -> &mut dyn super::carry::Place;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T> Carries<T> for Host {
+    fn place(_: &mut T) -> &mut dyn super::carry::Place {
+        unreachable!("the host changes values as Rust does")
+    }
+}
+
+impl<T: Carry> Carries<T> for Staged {
+    fn place(value: &mut T) -> &mut dyn super::carry::Place {
+        value
+    }
+}
+
+/// Whether a jump from a construct of this kind may end or continue a loop of kind `L`.
+pub trait Leaves<L> {}
+
+impl<L> Leaves<L> for Host {}
+
+impl<L: LeftByTensors> Leaves<L> for Staged {}
+
+/// Loops that a condition that is a tensor may end.
+#[diagnostic::on_unimplemented(
+    message = "this jump depends on a Tensor, but the loop or block it leaves runs in Rust",
+    label = "under a condition that is a Tensor",
+    note = "loop over a Tensor or `range(tensor)`, or use `loop` or a `while` whose condition is a \
+            Tensor; a loop of Rust is unrolled, and has the same iterations in every run"
+)]
+pub trait LeftByTensors {}
+
+impl LeftByTensors for Staged {}
+
+/// Checks that a jump out of `from` may leave `to`.
+pub fn may_leave<C: Control, L: Control>(_: &C, _: &L)
+where
+    C::Kind: Leaves<L::Kind>,
+{
+}
+
+macro_rules! only_in_the_host {
+    ($($(#[$attr:meta])* $name:ident $check:ident;)*) => {$(
+        $(#[$attr])*
+        pub trait $name {}
+
+        impl $name for Host {}
+
+        #[doc = concat!("Checks that the construct is [`", stringify!($name), "`].")]
+        pub fn $check<C: Control>(_: &C)
+        where
+            C::Kind: $name,
+        {
+        }
+    )*};
+}
+
+only_in_the_host! {
+    /// Where an error may be returned.
+    #[diagnostic::on_unimplemented(
+        message = "`Err(..)` under a condition that is a Tensor would fail every trace",
+        label = "this branch is traced whatever the condition will be",
+        note = "`assert!(condition, \"..\")` on a Tensor fails when the graph runs"
+    )]
+    ReturnsErrors returns_error;
+
+    /// Where a collection may change its length.
+    #[diagnostic::on_unimplemented(
+        message = "a collection cannot change its length under a condition that is a Tensor",
+        label = "would run once, while tracing, and not as often as the graph does",
+        note = "use a `TensorArray`, or a loop of Rust, which is unrolled"
+    )]
+    Grows grows;
+
+    /// Where a name may hide that of a variable which the construct around changes.
+    #[diagnostic::on_unimplemented(
+        message = "this name hides a variable that the code around changes, and a jump that depends \
+                   on a Tensor follows",
+        label = "the variable cannot be reached from here to keep its value",
+        note = "give one of the two another name"
+    )]
+    Hides hides;
+
+    /// Where a closure may change what it captures and return early.
+    #[diagnostic::on_unimplemented(
+        message = "a closure that returns under a condition that is a Tensor cannot assign to \
+                   variables outside it",
+        label = "returns early if a Tensor says so",
+        note = "return what changes, and assign it where the closure is called"
+    )]
+    ChangesCaptures changes_captures;
+}

@@ -1,0 +1,527 @@
+//! `while` and `loop`, and what `for` shares with them.
+
+use super::{
+    carry::{Var, names, set, values},
+    flow::{Exit, STAYS, Side, blank},
+    frame::{Flows, Next, closed, here},
+    kind::{Control, Host, Kind, Staged},
+};
+use crate::{
+    context::{self, Inside},
+    control_flow::{
+        stage::{self, Choice, Closed, Part, choose, generalized, repeat},
+        structure::{difference, names as leaf_names, tensors, with_tensors},
+        while_loop::{arguments, unchanged},
+    },
+    error::{Error, Result},
+    func_graph::Mark,
+    tensor::{Repr, Tensor},
+    value::Value,
+};
+use ferroflow_ir::{DType, PartialShape, ValueType, error::SourceLocation};
+use std::{marker::PhantomData, sync::Arc};
+
+/// What repeats the body of a loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repeats {
+    /// `while`: a condition.
+    While,
+    /// `for`: items.
+    For,
+    /// `loop`: nothing but jumps ends it.
+    Loop,
+}
+
+impl Repeats {
+    fn name(self) -> &'static str {
+        match self {
+            Repeats::While => "while",
+            Repeats::For => "for",
+            Repeats::Loop => "loop",
+        }
+    }
+}
+
+/// A loop at hand.
+#[derive(Debug)]
+pub struct Loop {
+    construct: Repeats,
+    /// Whether jumps may end it, or lead out of it.
+    may_exit: bool,
+    location: SourceLocation,
+    phase: Phase,
+    /// The variables before the loop, and the types of their tensors in all iterations.
+    before: Vec<Value>,
+    types: Vec<ValueType>,
+    /// How the variables begin in the part at hand.
+    params: Vec<Value>,
+    /// Of loops that count: the number at which they end.
+    limit: Option<Tensor>,
+    counter: Option<Tensor>,
+    condition: Option<Closed>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nobody knows yet whether it is staged; what was traced since can be taken back.
+    Unknown(Option<Mark>),
+    /// It is Rust's.
+    Host,
+    /// The condition is traced, and was found to be this.
+    Condition(Option<Tensor>),
+    /// The body is traced.
+    Body,
+}
+
+/// What is true while the condition of a loop holds.
+pub trait While: Control {
+    /// What is wrong with the condition.
+    fn error(&mut self) -> Option<Error>;
+
+    /// Whether the loop is over.
+    fn ends(&self) -> bool;
+
+    /// Goes on with tracing: first the condition, for which this gives `true`, then the body.
+    ///
+    /// # Errors
+    ///
+    /// When the condition changes variables.
+    fn enter(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool>;
+}
+
+/// An iteration of a `while` of Rust.
+#[derive(Debug)]
+pub struct HostWhile(pub(super) bool);
+
+impl Control for HostWhile {
+    type Kind = Host;
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}
+
+impl While for HostWhile {
+    fn error(&mut self) -> Option<Error> {
+        None
+    }
+
+    fn ends(&self) -> bool {
+        !self.0
+    }
+
+    fn enter(&self, _: &mut Loop, _: &Flows, _: &mut [Var<'_>]) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// An iteration of a `while` whose condition is a tensor.
+#[derive(Debug)]
+pub struct StagedWhile {
+    state: Result<Option<bool>>,
+}
+
+impl Control for StagedWhile {
+    type Kind = Staged;
+
+    fn is_live(&self) -> bool {
+        matches!(self.state, Ok(None))
+    }
+}
+
+impl While for StagedWhile {
+    fn error(&mut self) -> Option<Error> {
+        std::mem::replace(&mut self.state, Ok(Some(false))).map_or_else(Some, |known| {
+            self.state = Ok(known);
+            None
+        })
+    }
+
+    fn ends(&self) -> bool {
+        matches!(self.state, Ok(Some(false)))
+    }
+
+    fn enter(&self, of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<bool> {
+        match std::mem::replace(&mut of.phase, Phase::Condition(None)) {
+            Phase::Condition(Some(holds)) => {
+                of.check_params(vars)?;
+                of.close_condition(flows, holds)?;
+                of.open_body(flows, vars)?;
+                Ok(false)
+            }
+            Phase::Unknown(mark) => {
+                if let (Some(mark), Some(trace)) = (mark, context::current_trace()) {
+                    trace.roll_back(mark)?;
+                }
+                of.begin(vars);
+                of.open_condition(flows, vars)?;
+                Ok(true)
+            }
+            Phase::Host | Phase::Condition(None) | Phase::Body => {
+                of.open_condition(flows, vars)?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Begins an iteration of a `while`.
+pub fn while_<C: super::choice::Condition>(condition: C, of: &mut Loop) -> C::While {
+    condition.into_while(of)
+}
+
+impl Loop {
+    /// A loop, which jumps may leave.
+    #[track_caller]
+    pub fn new(construct: Repeats, may_exit: bool) -> Loop {
+        Loop {
+            construct,
+            may_exit,
+            location: here(),
+            phase: Phase::Unknown(None),
+            before: Vec::new(),
+            types: Vec::new(),
+            params: Vec::new(),
+            limit: None,
+            counter: None,
+            condition: None,
+        }
+    }
+
+    /// Stands before the condition of a `while`.
+    pub fn before_condition(&mut self) {
+        if let Phase::Unknown(mark) = &mut self.phase {
+            *mark = context::current_trace().map(|trace| trace.mark());
+        }
+    }
+
+    pub(super) fn in_host(&mut self) {
+        self.phase = Phase::Host;
+    }
+
+    pub(super) fn condition(&mut self, condition: &Tensor) -> StagedWhile {
+        let state = stage::condition(condition).map(|found| match (found, &mut self.phase) {
+            (stage::Condition::Known(known), Phase::Condition(holds)) => {
+                *holds = Some(Tensor::from(known));
+                None
+            }
+            (stage::Condition::Staged(found), Phase::Condition(holds)) => {
+                *holds = Some(found);
+                None
+            }
+            (stage::Condition::Known(known), _) => Some(known),
+            (stage::Condition::Staged(_), _) => None,
+        });
+        StagedWhile { state }
+    }
+
+    /// Notes the variables before the loop.
+    fn begin(&mut self, vars: &[Var<'_>]) {
+        self.before = values(vars);
+        self.types = self.before.iter().flat_map(tensors).map(|x| x.value_type()).collect();
+    }
+
+    /// The types of the variables of the graph's loop: those of the code, the number of the
+    /// iteration, and how the loop was left.
+    fn all_types(&self) -> Vec<ValueType> {
+        let mut types = self.types.clone();
+        types.extend(self.limit.as_ref().map(|limit| ValueType::new(limit.dtype(), scalar())));
+        if self.may_exit {
+            types.push(ValueType::new(DType::I32, scalar()));
+        }
+        types
+    }
+
+    fn leaf_names(&self, vars: &[Var<'_>]) -> Vec<String> {
+        let named = self.before.iter().zip(names(vars));
+        named.flat_map(|(value, name)| leaf_names(value, &name)).collect()
+    }
+
+    /// Makes the variables those of the part that was opened; gives the code of the loop.
+    fn set_params(&mut self, part: &Part, vars: &mut [Var<'_>]) -> Result<Option<Tensor>> {
+        let types = self.all_types();
+        let args = arguments(part, &self.leaf_names(vars), &types)?;
+        let mut left = args.iter().cloned();
+        self.params = self.before.iter().map(|value| with_tensors(value, &mut left)).collect();
+        self.counter = self.limit.as_ref().and_then(|_| left.next());
+        set(vars, &self.params)?;
+        Ok(left.next())
+    }
+
+    fn open_condition(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+        self.phase = Phase::Condition(None);
+        let mut flow = flows.0.borrow_mut();
+        let part = flow.open("while_cond")?;
+        let code = self.set_params(part, vars)?;
+        if let Some(code) = code {
+            // Once the loop is left, its condition is no longer asked.
+            flow.leave(Exit { code: Some(code), ..Exit::by(STAYS) });
+            flow.open("cond_true")?;
+        }
+        Ok(())
+    }
+
+    fn close_condition(&mut self, flows: &Flows, holds: Tensor) -> Result<()> {
+        let mut flow = flows.0.borrow_mut();
+        if !self.may_exit {
+            let graph = flow.close(&[], Vec::new(), None)?.graph;
+            self.condition = Some(Closed::of(graph, vec![holds])?);
+            return Ok(());
+        }
+        let asked = flow.close(&[], Vec::new(), None)?.graph;
+        let code = flow.exit().and_then(|exit| exit.code.clone()).unwrap_or(STAYS.into_tensor());
+        let other = Part::open("cond_false")?.close(vec![Tensor::from(false)])?;
+        let asked = Closed::of(asked, vec![holds])?;
+        let goes_on = code.equal(STAYS as i32)?;
+        let holds = choose(Choice::If, &goes_on, vec![asked, other], self.location)?;
+        let graph = flow.close(&[], Vec::new(), None)?.graph;
+        self.condition = Some(Closed::of(graph, holds)?);
+        Ok(())
+    }
+
+    fn open_body(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+        self.phase = Phase::Body;
+        let mut flow = flows.0.borrow_mut();
+        let part = flow.open("while_body")?;
+        self.set_params(part, vars)?;
+        Ok(())
+    }
+
+    fn check_params(&self, vars: &[Var<'_>]) -> Result<()> {
+        for (var, param) in vars.iter().zip(&self.params) {
+            let now = tensors(&var.place.get());
+            if now.iter().zip(tensors(param)).any(|(now, param)| !is_outlet(now, &param)) {
+                return Err(Error::ControlFlow {
+                    what: format!("assigning to `{}` in the condition of a loop", var.name),
+                    why: "which in a graph gives a truth value only: assign in the body",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a loop without a condition, or one that counts to a limit: opens the body.
+    pub(super) fn start(
+        &mut self,
+        limit: Option<Tensor>,
+        flows: &Flows,
+        vars: &mut [Var<'_>],
+    ) -> Result<()> {
+        self.limit = limit;
+        self.begin(vars);
+        self.restart(flows, vars)
+    }
+
+    fn restart(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+        self.open_condition(flows, vars)?;
+        let holds = match (&self.counter, &self.limit) {
+            (Some(counter), Some(limit)) => counter.less(limit)?,
+            _ => Tensor::from(true),
+        };
+        self.close_condition(flows, holds)?;
+        self.open_body(flows, vars)
+    }
+
+    /// The number of the iteration that is traced.
+    pub(super) fn counter(&self) -> Option<&Tensor> {
+        self.counter.as_ref()
+    }
+
+    /// Closes the body, and stages the loop; `ends` and `continues` are the codes of jumps to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LoopVariable`] when an iteration changes structure or dtypes of variables.
+    pub fn finish(
+        &mut self,
+        flows: &Flows,
+        vars: &mut [Var<'_>],
+        ends: u32,
+        continues: u32,
+    ) -> Result<Next> {
+        let side = closed(flows, vars, None)?;
+        if self.widen(&side, vars)? {
+            set(vars, &self.before)?;
+            match self.construct {
+                Repeats::While => self.open_condition(flows, vars)?,
+                Repeats::For | Repeats::Loop => self.restart(flows, vars)?,
+            }
+            return Ok(Next::Again);
+        }
+        let exit = {
+            let _inside = Inside::enter(side.graph.clone());
+            side.exit.clone().mapped(continues, STAYS)?
+        };
+        if self.construct == Repeats::Loop && !exit.leaves() {
+            return Err(Error::ControlFlow {
+                what: "a `loop` that no jump ends".into(),
+                why: "which would run for ever",
+            });
+        }
+        let results = self.stage(side, &exit, vars)?;
+        let mut results = results.into_iter();
+        let after: Vec<Value> =
+            self.before.iter().map(|value| with_tensors(value, &mut results)).collect();
+        set(vars, &after)?;
+        if self.limit.is_some() {
+            results.next();
+        }
+        let exit = self.exit_after(exit, results, ends)?;
+        Ok(Next::after(exit, self.location))
+    }
+
+    /// Whether an iteration has changed shapes, which are unknown from now on.
+    fn widen(&mut self, side: &Side, vars: &[Var<'_>]) -> Result<bool> {
+        for ((before, after), name) in self.before.iter().zip(&side.vars).zip(names(vars)) {
+            if difference(before, after, &name).is_some() {
+                return unchanged(self.construct.name(), before, after, &name, &[], &[])
+                    .map(|()| false);
+            }
+        }
+        let found = side.vars.iter().flat_map(tensors).map(|tensor| tensor.value_type());
+        let wide: Vec<ValueType> =
+            self.types.iter().zip(found).map(|(ty, found)| generalized(ty, &found)).collect();
+        let is_wider = wide.iter().zip(&self.types).any(|(wide, ty)| wide.shape != ty.shape);
+        self.types = wide;
+        Ok(is_wider)
+    }
+
+    /// Stages the loop; gives its variables after it.
+    fn stage(&mut self, side: Side, exit: &Exit, vars: &[Var<'_>]) -> Result<Vec<Tensor>> {
+        let mut types = self.all_types();
+        let mut outputs: Vec<Tensor> = side.vars.iter().flat_map(tensors).collect();
+        let mut initial: Vec<Tensor> = self.before.iter().flat_map(tensors).collect();
+        if let (Some(counter), Some(limit)) = (&self.counter, &self.limit) {
+            let _inside = Inside::enter(side.graph.clone());
+            outputs.push((counter + 1)?);
+            initial.push(zero_like(limit)?);
+        }
+        let mut condition = self.condition.take().ok_or_else(|| Error::ControlFlow {
+            what: format!("the loop of {}", names(vars).join(", ")),
+            why: "was left before its condition was traced",
+        })?;
+        if self.may_exit {
+            outputs.push(exit.tensor());
+            initial.push(STAYS.into_tensor());
+        }
+        if let (Some(returned), Some(trace)) = (&exit.returned, context::current_trace()) {
+            initial.extend(tensors(&blank(returned, &trace)?));
+            for tensor in tensors(returned) {
+                let ty = tensor.value_type();
+                side.graph.argument("returned", ty.clone())?;
+                condition.argument("returned", ty.clone())?;
+                types.push(ty);
+                outputs.push(tensor);
+            }
+        }
+        let body = Closed::of(side.graph, outputs)?;
+        let (initial, types) = (&initial[..], &types[..]);
+        let repeated = stage::Loop { condition, body, initial, types, parallel_iterations: 10 };
+        repeat(repeated, self.location)
+    }
+
+    fn exit_after(
+        &self,
+        body: Exit,
+        mut results: impl Iterator<Item = Tensor>,
+        ends: u32,
+    ) -> Result<Exit> {
+        if !body.leaves() {
+            return Ok(Exit::by(STAYS));
+        }
+        let code = results.next();
+        let returned = body.returned.as_ref().map(|value| with_tensors(value, &mut results));
+        let is_ended = body.codes.contains(&ends);
+        let mut codes = body.codes;
+        codes.insert(STAYS);
+        let mut exit = Exit { codes, code, returned }.mapped(ends, STAYS)?;
+        if self.construct == Repeats::Loop && !is_ended {
+            exit.codes.remove(&STAYS);
+        }
+        Ok(exit)
+    }
+}
+
+fn scalar() -> PartialShape {
+    PartialShape::scalar()
+}
+
+fn zero_like(limit: &Tensor) -> Result<Tensor> {
+    Tensor::from(0).cast(limit.dtype())
+}
+
+trait IntoTensor {
+    fn into_tensor(self) -> Tensor;
+}
+
+impl IntoTensor for u32 {
+    fn into_tensor(self) -> Tensor {
+        Tensor::from(self as i32)
+    }
+}
+
+fn is_outlet(a: &Tensor, b: &Tensor) -> bool {
+    match (&a.0, &b.0) {
+        (Repr::Symbolic(a), Repr::Symbolic(b)) => {
+            Arc::ptr_eq(&a.graph, &b.graph) && a.outlet == b.outlet
+        }
+        _ => false,
+    }
+}
+
+/// Of which kind a jump out of a `loop` is: inferred from the constructs around the jump.
+#[derive(Debug)]
+pub struct Tied<K>(PhantomData<fn() -> K>);
+
+/// A kind that is told later.
+pub fn tied<K: Kind>() -> Tied<K> {
+    Tied(PhantomData)
+}
+
+/// Tells it: that of a construct around the jump.
+pub fn tie<C: Control>(_: &C, _: &Tied<C::Kind>) {}
+
+/// The kind of what has parts of two kinds.
+pub trait Join<K> {
+    /// [`Staged`] if one of them is.
+    type Joined: Kind;
+}
+
+impl<K: Kind> Join<K> for Host {
+    type Joined = K;
+}
+
+impl<K: Kind> Join<K> for Staged {
+    type Joined = Staged;
+}
+
+/// The kind of both.
+pub fn join<A: Join<B>, B>(_: &Tied<A>, _: &Tied<B>) -> Tied<A::Joined> {
+    Tied(PhantomData)
+}
+
+/// A `loop` at hand, of the kind of the jumps that end it.
+#[derive(Debug)]
+pub struct LoopOf<K>(PhantomData<fn() -> K>);
+
+/// Begins a `loop`.
+pub fn loop_of<K: Kind>(_: &Tied<K>) -> LoopOf<K> {
+    LoopOf(PhantomData)
+}
+
+impl<K: Kind> Control for LoopOf<K> {
+    type Kind = K;
+
+    fn is_live(&self) -> bool {
+        K::IS_STAGED && context::is_tracing()
+    }
+}
+
+/// Opens the body of a `loop` that is staged.
+///
+/// # Errors
+///
+/// Those of the calls of ops.
+pub fn enter_loop(of: &mut Loop, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
+    of.start(None, flows, vars)
+}
