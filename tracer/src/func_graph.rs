@@ -86,7 +86,7 @@ struct State {
     created: Vec<Created>,
     /// The call added last.
     last: Option<NodeId>,
-    /// The calls added so far, in order.
+    /// The calls and constants added so far, in order.
     calls: Vec<NodeId>,
     collections: HashMap<String, Vec<Value>>,
     /// Values that were needed while tracing.
@@ -701,6 +701,8 @@ impl State {
         let ty = ValueType::new(value.dtype(), value.shape());
         let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
         let name = self.graph.unique_name(name);
-        Ok(self.graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?.into())
+        let id = self.graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?;
+        self.calls.push(id);
+        Ok(id.into())
     }
 }

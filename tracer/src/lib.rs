@@ -20,6 +20,8 @@
 //!   tensors, [`Variable`] holds one that changes.
 //! - [`function`](function()) makes a [`Function`] of Rust code: it is traced once for each type of
 //!   arguments ([`ferroflow_ir::trace_type`]); [`function`](mod@function) tells how a call goes.
+//! - [`control_flow`] has choices, loops and arrays by hand; in `#[function]` Rust's own control flow
+//!   is that of the graph where tensors decide: [`autograph`] tells how.
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
 //! - [`v1`] traces code with the semantics of TensorFlow 1.
 //! - [`summary`] tells TensorBoard what a training does.
@@ -163,11 +165,51 @@ pub use value::Value;
 /// # }
 /// ```
 ///
+/// # Control flow
+///
+/// `if`, `while`, `for`, `loop`, `break`, `continue`, `return`, `&&`, `||`, `!` in conditions and
+/// `assert!` are part of the graph where a [`Tensor`] decides, which its type tells; `for` also over
+/// the rows of a tensor and over [`range`]`(tensor)`. Where a `bool` decides they are Rust's:
+/// branches are chosen and loops unrolled while tracing.
+///
+/// ```
+/// use ferroflow_tracer::{Result, Tensor, function};
+///
+/// #[function]
+/// fn collatz(n: &Tensor, verbose: bool) -> Result<Tensor> {
+///     let (mut n, mut steps) = (n.clone(), Tensor::from(0));
+///     while n.greater(1)? {
+///         if (&n % 2)?.equal(0)? {
+///             n = n.floor_div(2)?;
+///         } else {
+///             n = ((n * 3)? + 1)?;
+///         }
+///         steps = (steps + 1)?;
+///         if verbose {
+///             ferroflow_tracer::print!("now", n)?;
+///         }
+///     }
+///     Ok(steps)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// assert_eq!(collatz(&Tensor::from(6), false)?.to_scalar::<i32>()?, 8);
+/// assert_eq!(collatz(&Tensor::from(27), false)?.to_scalar::<i32>()?, 111);
+/// assert_eq!(collatz::tracing_count(), 1);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What such code assigns to is made of tensors ([`Carry`]): a number of Rust cannot depend on a
+/// tensor, and a collection keeps its length; [`TensorArray`] does not. Both branches of an `if` give
+/// the same structure and dtypes. `autograph = false` leaves control flow to Rust. [`autograph`] tells
+/// how it works, [`control_flow`] has functions for use by hand.
+///
 /// # Options
 ///
 /// Those of [`FunctionOptions`]: `name = ".."`, which is that of the function otherwise,
 /// `input_signature = [..]`, `infer_signature_from_first_call`, `reduce_retracing`,
-/// `max_traces = N`, `retrace_policy = error` or `warn`.
+/// `max_traces = N`, `retrace_policy = error` or `warn`; and `autograph = false`.
 ///
 /// An input signature has a spec ([`ArgSpec`]) for each of the first parameters:
 ///

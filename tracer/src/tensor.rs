@@ -232,6 +232,15 @@ impl From<&Tensor> for Tensor {
     }
 }
 
+impl TryFrom<&Tensor> for bool {
+    type Error = Error;
+
+    /// The only element, a truth value: [`Tensor::to_bool`].
+    fn try_from(tensor: &Tensor) -> Result<bool> {
+        tensor.to_bool()
+    }
+}
+
 impl fmt::Display for Tensor {
     /// The value, as NumPy prints arrays; of a symbolic tensor its name, shape and dtype, as
     /// TensorFlow prints those.

@@ -168,6 +168,7 @@ pub trait FromError {
     fn from_error(error: Error) -> Self;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, E: From<Error>> FromError for Result<T, E> {
     fn from_error(error: Error) -> Result<T, E> {
         Err(error.into())
@@ -235,6 +236,7 @@ impl<L: LeftByTensors> Leaves<L> for Staged {}
 )]
 pub trait LeftByTensors {}
 
+#[diagnostic::do_not_recommend]
 impl LeftByTensors for Staged {}
 
 /// Checks that a jump out of `from` may leave `to`.
@@ -244,54 +246,75 @@ where
 {
 }
 
-macro_rules! only_in_the_host {
-    ($($(#[$attr:meta])* $name:ident $check:ident;)*) => {$(
-        $(#[$attr])*
-        pub trait $name {}
+/// Where an error may be returned.
+#[diagnostic::on_unimplemented(
+    message = "`Err(..)` under a condition that is a Tensor would fail every trace",
+    label = "this branch is traced whatever the condition will be",
+    note = "`assert!(condition, \"..\")` on a Tensor fails when the graph runs"
+)]
+pub trait ReturnsErrors {}
 
-        impl $name for Host {}
+#[diagnostic::do_not_recommend]
+impl ReturnsErrors for Host {}
 
-        #[doc = concat!("Checks that the construct is [`", stringify!($name), "`].")]
-        pub fn $check<C: Control>(_: &C)
-        where
-            C::Kind: $name,
-        {
-        }
-    )*};
+/// Checks that an error may be returned.
+pub fn returns_error<C: Control>(_: &C)
+where
+    C::Kind: ReturnsErrors,
+{
 }
 
-only_in_the_host! {
-    /// Where an error may be returned.
-    #[diagnostic::on_unimplemented(
-        message = "`Err(..)` under a condition that is a Tensor would fail every trace",
-        label = "this branch is traced whatever the condition will be",
-        note = "`assert!(condition, \"..\")` on a Tensor fails when the graph runs"
-    )]
-    ReturnsErrors returns_error;
+/// Where a collection may change its length.
+#[diagnostic::on_unimplemented(
+    message = "a collection cannot change its length under a condition that is a Tensor",
+    label = "would run once, while tracing, and not as often as the graph does",
+    note = "use a `TensorArray`, or a loop of Rust, which is unrolled"
+)]
+pub trait Grows {}
 
-    /// Where a collection may change its length.
-    #[diagnostic::on_unimplemented(
-        message = "a collection cannot change its length under a condition that is a Tensor",
-        label = "would run once, while tracing, and not as often as the graph does",
-        note = "use a `TensorArray`, or a loop of Rust, which is unrolled"
-    )]
-    Grows grows;
+#[diagnostic::do_not_recommend]
+impl Grows for Host {}
 
-    /// Where a name may hide that of a variable which the construct around changes.
-    #[diagnostic::on_unimplemented(
-        message = "this name hides a variable that the code around changes, and a jump that depends \
-                   on a Tensor follows",
-        label = "the variable cannot be reached from here to keep its value",
-        note = "give one of the two another name"
-    )]
-    Hides hides;
+/// Checks that a collection may change its length.
+pub fn grows<C: Control>(_: &C)
+where
+    C::Kind: Grows,
+{
+}
 
-    /// Where a closure may change what it captures and return early.
-    #[diagnostic::on_unimplemented(
-        message = "a closure that returns under a condition that is a Tensor cannot assign to \
-                   variables outside it",
-        label = "returns early if a Tensor says so",
-        note = "return what changes, and assign it where the closure is called"
-    )]
-    ChangesCaptures changes_captures;
+/// Where a name may hide that of a variable which the construct around changes.
+#[diagnostic::on_unimplemented(
+    message = "a name hides this variable where a jump that depends on a Tensor follows",
+    label = "changed by the code around the jump, which cannot reach it to keep its value",
+    note = "give one of the two another name"
+)]
+pub trait Hides {}
+
+#[diagnostic::do_not_recommend]
+impl Hides for Host {}
+
+/// Checks that a name may hide a variable.
+pub fn hides<C: Control>(_: &C)
+where
+    C::Kind: Hides,
+{
+}
+
+/// Where a closure may change what it captures and return early.
+#[diagnostic::on_unimplemented(
+    message = "a closure that returns under a condition that is a Tensor cannot assign to \
+               variables outside it",
+    label = "returns early if a Tensor says so",
+    note = "return what changes, and assign it where the closure is called"
+)]
+pub trait ChangesCaptures {}
+
+#[diagnostic::do_not_recommend]
+impl ChangesCaptures for Host {}
+
+/// Checks that a closure may change what it captures.
+pub fn changes_captures<C: Control>(_: &C)
+where
+    C::Kind: ChangesCaptures,
+{
 }

@@ -127,6 +127,11 @@ impl<A: Truth> Left<A> {
 }
 
 /// What `&&` and `||` give for two sides.
+#[diagnostic::on_unimplemented(
+    message = "`&&` and `||` take a `bool` or a Tensor, not `{Self}`",
+    label = "neither `bool` nor `Tensor`",
+    note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
+)]
 pub trait Logic<A>: Truth {
     /// The kind of the whole.
     type Whole: Kind;

@@ -3,7 +3,7 @@
 use super::{
     jump,
     rewrite::{
-        Around, Rewriter, carried, checked, condition, flow, frame, gated, held, jumps, label,
+        Around, Rewriter, at, carried, checked, condition, flow, frame, gated, held, jumps, label,
         variable,
     },
     uses::Uses,
@@ -54,11 +54,12 @@ fn written(
     });
     let span = Span::call_site().located_at(condition.span());
     let (at_condition, flow, frame) = (flow(condition.span()), flow(Span::call_site()), frame());
-    let (control, slot) = (variable("if", id), variable("slot", id));
+    let (control, slot) = (at(&variable("if", id), code.if_token.span), variable("slot", id));
     let (rounds, branch) = (label("if", id), label("branch", id));
     let vars = carried(&control, &uses.assigned);
     let (hold, let_go) = held(&control, uses, id);
     let failed = variable("failed", id);
+    let fail = super::rewrite::failed(&control, &failed);
     let state = variable("state", id);
     let begin = quote! {
         let #state = #vars;
@@ -90,11 +91,12 @@ fn written(
     quote!({
         let mut #control = #made;
         if let ::core::option::Option::Some(#failed) = #flow::If::error(&mut #control) {
-            return #flow::fail(&#control, #failed);
+            return #fail;
         }
         let mut #slot = #flow::Slot::new();
         #rounds: loop {
             if false {
+                #flow::gate(&#control);
                 break #rounds #slot.take();
             }
             #begin

@@ -2,35 +2,39 @@
 //! a branch.
 
 use super::{
-    rewrite::{Around, Rewriter, checked, flow, frame, gated, variable},
+    rewrite::{Around, Rewriter, at as located, checked, flow, frame, gated, variable},
     syntax::is_error,
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Block, Expr, ExprReturn, Lifetime, Stmt, spanned::Spanned, visit_mut::VisitMut};
+use syn::{
+    BinOp, Block, Expr, ExprArray, ExprCall, ExprParen, ExprReturn, ExprTry, ExprTuple, ExprUnary,
+    Lifetime, Stmt, UnOp, spanned::Spanned, visit_mut::VisitMut,
+};
 
 /// What `break` or `continue` becomes; nothing where it is Rust's in any case.
 pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStream> {
-    let (label, is_break, span) = match jump {
+    let (label, is_break, span, value) = match jump {
         Expr::Break(jump) => {
             if let Some(value) = &mut jump.expr {
                 rewriter.visit_expr_mut(value);
             }
-            (jump.label.clone(), true, jump.break_token.span)
+            (jump.label.clone(), true, jump.break_token.span, jump.expr.as_ref())
         }
-        Expr::Continue(jump) => (jump.label.clone(), false, jump.continue_token.span),
+        Expr::Continue(jump) => (jump.label.clone(), false, jump.continue_token.span, None),
         _ => return None,
     };
     let target = target(rewriter, label.as_ref())?;
     let checks = checks(rewriter, target, span);
-    let (real, code, live) = match &rewriter.around[target] {
+    let (name, code, live) = match &rewriter.around[target] {
         Around::Loop { id, name, .. } => {
             let (flow, kind) = (flow(Span::call_site()), variable("kind", *id));
-            let real = if is_break { quote!(break #name;) } else { quote!(continue #name;) };
-            (real, 2 * id + u32::from(!is_break), quote!(#flow::live(&#kind)))
+            (name, 2 * id + u32::from(!is_break), quote!(#flow::live(&#kind)))
         }
-        _ => (quote!(#jump;), 0, quote!(false)),
+        Around::Host { name, .. } => (name, 0, quote!(false)),
+        Around::If { .. } | Around::Operand { .. } => return None,
     };
+    let real = if is_break { quote!(break #name #value;) } else { quote!(continue #name;) };
     let ties = ties(rewriter, target);
     let mut leave = TokenStream::new();
     for around in rewriter.around[target..].iter().rev() {
@@ -47,13 +51,13 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
 fn target(rewriter: &Rewriter, label: Option<&Lifetime>) -> Option<usize> {
     rewriter.around.iter().rposition(|around| {
         let (name, is_loop) = match around {
-            Around::Loop { name, .. } => (Some(name), true),
-            Around::Host { label, is_loop } => (label.as_ref(), *is_loop),
+            Around::Loop { name, .. } => (name, true),
+            Around::Host { name, is_loop } => (name, *is_loop),
             Around::If { .. } | Around::Operand { .. } => return false,
         };
         match label {
             None => is_loop,
-            Some(label) => name.is_some_and(|name| name.ident == label.ident),
+            Some(label) => name.ident == label.ident,
         }
     })
 }
@@ -64,14 +68,13 @@ fn checks(rewriter: &Rewriter, target: usize, span: Span) -> TokenStream {
     let flow = flow(span);
     let to = match &rewriter.around[target] {
         Around::Loop { id, .. } => {
-            let kind = Ident::new(&format!("__kind_{id}"), Span::mixed_site().located_at(span));
+            let kind = located(&variable("kind", *id), span);
             quote_spanned!(at=> &#kind)
         }
         _ => quote_spanned!(at=> &#flow::Host),
     };
     let between = rewriter.around[target + 1..].iter().map(|around| {
-        let control = around.control()?;
-        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        let control = located(&around.control()?, span);
         let to = match around {
             Around::Operand { .. } => quote_spanned!(at=> &#flow::Host),
             _ => to.clone(),
@@ -104,7 +107,7 @@ pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> Tok
     let at = Span::call_site().located_at(span);
     let mut checks = TokenStream::new();
     for control in rewriter.around.iter().filter_map(Around::control) {
-        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        let control = located(&control, span);
         if code.expr.as_deref().is_some_and(is_error) {
             checks.extend(quote_spanned!(at=> #flow::returns_error(&#control);));
         }
@@ -130,7 +133,7 @@ pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> Tok
     let mut leave = TokenStream::new();
     for around in rewriter.around.iter().rev() {
         if let (Some(control), Some(end)) = (around.control(), around.end()) {
-            let located = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+            let located = located(&control, span);
             let keep = quote_spanned!(at=> #frame.keep(&#located, #kept));
             leave.extend(gated(
                 &control,
@@ -181,7 +184,7 @@ pub(super) fn after(rewriter: &Rewriter, control: &Ident, may_leave: bool) -> To
         #flow::Next::Guard(#way) => { #guard { #outermost } }
         #flow::Next::Leave(#way) => {
             #leave
-            return #frame.returned(&#control, #way);
+            return #frame.returned(#way);
         }
     }
 }
@@ -208,18 +211,40 @@ fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&Around) -> bool
                 *expr = Expr::Verbatim(copied(rewriter, expr, replayed));
             }
         }
-        Expr::Paren(paren) => copy(rewriter, &mut paren.expr, replayed),
-        Expr::Tuple(tuple) => {
-            tuple.elems.iter_mut().for_each(|item| copy(rewriter, item, replayed))
+        Expr::Paren(ExprParen { expr, .. })
+        | Expr::Try(ExprTry { expr, .. })
+        | Expr::Unary(ExprUnary { op: UnOp::Neg(_) | UnOp::Not(_), expr, .. }) => {
+            copy(rewriter, expr, replayed);
         }
-        Expr::Call(call) => {
-            let wraps = |name| matches!(&*call.func, Expr::Path(path) if path.path.is_ident(name));
-            if wraps("Ok") || wraps("Some") {
-                call.args.iter_mut().for_each(|item| copy(rewriter, item, replayed));
+        Expr::Binary(binary) if takes_operands(&binary.op) => {
+            copy(rewriter, &mut binary.left, replayed);
+            copy(rewriter, &mut binary.right, replayed);
+        }
+        Expr::Tuple(ExprTuple { elems, .. })
+        | Expr::Array(ExprArray { elems, .. })
+        | Expr::Call(ExprCall { args: elems, .. }) => {
+            elems.iter_mut().for_each(|item| copy(rewriter, item, replayed));
+        }
+        Expr::MethodCall(call) => {
+            // The object itself is taken by reference, as far as can be seen.
+            if !matches!(&*call.receiver, Expr::Path(_)) {
+                copy(rewriter, &mut call.receiver, replayed);
+            }
+            call.args.iter_mut().for_each(|item| copy(rewriter, item, replayed));
+        }
+        Expr::Struct(made) => {
+            for field in &mut made.fields {
+                field.colon_token.get_or_insert_default();
+                copy(rewriter, &mut field.expr, replayed);
             }
         }
         _ => {}
     }
+}
+
+/// Whether an operator takes its operands as they are, and not by reference.
+fn takes_operands(op: &BinOp) -> bool {
+    matches!(op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_))
 }
 
 fn copied(rewriter: &Rewriter, variable: &Expr, replayed: &dyn Fn(&Around) -> bool) -> TokenStream {

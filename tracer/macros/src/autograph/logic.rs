@@ -1,7 +1,7 @@
 //! `&&`, `||`, `!` and `assert!`.
 
 use super::{
-    rewrite::{Around, Rewriter, checked, condition, flow, frame, variable},
+    rewrite::{Around, Rewriter, at, checked, condition, flow, frame, variable},
     syntax::{diverges, is_logical, is_plain},
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -18,10 +18,11 @@ pub(super) fn is_rewritten(binary: &ExprBinary) -> bool {
 /// What `&&` or `||` becomes.
 pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStream {
     let id = rewriter.next_id();
+    let right_span = binary.right.span();
     condition(rewriter, &mut binary.left);
     rewriter.inside(Around::Operand { id }, |rewriter| condition(rewriter, &mut binary.right));
     let asks = matches!(binary.op, BinOp::And(_));
-    let (at_left, flow, frame) = (flow(binary.left.span()), flow(Span::call_site()), frame());
+    let (at_left, frame) = (flow(binary.left.span()), frame());
     let (left, right) = (&binary.left, &binary.right);
     let (control, side) = (variable("left", id), variable("right", id));
     let given = Ident::new("__given", Span::mixed_site());
@@ -30,11 +31,14 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         #at_left::left(#left, #asks)
     };
     let asked = checked(&control, &quote!(#control.asks(#frame.flows())));
-    let ended = quote_spanned! {Span::call_site().located_at(right.span())=>
-        #flow::right(#control, #side)
+    let at_right = super::rewrite::flow(right_span);
+    let (left_side, right_side) = (at(&control, left.span()), at(&side, right_span));
+    let ended = quote_spanned! {Span::call_site().located_at(right_span)=>
+        #at_right::right(#left_side, #right_side)
     };
     let result = checked(&kind, &quote!(#given.result));
-    quote!({
+    // In parentheses, as a block at the beginning of a statement would be one.
+    quote!(({
         let mut #control = #begun;
         let #side = if #asked {
             ::core::option::Option::Some(#right)
@@ -44,7 +48,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         let #given = #ended;
         let #kind = #given.control;
         #result
-    })
+    }))
 }
 
 /// What the opposite of a condition becomes.

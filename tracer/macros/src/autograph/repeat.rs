@@ -3,7 +3,8 @@
 use super::{
     jump,
     rewrite::{
-        Around, Rewriter, carried, checked, condition, flow, frame, gated, held, label, variable,
+        Around, Rewriter, at, carried, checked, condition, failed as failed_with, flow, frame,
+        gated, held, label, variable,
     },
     syntax::Jumps,
     uses::{Uses, declared},
@@ -65,7 +66,8 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
         _ => 0,
     };
     let (flow, frame) = (flow(Span::call_site()), frame());
-    let (kind, of, end) = (variable("kind", id), variable("loop", id), label("body", id));
+    let (kind, of, end) =
+        (at(&variable("kind", id), shape.span), variable("loop", id), label("body", id));
     let vars = carried(&kind, &state);
     let (hold, let_go) = held(&kind, &uses, id);
     let (ends, continues) = (2 * id, 2 * id + 1);
@@ -123,7 +125,9 @@ pub(super) fn while_code(rewriter: &mut Rewriter, code: &mut ExprWhile) -> Token
     };
     let Parts { id, name, made, vars, body, .. } = parts(rewriter, shape, &mut code.body);
     let (at_condition, flow, frame) = (flow(written.span()), flow(Span::call_site()), frame());
-    let (kind, of, failed) = (variable("kind", id), variable("loop", id), variable("failed", id));
+    let kind = at(&variable("kind", id), code.while_token.span);
+    let (of, failed) = (variable("loop", id), variable("failed", id));
+    let fail = failed_with(&kind, &failed);
     let (condition, span) = (&code.cond, Span::call_site().located_at(written.span()));
     let iteration = quote_spanned!(span=> #at_condition::while_(#condition, &mut #of));
     let enter =
@@ -135,7 +139,7 @@ pub(super) fn while_code(rewriter: &mut Rewriter, code: &mut ExprWhile) -> Token
             #of.before_condition();
             let mut #kind = #iteration;
             if let ::core::option::Option::Some(#failed) = #flow::While::error(&mut #kind) {
-                return #flow::fail(&#kind, #failed);
+                return #fail;
             }
             if #flow::While::ends(&#kind) {
                 break #name;
@@ -159,7 +163,8 @@ pub(super) fn for_code(rewriter: &mut Rewriter, code: &mut ExprForLoop) -> Token
     };
     let Parts { id, name, made, vars, body, .. } = parts(rewriter, shape, &mut code.body);
     let (at_items, flow, frame) = (flow(code.expr.span()), flow(Span::call_site()), frame());
-    let (kind, of, items) = (variable("kind", id), variable("loop", id), variable("items", id));
+    let kind = at(&variable("kind", id), code.for_token.span);
+    let (of, items) = (variable("loop", id), variable("items", id));
     let item = variable("item", id);
     let (over, pattern, span) =
         (&code.expr, &code.pat, Span::call_site().located_at(code.expr.span()));

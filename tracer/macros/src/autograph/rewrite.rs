@@ -78,6 +78,13 @@ pub(super) fn variable(name: &str, id: u32) -> Ident {
     Ident::new(&format!("__{name}_{id}"), Span::mixed_site())
 }
 
+/// The same variable, standing at `span` for messages of the compiler.
+pub(super) fn at(variable: &Ident, span: Span) -> Ident {
+    let mut variable = variable.clone();
+    variable.set_span(Span::mixed_site().located_at(span));
+    variable
+}
+
 /// A label of the code that is made.
 pub(super) fn label(name: &str, id: u32) -> Lifetime {
     Lifetime::new(&format!("'__{name}_{id}"), Span::mixed_site())
@@ -98,7 +105,7 @@ pub(super) enum Around {
         ties: Option<u32>,
     },
     /// A loop or block of Rust.
-    Host { label: Option<Lifetime>, is_loop: bool },
+    Host { name: Lifetime, is_loop: bool },
     /// The right side of `&&` or `||`.
     Operand { id: u32 },
 }
@@ -183,8 +190,9 @@ impl Rewriter {
         };
         let hidden = state.values().filter(|place| self.is_hidden(construct, &place.root));
         let hidden = hidden.map(|place| {
-            let flow = flow(place.expr.span());
-            quote_spanned!(place.expr.span()=> #flow::hides(&#control);)
+            let span = place.expr.span();
+            let (flow, control) = (flow(span), at(&control, span));
+            quote_spanned!(Span::call_site().located_at(span)=> #flow::hides(&#control);)
         });
         let seen = state.iter().filter(|(_, place)| !self.is_hidden(construct, &place.root));
         let seen = seen.map(|(key, place)| (key.clone(), place.clone())).collect();
@@ -229,9 +237,13 @@ impl Rewriter {
         }
     }
 
-    fn host_loop(&mut self, label: Option<&syn::Label>, visit: impl FnOnce(&mut Self)) {
-        let label = label.map(|label| label.name.clone());
-        self.inside(Around::Host { label, is_loop: true }, visit);
+    /// Visits a loop of Rust. It gets a label: what jumps to it may stand in loops that are made.
+    fn host_loop(&mut self, label: &mut Option<syn::Label>, visit: impl FnOnce(&mut Self)) {
+        let id = self.next_id();
+        let name = self::label("host", id);
+        let made = || syn::Label { name, colon_token: Default::default() };
+        let name = label.get_or_insert_with(made).name.clone();
+        self.inside(Around::Host { name, is_loop: true }, visit);
     }
 }
 
@@ -240,7 +252,7 @@ pub(super) fn carried(control: &Ident, state: &Places) -> TokenStream {
     let vars = state.values().map(|place| {
         let (expr, span) = (&place.expr, place.expr.span());
         let (flow, name) = (flow(span), written(expr));
-        let control = Ident::new(&control.to_string(), Span::mixed_site().located_at(span));
+        let control = at(control, span);
         quote_spanned!(Span::call_site().located_at(span)=> #flow::carry(&#control, #name, &mut #expr))
     });
     quote!(&mut [#(#vars),*])
@@ -259,14 +271,22 @@ pub(super) fn gated(control: &Ident, code: &TokenStream) -> TokenStream {
 
 /// The value of a result; its failure ends the function.
 pub(super) fn checked(control: &Ident, result: &TokenStream) -> TokenStream {
-    let (flow, error) = (flow(Span::call_site()), Ident::new("__error", Span::mixed_site()));
+    let span = Span::call_site().located_at(control.span());
+    let (flow, error) = (flow(span), Ident::new("__error", Span::mixed_site()));
     let value = Ident::new("__value", Span::mixed_site());
-    quote! {
+    quote_spanned! {span=>
         match #result {
             ::core::result::Result::Ok(#value) => #value,
             ::core::result::Result::Err(#error) => return #flow::fail(&#control, #error),
         }
     }
+}
+
+/// The result of the function where a construct failed with this error.
+pub(super) fn failed(control: &Ident, error: &Ident) -> TokenStream {
+    let span = Span::call_site().located_at(control.span());
+    let flow = flow(span);
+    quote_spanned!(span=> #flow::fail(&#control, #error))
 }
 
 /// Holds what code only calls methods of, so that these cannot change it; and lets it go.
@@ -304,28 +324,30 @@ impl VisitMut for Rewriter {
         }
         match expr {
             Expr::While(code) => {
-                let label = code.label.clone();
                 self.scoped(&[], |rewriter| {
                     rewriter.visit_expr_mut(&mut code.cond);
-                    rewriter.host_loop(label.as_ref(), |r| r.visit_block_mut(&mut code.body));
+                    let body = &mut code.body;
+                    rewriter.host_loop(&mut code.label, |r| r.visit_block_mut(body));
                 });
             }
             Expr::Loop(code) => {
-                let label = code.label.clone();
-                self.host_loop(label.as_ref(), |r| r.visit_block_mut(&mut code.body));
+                let body = &mut code.body;
+                self.host_loop(&mut code.label, |r| r.visit_block_mut(body));
             }
             Expr::ForLoop(code) => {
-                let label = code.label.clone();
                 self.visit_expr_mut(&mut code.expr);
-                self.host_loop(label.as_ref(), |rewriter| {
-                    rewriter.scoped(&[&code.pat], |r| r.visit_block_mut(&mut code.body));
+                let (pattern, body) = (&code.pat, &mut code.body);
+                self.host_loop(&mut code.label, |rewriter| {
+                    rewriter.scoped(&[pattern], |r| r.visit_block_mut(body));
                 });
             }
-            Expr::Block(code) if code.label.is_some() => {
-                let label = code.label.as_ref().map(|label| label.name.clone());
-                let around = Around::Host { label, is_loop: false };
-                self.inside(around, |r| r.visit_block_mut(&mut code.block));
-            }
+            Expr::Block(code) => match &code.label {
+                Some(label) => {
+                    let around = Around::Host { name: label.name.clone(), is_loop: false };
+                    self.inside(around, |r| r.visit_block_mut(&mut code.block));
+                }
+                None => self.visit_block_mut(&mut code.block),
+            },
             Expr::If(code) => self.scoped(&[], |rewriter| {
                 rewriter.visit_expr_mut(&mut code.cond);
                 rewriter.visit_block_mut(&mut code.then_branch);
@@ -379,7 +401,10 @@ impl VisitMut for Rewriter {
 /// The condition of a construct, in which `!` is that of tensors too.
 pub(super) fn condition(rewriter: &mut Rewriter, condition: &mut Expr) {
     match condition {
-        Expr::Paren(paren) => self::condition(rewriter, &mut paren.expr),
+        Expr::Paren(paren) => {
+            self::condition(rewriter, &mut paren.expr);
+            *condition = (*paren.expr).clone();
+        }
         Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Not(_)) && !is_plain(&unary.expr) => {
             let code = logic::not_code(rewriter, &mut unary.expr);
             *condition = Expr::Verbatim(code);

@@ -3,6 +3,8 @@
 mod by_hand;
 mod effects;
 mod errors;
+mod host;
+mod random;
 mod rewritten;
 
 use ferroflow_ir::{FunctionDef, FunctionLibrary, PartialShape, TraceType};
