@@ -17,7 +17,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{cell::RefCell, fmt, ops};
+use std::{any::Any, cell::RefCell, fmt, ops};
 
 /// A value inside an emitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,11 @@ pub trait Emit {
 
     /// The value itself, where it is known.
     fn value(&self, id: ValueId) -> Option<HostTensor>;
+
+    /// The emitter as what it is, for gradients that are code and know who calls them.
+    fn as_any_mut(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
 }
 
 /// Expands a call of a composite op into calls on `emit`; gives its results.

@@ -77,14 +77,17 @@ impl Capture {
     }
 
     fn identity(&self) -> Option<Identity> {
-        Some(match self {
-            Capture::Resource(handle) => Identity::Resource(handle.id()),
-            Capture::Ambient(ambient) => Identity::Ambient(*ambient),
-            Capture::Tensor(Tensor(Repr::Symbolic(symbolic))) => {
+        let tensor = match self {
+            Capture::Resource(handle) => return Some(Identity::Resource(handle.id())),
+            Capture::Ambient(ambient) => return Some(Identity::Ambient(*ambient)),
+            Capture::Tensor(tensor) => tensor,
+        };
+        Some(match &tensor.0 {
+            Repr::Symbolic(symbolic) => {
                 let Symbolic { graph, outlet, .. } = &**symbolic;
                 Identity::Outlet(Arc::as_ptr(graph) as usize, *outlet)
             }
-            Capture::Tensor(Tensor(Repr::Eager(eager))) => {
+            Repr::Eager(eager) => {
                 let host = eager.host().ok().filter(|host| host.is_plain())?;
                 let (start, dims) = (host.bytes().as_ptr() as usize, host.shape().dims().to_vec());
                 Identity::Memory(start, host.dtype(), dims)
@@ -129,6 +132,12 @@ impl Captures {
             Capture::Tensor(tensor) => Some(tensor),
             Capture::Resource(_) | Capture::Ambient(_) => None,
         }
+    }
+
+    /// What an argument is outside, as a tensor.
+    pub(crate) fn captured_as(&self, argument: Outlet) -> Option<Tensor> {
+        let (capture, _) = self.list.iter().find(|(_, outlet)| *outlet == argument)?;
+        capture.tensor().ok()
     }
 
     /// The captures, and the arguments they came in by. First come those that the surroundings of a

@@ -1,11 +1,13 @@
 //! Traced functions: one graph, for arguments of one type.
 
 use crate::{
+    backprop::{self, Level},
     capture::Capture,
     context,
     error::{Error, Result},
     func_graph::{Call, Finished},
     function_spec::{ParameterSpec, bind, cast, shown, shown_named},
+    tape,
     tensor::{Repr, Tensor},
     value::{Aliases, Leaves, Value},
     variable::Variable,
@@ -17,8 +19,10 @@ use ferroflow_ir::{
 use ferroflow_runtime::{
     self as runtime, Context, EagerTensor, RunMetadata, RunOptions, VariableState,
 };
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, OnceLock},
 };
@@ -54,6 +58,8 @@ struct Inner {
     results: Vec<ValueType>,
     effect: Effect,
     compiled: OnceLock<runtime::ConcreteFunction>,
+    /// The forms that tapes need, by the inputs that are tracked.
+    differentiated: Mutex<HashMap<Vec<bool>, Vec<Level>>>,
     initializers: Vec<Initializer>,
     owned: Vec<Variable>,
 }
@@ -70,16 +76,37 @@ pub struct Initializer {
     pub captures: Vec<Capture>,
 }
 
+/// What a function is made of.
+pub(crate) struct Parts {
+    pub(crate) def: Arc<FunctionDef>,
+    pub(crate) library: Arc<FunctionLibrary>,
+    pub(crate) captures: Vec<Capture>,
+}
+
 impl ConcreteFunction {
     pub(crate) fn new(
         name: Arc<str>,
-        mut function_type: FunctionType,
+        function_type: FunctionType,
         parameters: Vec<ParameterSpec>,
         finished: Finished,
         initializers: Vec<Initializer>,
         owned: Vec<Variable>,
     ) -> ConcreteFunction {
         let Finished { def, library, captures, .. } = finished;
+        let def = Arc::new(def);
+        let parts = Parts { def, library, captures };
+        ConcreteFunction::of_parts(name, function_type, parameters, parts, initializers, owned)
+    }
+
+    pub(crate) fn of_parts(
+        name: Arc<str>,
+        mut function_type: FunctionType,
+        parameters: Vec<ParameterSpec>,
+        parts: Parts,
+        initializers: Vec<Initializer>,
+        owned: Vec<Variable>,
+    ) -> ConcreteFunction {
+        let Parts { def, library, captures } = parts;
         let n_args = def.args.len() - captures.len();
         let captured = (n_args..def.args.len()).map(|index| {
             let ty = def.arg_type(index);
@@ -94,7 +121,7 @@ impl ConcreteFunction {
         let inner = Inner {
             name,
             context: context::context(),
-            def: Arc::new(def),
+            def,
             library,
             captures,
             function_type,
@@ -102,6 +129,7 @@ impl ConcreteFunction {
             results,
             effect,
             compiled: OnceLock::new(),
+            differentiated: Mutex::default(),
             initializers,
             owned,
         };
@@ -275,6 +303,11 @@ impl ConcreteFunction {
     /// otherwise whatever fails in the function.
     #[track_caller]
     pub fn call_flat(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+        if context::is_taped()
+            && let Some(results) = self.call_taped(args)?
+        {
+            return Ok(results);
+        }
         match context::current_trace() {
             Some(_) => {
                 let location = std::panic::Location::caller();
@@ -299,6 +332,31 @@ impl ConcreteFunction {
         let run = self.compiled()?.call_with_options(options, &self.eager(&given)?);
         let (results, metadata) = run.map_err(|error| self.explain(error, args))?;
         Ok((results.into_iter().map(Tensor::from).collect(), metadata))
+    }
+
+    /// Calls the function in the form that tapes need, if any of them tracks what it uses.
+    #[track_caller]
+    fn call_taped(&self, args: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+        let captured: Vec<Tensor> =
+            self.0.captures.iter().map(Capture::tensor).collect::<Result<_>>()?;
+        let inputs: Vec<&Tensor> = args.iter().chain(&captured).collect();
+        let Some(tracking) = tape::tracking(&inputs) else { return Ok(None) };
+        args.iter().enumerate().try_for_each(|(index, arg)| self.check(index, arg))?;
+        let levels = self.levels(tracking)?;
+        backprop::call_function(levels, args, &inputs).map(Some)
+    }
+
+    /// The forms that tapes need, made once.
+    fn levels(&self, tracking: tape::Tracking) -> Result<Vec<Level>> {
+        let tape::Tracking { inputs, order } = tracking;
+        if let Some(levels) = self.0.differentiated.lock().get(&inputs)
+            && levels.len() >= order
+        {
+            return Ok(levels[..order].to_vec());
+        }
+        let levels = backprop::levels(self, &inputs, order)?;
+        self.0.differentiated.lock().insert(inputs, levels.clone());
+        Ok(levels)
     }
 
     fn run(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {

@@ -3,7 +3,7 @@
 //! This is the only thread-local of the workspace. Every way in gives a guard that is also left on
 //! a panic.
 
-use crate::{error::Result, func_graph::FuncGraph, tensor::Tensor};
+use crate::{error::Result, func_graph::FuncGraph, tape::Tape, tensor::Tensor};
 use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{CallCache, Context, EagerTensor, Results};
 use std::{
@@ -18,8 +18,16 @@ thread_local! {
 struct Surroundings {
     /// The innermost is last; `None` lifts code out of all traces.
     traces: RefCell<Vec<Option<Arc<FuncGraph>>>>,
-    /// Whether the last of `traces` is a trace; what every eager call asks first.
+    /// Whether the last of `traces` is a trace.
     is_tracing: Cell<bool>,
+    /// The tapes that have not ended, innermost last.
+    tapes: RefCell<Vec<Arc<Tape>>>,
+    /// How many times tapes have been put aside.
+    untaped: Cell<usize>,
+    /// Whether a tape records the calls made now.
+    is_taped: Cell<bool>,
+    /// Whether neither a trace nor a tape sees calls; what every eager call asks first.
+    is_plain: Cell<bool>,
     contexts: RefCell<Vec<Context>>,
     devices: RefCell<Vec<Arc<str>>>,
     controls: RefCell<Vec<Vec<Tensor>>>,
@@ -34,6 +42,10 @@ impl Surroundings {
         Surroundings {
             traces: RefCell::new(Vec::new()),
             is_tracing: Cell::new(false),
+            tapes: RefCell::new(Vec::new()),
+            untaped: Cell::new(0),
+            is_taped: Cell::new(false),
+            is_plain: Cell::new(true),
             contexts: RefCell::new(Vec::new()),
             devices: RefCell::new(Vec::new()),
             controls: RefCell::new(Vec::new()),
@@ -45,6 +57,19 @@ impl Surroundings {
 
     fn update(&self) {
         self.is_tracing.set(matches!(self.traces.borrow().last(), Some(Some(_))));
+        let trace = self.trace_id();
+        let is_taped =
+            self.untaped.get() == 0 && self.tapes.borrow().iter().any(|tape| tape.is_for(trace));
+        self.is_taped.set(is_taped);
+        self.is_plain.set(!is_taped && !self.is_tracing.get());
+    }
+
+    /// What tells the trace at hand from others; 0 outside all.
+    fn trace_id(&self) -> usize {
+        match self.traces.borrow().last() {
+            Some(Some(trace)) => Arc::as_ptr(trace) as usize,
+            _ => 0,
+        }
     }
 }
 
@@ -175,6 +200,80 @@ pub(crate) fn current_controls() -> Vec<Tensor> {
 /// Whether a function is being traced around the call at hand.
 pub fn is_tracing() -> bool {
     SURROUNDINGS.with(|surroundings| surroundings.is_tracing.get())
+}
+
+/// Whether calls are eager and no tape sees them.
+pub(crate) fn is_plain() -> bool {
+    SURROUNDINGS.with(|surroundings| surroundings.is_plain.get())
+}
+
+/// Whether a tape records the calls made now.
+pub(crate) fn is_taped() -> bool {
+    SURROUNDINGS.with(|surroundings| surroundings.is_taped.get())
+}
+
+/// Whether there are tapes, of any trace.
+pub(crate) fn has_tapes() -> bool {
+    SURROUNDINGS.with(|surroundings| !surroundings.tapes.borrow().is_empty())
+}
+
+/// The tapes that have not ended, of all traces.
+pub(crate) fn all_tapes() -> Vec<Arc<Tape>> {
+    SURROUNDINGS.with(|surroundings| surroundings.tapes.borrow().clone())
+}
+
+/// The tapes that record the calls made now, innermost last.
+pub(crate) fn tapes() -> Vec<Arc<Tape>> {
+    SURROUNDINGS.with(|s| {
+        if !s.is_taped.get() {
+            return Vec::new();
+        }
+        let trace = s.trace_id();
+        s.tapes.borrow().iter().filter(|tape| tape.is_for(trace)).cloned().collect()
+    })
+}
+
+/// What tells the trace at hand from others; 0 outside all.
+pub(crate) fn trace_id() -> usize {
+    SURROUNDINGS.with(Surroundings::trace_id)
+}
+
+pub(crate) fn push_tape(tape: &Arc<Tape>) {
+    SURROUNDINGS.with(|s| {
+        s.tapes.borrow_mut().push(tape.clone());
+        s.update();
+    });
+}
+
+/// Ends a tape. One that was handed to another thread ends when that of its thread does.
+pub(crate) fn remove_tape(tape: &Arc<Tape>) {
+    SURROUNDINGS.with(|s| {
+        s.tapes.borrow_mut().retain(|other| !Arc::ptr_eq(other, tape));
+        s.update();
+    });
+}
+
+/// Runs `body` without tapes.
+pub(crate) fn without_tapes<R>(body: impl FnOnce() -> R) -> R {
+    let set = |s: &Surroundings, change: isize| {
+        s.untaped.set(s.untaped.get().wrapping_add_signed(change));
+        s.update();
+    };
+    let _guard = scope(|s| set(s, 1), move |s| set(s, -1));
+    body()
+}
+
+/// Runs `body` apart from the tapes there are; those made in it record.
+pub(crate) fn apart_from_tapes<R>(body: impl FnOnce() -> R) -> R {
+    let tapes = SURROUNDINGS.with(|s| s.tapes.take());
+    let tapes = Cell::new(Some(tapes));
+    let _guard = scope(Surroundings::update, move |s| {
+        if let Some(tapes) = tapes.take() {
+            s.tapes.replace(tapes);
+        }
+        s.update();
+    });
+    body()
 }
 
 /// The trace that calls go to.

@@ -198,6 +198,20 @@ pub enum Error {
         /// What made the last one necessary.
         cause: String,
     },
+    /// A tape that is asked for a second gradient.
+    #[error(
+        "a tape gives gradients once, unless it is persistent: make it by \
+         GradientTape::persistent()"
+    )]
+    TapeUsed,
+    /// A tensor that has no gradient.
+    #[error("{what} must be of a floating-point or complex dtype, found {tensor}")]
+    NotDifferentiable {
+        /// What it was to be.
+        what: &'static str,
+        /// Its dtype and shape.
+        tensor: String,
+    },
     /// An error of the user's own code.
     #[error("{0}")]
     Host(Arc<dyn std::error::Error + Send + Sync>),
@@ -252,8 +266,11 @@ impl Error {
             | Error::Branches { .. }
             | Error::LoopVariable { .. }
             | Error::ControlFlow { .. }
-            | Error::Conversion { .. } => Code::InvalidArgument,
-            Error::Dropped { .. } | Error::NoGraph { .. } => Code::FailedPrecondition,
+            | Error::Conversion { .. }
+            | Error::NotDifferentiable { .. } => Code::InvalidArgument,
+            Error::Dropped { .. } | Error::NoGraph { .. } | Error::TapeUsed => {
+                Code::FailedPrecondition
+            }
             Error::TooManyTraces { .. } => Code::ResourceExhausted,
             Error::Host(_) => Code::Aborted,
         }

@@ -2,9 +2,8 @@
 
 use crate::{
     capture::Capture,
-    concrete_function::ConcreteFunction,
+    concrete_function::{ConcreteFunction, Parts},
     error::{Error, Result},
-    func_graph::Finished,
     function_spec::ParameterSpec,
     variable::Variable,
 };
@@ -28,8 +27,18 @@ impl ConcreteFunction {
         library: Arc<FunctionLibrary>,
         captures: Vec<Capture>,
     ) -> Result<ConcreteFunction> {
+        ConcreteFunction::from_shared(&name.into(), def.into(), library, captures)
+    }
+
+    /// As [`from_def`](ConcreteFunction::from_def), of a definition that others may hold too.
+    pub(crate) fn from_shared(
+        name: &Arc<str>,
+        def: Arc<FunctionDef>,
+        library: Arc<FunctionLibrary>,
+        captures: Vec<Capture>,
+    ) -> Result<ConcreteFunction> {
         let types = result_types(&def)?;
-        make(name.into(), def, library, captures, types, Vec::new())
+        make(name.clone(), def, library, captures, types, Vec::new())
     }
 
     /// The function of a part of this one's graph, which gives values of these types. It owns the
@@ -41,7 +50,7 @@ impl ConcreteFunction {
         types: Vec<TraceType>,
     ) -> Result<ConcreteFunction> {
         let (name, owned) = (self.rust_name().clone(), self.owned_variables().to_vec());
-        make(name, def, self.library().clone(), captures, types, owned)
+        make(name, def.into(), self.library().clone(), captures, types, owned)
     }
 }
 
@@ -59,7 +68,7 @@ pub(crate) fn result_types(def: &FunctionDef) -> Result<Vec<TraceType>> {
 
 fn make(
     name: Arc<str>,
-    def: FunctionDef,
+    def: Arc<FunctionDef>,
     library: Arc<FunctionLibrary>,
     captures: Vec<Capture>,
     mut types: Vec<TraceType>,
@@ -80,9 +89,8 @@ fn make(
     let mut function_type = FunctionType::new(parameters.collect());
     let output = if types.len() == 1 { types.remove(0) } else { TraceType::List(types) };
     function_type.output = Some(output);
-    let (created, first_values) = Default::default();
-    let finished = Finished { def, library, captures, created, first_values };
-    Ok(ConcreteFunction::new(name, function_type, specs, finished, Vec::new(), owned))
+    let parts = Parts { def, library, captures };
+    Ok(ConcreteFunction::of_parts(name, function_type, specs, parts, Vec::new(), owned))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::{
     lift::FirstValue,
     ops::Op,
     summary::Ambient,
+    tape,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -213,7 +214,7 @@ impl FuncGraph {
         ty: ValueType,
         location: Option<SourceLocation>,
     ) -> Tensor {
-        Tensor(Repr::Symbolic(Arc::new(Symbolic { graph: self.clone(), outlet, ty, location })))
+        Tensor::from_symbolic(Symbolic { graph: self.clone(), outlet, ty, location })
     }
 
     /// The name of an outlet, such as `add:0`.
@@ -257,6 +258,28 @@ impl FuncGraph {
 
     /// Adds a call of an op whose results are known to be of these types.
     pub(crate) fn call_typed(
+        self: &Arc<FuncGraph>,
+        call: Call<'_>,
+        results: Option<&[ValueType]>,
+    ) -> Result<Outputs> {
+        match context::is_taped() {
+            true => tape::staged(self, call, results),
+            false => self.add_call(call, results),
+        }
+    }
+
+    /// What an argument that came in as a capture is outside.
+    pub(crate) fn captured_as(&self, outlet: Outlet) -> Option<Tensor> {
+        self.state.lock().captures.captured_as(outlet)
+    }
+
+    /// The value of an outlet, where it follows from constants.
+    pub(crate) fn known_value(&self, outlet: Outlet) -> Option<HostTensor> {
+        self.constant_value(&mut self.state.lock(), outlet)
+    }
+
+    /// Adds a call that no tape sees.
+    pub(crate) fn add_call(
         self: &Arc<FuncGraph>,
         call: Call<'_>,
         results: Option<&[ValueType]>,
@@ -343,7 +366,7 @@ impl FuncGraph {
                 return Err(out_of_scope(tensor, symbolic, used_in));
             }
         }
-        if let Some(constant) = small_constant(tensor) {
+        if let Some(constant) = small_constant(tensor).filter(|_| !tape::is_watched(tensor)) {
             return state.constant(&name(), constant);
         }
         let around = match &self.parent {
@@ -439,7 +462,7 @@ impl FuncGraph {
     /// The value of an argument that stands for a tensor of the graph around.
     fn value_around(&self, state: &State, argument: Outlet) -> Option<HostTensor> {
         let parent = self.parent.as_ref()?;
-        let Tensor(Repr::Symbolic(symbolic)) = state.captures.tensor_of(argument)? else {
+        let Repr::Symbolic(symbolic) = &state.captures.tensor_of(argument)?.0 else {
             return None;
         };
         parent.constant_value(&mut parent.state.lock(), symbolic.outlet)

@@ -23,6 +23,8 @@
 //! - [`control_flow`] has choices, loops and arrays by hand; in `#[function]` Rust's own control flow
 //!   is that of the graph where tensors decide: [`autograph`] tells how.
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
+//! - [`GradientTape`] records what is computed and gives its gradients, through functions, branches
+//!   and loops too; [`derivatives`] has more than gradients.
 //! - [`v1`] traces code with the semantics of TensorFlow 1.
 //! - [`summary`] tells TensorBoard what a training does.
 //! - [`debugging`] prints and checks while functions run; [`run_functions_eagerly`] does without
@@ -47,6 +49,7 @@ extern crate self as ferroflow_tracer;
 
 pub mod args;
 pub mod autograph;
+mod backprop;
 mod capture;
 mod carve;
 pub mod concrete_function;
@@ -55,7 +58,9 @@ pub mod control_flow;
 mod control_order;
 mod convert;
 pub mod custom;
+pub mod custom_gradient;
 pub mod debugging;
+pub mod derivatives;
 pub mod error;
 mod fallible;
 mod from_def;
@@ -63,6 +68,7 @@ mod func_graph;
 pub mod function;
 mod function_cache;
 pub mod function_spec;
+pub mod gradients;
 mod lift;
 #[doc(hidden)]
 pub mod macros;
@@ -73,6 +79,7 @@ mod retracing;
 pub mod slot;
 pub mod structs;
 pub mod summary;
+pub mod tape;
 pub mod tensor;
 mod trackable;
 pub mod v1;
@@ -88,6 +95,7 @@ pub use control_flow::{
     TensorArray, TensorArrayOptions, WhileOptions, case, cond, foldl, foldr, map_fn, scan,
     switch_case, while_loop, while_loop_with,
 };
+pub use custom_gradient::{custom_gradient, recompute_grad};
 pub use error::{Error, Result};
 pub use ferroflow_ir::DType;
 pub use func_graph::Outputs;
@@ -95,8 +103,10 @@ pub use function::{
     Function, FunctionOptions, PolymorphicFunction, RetracePolicy, function, function_with, literal,
 };
 pub use function_spec::{ArgSpec, ParameterSpec, spec};
+pub use gradients::{Gradient, GradientOptions, IndexedSlices, Sources};
 pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
+pub use tape::{GradientTape, TapeOptions};
 pub use tensor::Tensor;
 pub use value::Value;
 

@@ -10,7 +10,13 @@ use ferroflow_ir::{
     error::SourceLocation, trace_type::PythonShape,
 };
 use ferroflow_runtime::EagerTensor;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 /// A tensor. Cheap to clone; clones share memory.
 ///
@@ -29,7 +35,19 @@ use std::{fmt, sync::Arc};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tensor(pub(crate) Repr);
+pub struct Tensor(pub(crate) Repr, Id);
+
+/// What tells eager tensors apart that share memory: the result of an op may be its argument seen
+/// anew. Clones are the same tensor.
+#[derive(Clone, Copy)]
+struct Id(u64);
+
+impl Id {
+    fn new() -> Id {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Id(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 #[derive(Clone)]
 pub(crate) enum Repr {
@@ -206,6 +224,23 @@ impl Tensor {
         }
     }
 
+    pub(crate) fn from_symbolic(symbolic: Symbolic) -> Tensor {
+        Tensor(Repr::Symbolic(Arc::new(symbolic)), Id(0))
+    }
+
+    /// What tells this eager tensor apart from all others.
+    pub(crate) fn id(&self) -> u64 {
+        self.1.0
+    }
+
+    /// The value, where it is known while tracing.
+    pub(crate) fn known_value(&self) -> Option<HostTensor> {
+        match &self.0 {
+            Repr::Eager(tensor) => tensor.host().ok().cloned(),
+            Repr::Symbolic(symbolic) => symbolic.graph.known_value(symbolic.outlet),
+        }
+    }
+
     pub(crate) fn value_type(&self) -> ValueType {
         match &self.0 {
             Repr::Eager(tensor) => ferroflow_runtime::execute::value_type(tensor),
@@ -216,7 +251,7 @@ impl Tensor {
 
 impl From<EagerTensor> for Tensor {
     fn from(tensor: EagerTensor) -> Tensor {
-        Tensor(Repr::Eager(tensor))
+        Tensor(Repr::Eager(tensor), Id::new())
     }
 }
 

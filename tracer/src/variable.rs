@@ -5,6 +5,7 @@ use crate::{
     error::{Error, Result},
     func_graph::Created,
     ops::{self, IntoOperand},
+    tape,
     tensor::Tensor,
 };
 use ferroflow_ir::{DType, PartialShape, TensorSpec, trace_type::VariableSpec};
@@ -203,8 +204,11 @@ impl Variable {
     /// When there is none yet.
     #[track_caller]
     pub fn read(&self) -> Result<Tensor> {
-        if let (Repr::Owned(variable), false) = (&self.0, context::is_tracing()) {
+        if let (Repr::Owned(variable), true) = (&self.0, context::is_plain()) {
             return Ok(variable.read()?.into());
+        }
+        if context::is_taped() {
+            tape::variable_read(self);
         }
         ops::variable::read(self)
     }

@@ -203,7 +203,7 @@ impl CustomGradient for Backward {
         match &self.kind {
             Kind::Branch => {
                 inputs.extend(&call.inputs[1..self.n_inputs]);
-                inputs.extend(&call.outputs[self.n_results..]);
+                inputs.extend(&call.outputs);
             }
             Kind::Loop { variables } => {
                 for &variable in variables {
@@ -284,6 +284,10 @@ fn branches(
         let mut given: Vec<ValueId> = dys.collect::<Result<_>>()?;
         let xs: Vec<ValueId> =
             arguments.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
+        let ys: Vec<ValueId> = result_types(&part.forward)[..n_results]
+            .iter()
+            .map(|ty| sketch.argument(without_shape(ty)))
+            .collect::<Result<_>>()?;
         let mut own = Vec::new();
         for (other, types) in kept.iter().enumerate() {
             for ty in types {
@@ -297,16 +301,11 @@ fn branches(
                 }
             }
         }
-        let results = result_types(&part.forward);
         for place in &part.kept {
             given.push(match *place {
                 Kept::Argument(index) => xs[index],
-                // A result of the branch itself is handed on as if it had been kept.
                 Kept::Result(index) if index >= n_results => own[index - n_results],
-                Kept::Result(index) => {
-                    let what = format!("its result {index} of {}", results[index]).into();
-                    return Err(Error::Unsupported { op: op.name.into(), what });
-                }
+                Kept::Result(index) => ys[index],
             });
         }
         library.share_function(&part.backward)?;

@@ -54,6 +54,8 @@ pub enum Gradient {
     Missing,
     /// Not at all: the op is flat, discrete, or stops gradients on purpose.
     Zero,
+    /// As it is, rows as rows: the result is the input.
+    Same,
     /// By a formula.
     Rule(Rule),
     /// Through another formula of the same op: the gradients of the calls it consists of.

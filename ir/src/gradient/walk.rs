@@ -238,6 +238,11 @@ fn filled<'e>(grad: Grad<'e>, like: Value<'e>) -> Value<'e> {
 }
 
 fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found) -> Result<()> {
+    if let (Gradient::Same, None) = (call.op.gradient, &call.custom) {
+        let total = found.total(emit, call.outputs[0])?;
+        found.take(call, wanted, [total]);
+        return Ok(());
+    }
     let dys: Vec<Option<ValueId>> =
         call.outputs.iter().map(|&output| found.dense(emit, output)).collect::<Result<_>>()?;
     if let Some(custom) = &call.custom {
@@ -248,7 +253,7 @@ fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found
     let (rule, broadcasts) = match call.op.gradient {
         Gradient::Rule(rule) => (rule, false),
         Gradient::Broadcast(rule) => (rule, true),
-        Gradient::Zero => return Ok(()),
+        Gradient::Zero | Gradient::Same => return Ok(()),
         Gradient::Missing => {
             let Lowering::Composite(formula) = call.op.lowering else {
                 let what = "it has no gradient".into();

@@ -107,7 +107,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
         lowering: Lowering::Alias,
-        gradient: Gradient::Rule(gradient::array::same),
+        gradient: Gradient::Same,
         ..OpDef::PURE
     },
     OpDef {

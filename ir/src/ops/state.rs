@@ -1,7 +1,7 @@
 //! Variables behind handles.
 
 use super::sets::*;
-use crate::gradient::{Gradient, grads};
+use crate::gradient::Gradient;
 use crate::{
     dtype::DType,
     error::Result,
@@ -59,7 +59,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dtype")],
         infer: read_variable,
         lowering: Lowering::Runtime,
-        gradient: Gradient::Rule(|b| grads([b.dy(0)])),
+        gradient: Gradient::Same,
         ..OpDef::READS
     },
     OpDef {

@@ -4,6 +4,7 @@ use crate::{
     context, debugging,
     error::Result,
     func_graph::{self, Call},
+    tape,
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{Attrs, OpDef, error::SourceLocation, registry};
@@ -42,7 +43,14 @@ pub(crate) fn call(
 ) -> Result<Outputs> {
     let mut outputs = match context::current_trace() {
         Some(trace) => trace.call(Call { op, attrs, inputs, name, location: Some(location) })?,
-        None => execute(op, &attrs, inputs)?.into_iter().map(Tensor::from).collect(),
+        None => {
+            let outputs = execute(op, &attrs, inputs)?.into_iter().map(Tensor::from);
+            let outputs: Outputs = outputs.collect();
+            if context::is_taped() {
+                tape::record(op, &attrs, inputs, &outputs);
+            }
+            outputs
+        }
     };
     debugging::check(op, &mut outputs, location)?;
     Ok(outputs)
@@ -77,7 +85,7 @@ pub(crate) fn named(
     inputs: &[&Tensor],
 ) -> Result<Tensor> {
     let (op, missing) = (op.record(), "the op has a result");
-    if !context::is_tracing() && !debugging::checks_numerics() {
+    if context::is_plain() && !debugging::checks_numerics() {
         return Ok(execute(op, &attrs, inputs)?.pop().expect(missing).into());
     }
     Ok(call(op, attrs, inputs, name, Location::caller())?.pop().expect(missing))

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod control_flow;
+mod gradients;
 mod macros;

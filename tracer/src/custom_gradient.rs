@@ -1,0 +1,187 @@
+//! Functions with gradients of their own, and functions that are run once more for theirs.
+
+use crate::{
+    backprop::{TensorEmit, tensors},
+    context,
+    error::{Error, Result},
+    gradients::{Gradient, GradientOptions},
+    tape::{self, GradientTape},
+    tensor::Tensor,
+    variable::Variable,
+};
+use ferroflow_ir::{
+    emit::{Emit, ValueId},
+    gradient::{Call, CustomGradient, Slices, Tangent},
+    registry,
+};
+use std::sync::Arc;
+
+/// The gradients of arguments from those of results.
+type Backward = dyn Fn(&[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
+
+/// Calls `function`, whose gradient is code: it gives its results, and what takes the gradients of
+/// its results to those of `args`. Tapes do not see what it does; variables that it reads get no
+/// gradient.
+///
+/// ```
+/// use ferroflow_tracer::{GradientTape, Tensor, custom_gradient};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// // log(1 + exp(x)), whose gradient does not overflow.
+/// let softplus = |args: &[Tensor]| {
+///     let e = args[0].exp()?;
+///     let y = (&e + 1.0)?.log()?;
+///     let backward = move |dys: &[Tensor]| Ok(vec![Some((&dys[0] * (1.0 - (1.0 / (&e + 1.0)?)?)?)?)]);
+///     Ok((vec![y], backward))
+/// };
+/// let x = Tensor::from(100.0f32);
+/// let tape = GradientTape::new();
+/// tape.watch(&x)?;
+/// let y = custom_gradient(softplus, &[x.clone()])?.remove(0);
+/// assert_eq!(tape.gradient(&y, &x)?.unwrap().to_scalar::<f32>()?, 1.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Those of `function`; those of its gradient come from the tape that asks for it.
+#[track_caller]
+pub fn custom_gradient<B>(
+    function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, B)>,
+    args: &[Tensor],
+) -> Result<Vec<Tensor>>
+where
+    B: Fn(&[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+{
+    let (outputs, backward) = context::without_tapes(|| function(args))?;
+    let n = args.len();
+    let checked = move |dys: &[Tensor]| {
+        let found = backward(dys)?;
+        if found.len() != n {
+            let expected = format!("{n} gradients, one for each argument");
+            return Err(Error::Conversion { expected, found: found.len().to_string() });
+        }
+        Ok(found.into_iter().map(|gradient| gradient.map(Gradient::Dense)).collect())
+    };
+    let inputs: Vec<&Tensor> = args.iter().collect();
+    recorded(outputs, &inputs, Arc::new(checked))
+}
+
+/// The results as tensors of their own, so that an argument that is given back is told apart from
+/// itself; shown to the tapes.
+#[track_caller]
+fn recorded(
+    outputs: Vec<Tensor>,
+    inputs: &[&Tensor],
+    backward: Arc<Backward>,
+) -> Result<Vec<Tensor>> {
+    if !context::is_taped() {
+        return Ok(outputs);
+    }
+    let own = || outputs.iter().map(Tensor::identity).collect::<Result<Vec<_>>>();
+    let outputs = context::without_tapes(own)?;
+    let op = registry::find("IdentityN").expect("a built-in record");
+    tape::record_custom(op, inputs, &outputs, Arc::new(OfCode { backward }));
+    Ok(outputs)
+}
+
+/// Calls `function` such that tapes keep its arguments only: for its gradient it is run once more.
+/// This takes less memory, and more time. Variables that it reads get their gradients.
+///
+/// ```
+/// use ferroflow_tracer::{GradientTape, Tensor, Variable, recompute_grad};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let w = Variable::new(3.0f32)?;
+/// let cube = {
+///     let w = w.clone();
+///     move |x: &[Tensor]| Ok(vec![((x[0].square()? * &x[0])? * &w)?])
+/// };
+/// let x = Tensor::from(2.0f32);
+/// let tape = GradientTape::new();
+/// tape.watch(&x)?;
+/// let y = recompute_grad(cube, &[x.clone()])?.remove(0);
+/// let (dx, dw) = tape.gradient(&y, &(&x, &w))?;
+/// assert_eq!(dx.unwrap().to_scalar::<f32>()?, 36.0);
+/// assert_eq!(dw.unwrap().to_scalar::<f32>()?, 8.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// Those of `function`.
+#[track_caller]
+pub fn recompute_grad(
+    function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    args: &[Tensor],
+) -> Result<Vec<Tensor>> {
+    if !context::is_taped() {
+        return function(args);
+    }
+    let (outputs, variables) = context::apart_from_tapes(|| {
+        let probe = GradientTape::new();
+        let outputs = function(args)?;
+        Ok::<_, Error>((outputs, probe.watched_variables()))
+    })?;
+    let (own_args, own_variables) = (args.to_vec(), variables.clone());
+    let backward = move |dys: &[Tensor]| again(&function, &own_args, &own_variables, dys);
+    let handles: Vec<Tensor> = variables.iter().map(Variable::handle).collect();
+    let inputs: Vec<&Tensor> = args.iter().chain(&handles).collect();
+    recorded(outputs, &inputs, Arc::new(backward))
+}
+
+fn again(
+    function: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    args: &[Tensor],
+    variables: &[Variable],
+    dys: &[Tensor],
+) -> Result<Vec<Option<Gradient>>> {
+    let tape = GradientTape::new();
+    tape.watch(&args.to_vec())?;
+    let outputs = function(args)?;
+    let weights = dys.iter().cloned().map(Some).collect();
+    let options = GradientOptions { output_gradients: Some(weights), ..Default::default() };
+    let handles = variables.iter().map(Variable::handle);
+    let sources: Vec<Tensor> = args.iter().cloned().chain(handles).collect();
+    tape.snapshot()?.gradients(&outputs, &sources, &options)
+}
+
+struct OfCode {
+    backward: Arc<Backward>,
+}
+
+impl CustomGradient for OfCode {
+    fn backward(
+        &self,
+        emit: &mut dyn Emit,
+        call: &Call,
+        dys: &[Option<ValueId>],
+    ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
+        let emit = tensors(emit, call.op.name)?;
+        self.run(emit, call, dys).map_err(|error| emit.fail(call.op.name, error))
+    }
+}
+
+impl OfCode {
+    fn run(
+        &self,
+        emit: &mut TensorEmit,
+        call: &Call,
+        dys: &[Option<ValueId>],
+    ) -> Result<Vec<Option<Tangent>>> {
+        let given = dys.iter().zip(&call.outputs).map(|(dy, &output)| match dy {
+            Some(dy) => Ok(emit.tensor(*dy).clone()),
+            None => emit.tensor(output).zeros_like(),
+        });
+        let given = given.collect::<Result<Vec<_>>>()?;
+        let found = (self.backward)(&given)?;
+        let mut tangent = |gradient: Gradient| match gradient {
+            Gradient::Dense(tensor) => Tangent::Dense(emit.add(tensor)),
+            Gradient::Slices(slices) => {
+                let (values, indices) = (emit.add(slices.values), emit.add(slices.indices));
+                Tangent::Slices(Slices { values, indices })
+            }
+        };
+        Ok(found.into_iter().map(|gradient| gradient.map(&mut tangent)).collect())
+    }
+}

@@ -1,0 +1,198 @@
+//! Optimizers whose rates adapt to each element: by the squares of its gradients.
+
+use super::algorithm::{Algorithm, Slot, Step};
+use crate::{error::Result, gradients::Gradient};
+use ferroflow_ir::Attrs;
+
+/// RMSprop (Hinton 2012): `s = ρ·s + (1-ρ)·g²`, `m = momentum·m + lr·g/√(s + ε)`, `w -= m`; centred,
+/// the square of the mean of gradients is taken from `s`.
+#[derive(Debug, Clone, Copy)]
+pub struct RmsProp {
+    /// The decay of the mean of squares.
+    pub rho: f64,
+    /// How much of the last step is made again.
+    pub momentum: f64,
+    /// What keeps the divisor away from 0.
+    pub epsilon: f64,
+    /// Whether the variance of gradients divides in place of the mean of their squares.
+    pub centered: bool,
+}
+
+impl Default for RmsProp {
+    fn default() -> RmsProp {
+        RmsProp { rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
+    }
+}
+
+impl Algorithm for RmsProp {
+    fn name(&self) -> &'static str {
+        "rmsprop"
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let mut slots = vec![Slot::zeros("velocity"), Slot::zeros("momentum")];
+        if self.centered {
+            slots.insert(0, Slot::zeros("average_gradient"));
+        }
+        slots
+    }
+
+    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+        let lr = &step.learning_rate;
+        let [rho, momentum, epsilon] =
+            [step.scalar(self.rho)?, step.scalar(self.momentum)?, step.scalar(self.epsilon)?];
+        match gradient {
+            Gradient::Dense(g) => {
+                let centered = "ResourceApplyCenteredRMSProp";
+                let op = if self.centered { centered } else { "ResourceApplyRMSProp" };
+                step.apply(op, Attrs::new(), &[lr, &rho, &momentum, &epsilon, g])
+            }
+            Gradient::Slices(slices) => {
+                let (rows, places) = slices.summed()?;
+                let centered = "ResourceSparseApplyCenteredRMSProp";
+                let op = if self.centered { centered } else { "ResourceSparseApplyRMSProp" };
+                let inputs = [lr, &rho, &momentum, &epsilon, &rows, &places];
+                step.apply(op, Attrs::new(), &inputs)
+            }
+        }
+    }
+}
+
+/// Adagrad (Duchi et al. 2011): `s += g²`, `w -= lr·g/(√s + ε)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Adagrad {
+    /// The first value of the sums of squares.
+    pub initial_accumulator_value: f64,
+    /// What keeps the divisor away from 0.
+    pub epsilon: f64,
+}
+
+impl Default for Adagrad {
+    fn default() -> Adagrad {
+        Adagrad { initial_accumulator_value: 0.1, epsilon: 1e-7 }
+    }
+}
+
+impl Algorithm for Adagrad {
+    fn name(&self) -> &'static str {
+        "adagrad"
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot { name: "accumulator", initial: self.initial_accumulator_value }]
+    }
+
+    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+        let (lr, epsilon) = (&step.learning_rate, step.scalar(self.epsilon)?);
+        match gradient {
+            Gradient::Dense(g) => {
+                step.apply("ResourceApplyAdagradV2", Attrs::new(), &[lr, &epsilon, g])
+            }
+            Gradient::Slices(slices) => {
+                let (rows, places) = slices.summed()?;
+                let inputs = [lr, &epsilon, &rows, &places];
+                step.apply("ResourceSparseApplyAdagradV2", Attrs::new(), &inputs)
+            }
+        }
+    }
+}
+
+/// Adadelta (Zeiler 2012): `s = ρ·s + (1-ρ)·g²`, `d = g·√(u + ε)/√(s + ε)`,
+/// `u = ρ·u + (1-ρ)·d²`, `w -= lr·d`.
+#[derive(Debug, Clone, Copy)]
+pub struct Adadelta {
+    /// The decay of the means of squares.
+    pub rho: f64,
+    /// What keeps the divisor away from 0.
+    pub epsilon: f64,
+}
+
+impl Default for Adadelta {
+    fn default() -> Adadelta {
+        Adadelta { rho: 0.95, epsilon: 1e-7 }
+    }
+}
+
+impl Algorithm for Adadelta {
+    fn name(&self) -> &'static str {
+        "adadelta"
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        vec![Slot::zeros("accumulated_grad"), Slot::zeros("accumulated_delta_var")]
+    }
+
+    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+        let (lr, rho, epsilon) =
+            (&step.learning_rate, step.scalar(self.rho)?, step.scalar(self.epsilon)?);
+        match gradient {
+            Gradient::Dense(g) => {
+                step.apply("ResourceApplyAdadelta", Attrs::new(), &[lr, &rho, &epsilon, g])
+            }
+            Gradient::Slices(slices) => {
+                let (rows, places) = slices.summed()?;
+                let inputs = [lr, &rho, &epsilon, &rows, &places];
+                step.apply("ResourceSparseApplyAdadelta", Attrs::new(), &inputs)
+            }
+        }
+    }
+}
+
+/// Follow the regularised leader (McMahan et al. 2013, algorithm 1), with L2 shrinkage.
+#[derive(Debug, Clone, Copy)]
+pub struct Ftrl {
+    /// The power of the learning rate: 0 for a constant one, at most 0.
+    pub learning_rate_power: f64,
+    /// The first value of the sums of squares.
+    pub initial_accumulator_value: f64,
+    /// The strength of the L1 regularisation.
+    pub l1: f64,
+    /// The strength of the L2 regularisation.
+    pub l2: f64,
+    /// The strength of the L2 penalty on the magnitude, which does not shrink what is rare.
+    pub l2_shrinkage: f64,
+}
+
+impl Default for Ftrl {
+    fn default() -> Ftrl {
+        Ftrl {
+            learning_rate_power: -0.5,
+            initial_accumulator_value: 0.1,
+            l1: 0.0,
+            l2: 0.0,
+            l2_shrinkage: 0.0,
+        }
+    }
+}
+
+impl Algorithm for Ftrl {
+    fn name(&self) -> &'static str {
+        "ftrl"
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let initial = self.initial_accumulator_value;
+        vec![Slot { name: "accumulator", initial }, Slot::zeros("linear")]
+    }
+
+    fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
+        let lr = &step.learning_rate;
+        let [l1, l2, shrinkage, power] = [
+            step.scalar(self.l1)?,
+            step.scalar(self.l2)?,
+            step.scalar(self.l2_shrinkage)?,
+            step.scalar(self.learning_rate_power)?,
+        ];
+        match gradient {
+            Gradient::Dense(g) => {
+                let inputs = [g, lr, &l1, &l2, &shrinkage, &power];
+                step.apply("ResourceApplyFtrlV2", Attrs::new(), &inputs)
+            }
+            Gradient::Slices(slices) => {
+                let (rows, places) = slices.summed()?;
+                let inputs = [&rows, &places, lr, &l1, &l2, &shrinkage, &power];
+                step.apply("ResourceSparseApplyFtrlV2", Attrs::new(), &inputs)
+            }
+        }
+    }
+}

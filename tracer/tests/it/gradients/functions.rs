@@ -1,0 +1,115 @@
+use super::{near, values};
+use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
+
+#[test]
+fn functions_are_run_once_whatever_their_gradient_needs() -> Result<()> {
+    let count = Variable::new(0i32)?;
+    let w = Variable::new(2.0f32)?;
+    let f = {
+        let (count, w) = (count.clone(), w.clone());
+        function(move |x: Tensor| -> Result<_> {
+            count.assign_add(1)?;
+            let y = (x.square()? * &w)?;
+            w.assign(10.0f32)?;
+            Ok(y)
+        })
+    };
+    let x = Tensor::from(3.0f32);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = f.call((&x,))?;
+    let (dx, dw) = tape.gradient(&y, &(&x, &w))?;
+    // The value that was read counts, not the one that is there when the gradient is asked for.
+    near(&values(dx)?, &[12.0]);
+    near(&values(dw)?, &[9.0]);
+    assert_eq!(count.read()?.to_scalar::<i32>()?, 1);
+    Ok(())
+}
+
+#[test]
+fn third_order_through_functions_in_functions() -> Result<()> {
+    let inner = function(|x: Tensor| x.square());
+    let f = {
+        let inner = inner.clone();
+        function(move |x: Tensor| inner.call((&x,))? * inner.call((&x,))?)
+    };
+    let x = Tensor::from(2.0f32);
+    let [a, b, c] = [(), (), ()].map(|()| GradientTape::new());
+    for tape in [&a, &b, &c] {
+        tape.watch(&x)?;
+    }
+    let y = f.call((&x,))?;
+    let first = c.gradient(&y, &x)?.unwrap();
+    let second = b.gradient(&first, &x)?.unwrap();
+    near(&values(a.gradient(&second, &x)?)?, &[48.0]);
+    near(&values(Some(second))?, &[48.0]);
+    near(&values(Some(first))?, &[32.0]);
+    Ok(())
+}
+
+#[test]
+fn gradients_in_a_trace_through_calls_in_it() -> Result<()> {
+    let layer = function(|x: Tensor, w: Tensor| x.matmul(&w)?.tanh());
+    let f = {
+        let layer = layer.clone();
+        function(move |x: Tensor, w: Tensor| -> Result<_> {
+            let outer = GradientTape::new();
+            outer.watch(&w)?;
+            let inner = GradientTape::new();
+            inner.watch(&x)?;
+            let y = layer.call((&x, &w))?;
+            let dx = inner.gradient(&y, &x)?.unwrap();
+            let dw = outer.gradient(&dx, &w)?.unwrap();
+            Ok((dx, dw))
+        })
+    };
+    let (x, w) = (Tensor::from([[0.5f32]]), Tensor::from([[2.0f32]]));
+    let (dx, dw) = f.call((&x, &w))?;
+    // y = tanh(xw); dx = w(1 - y²); d(dx)/dw = 1 - y² - 2wxy(1 - y²)
+    let y = 1.0f64.tanh();
+    let slope = 1.0 - y * y;
+    near(&values(Some(dx))?, &[2.0 * slope]);
+    near(&values(Some(dw))?, &[slope - 2.0 * 2.0 * 0.5 * y * slope]);
+    Ok(())
+}
+
+#[test]
+fn unknown_shapes_are_found_when_the_gradient_runs() -> Result<()> {
+    use ferroflow_tracer::{FunctionOptions, function_with, spec};
+    let options = FunctionOptions {
+        input_signature: Some(vec![
+            spec(ferroflow_ir::DType::F32, [None, None]).into(),
+            spec(ferroflow_ir::DType::F32, [None]).into(),
+        ]),
+        ..FunctionOptions::default()
+    };
+    let f = function_with(options, |x: Tensor, b: Tensor| -> Result<_> {
+        let tape = GradientTape::new();
+        tape.watch(&(x.clone(), b.clone()))?;
+        let y = (x + &b)?.square()?.mean(&[0])?;
+        let db = tape.gradient(&y, &b)?.unwrap();
+        Ok(db)
+    });
+    let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    near(
+        &values(Some(f.call((&x, Tensor::from([1.0f32])))?))?,
+        &[2.0 * (2.0 + 3.0 + 4.0 + 5.0 + 6.0 + 7.0) / 3.0],
+    );
+    near(&values(Some(f.call((&x, Tensor::from([0.0f32, 1.0])))?))?, &[6.0, 10.0]);
+    Ok(())
+}
+
+#[test]
+fn embeddings_in_functions_give_rows() -> Result<()> {
+    let table = Variable::new([[1.0f32], [2.0], [3.0], [4.0]])?;
+    let f = {
+        let table = table.clone();
+        function(move |ids: Tensor| table.read()?.gather(&ids)?.square())
+    };
+    let tape = GradientTape::new();
+    let y = f.call((Tensor::from([1i32, 1, 3]),))?;
+    let found = tape.variable_gradients(&y, &[table])?.remove(0).unwrap();
+    assert!(matches!(found, ferroflow_tracer::Gradient::Slices(_)), "{found:?}");
+    assert_eq!(found.dense()?.to_vec::<f32>()?, [0.0, 8.0, 0.0, 8.0]);
+    Ok(())
+}
