@@ -24,7 +24,7 @@ use ferroflow_ir::{
     pass::specialize::Evaluate,
     registry,
 };
-use ferroflow_runtime::Context;
+use ferroflow_runtime::{Asset, Context};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::{
@@ -681,6 +681,8 @@ fn small_constant(tensor: &Tensor) -> Option<HostTensor> {
     let Repr::Eager(eager) = &tensor.0 else { return None };
     let host = eager.host().ok()?;
     let has_value = !matches!(host.dtype(), DType::Resource | DType::Variant);
+    // Where a file is depends on where the model is loaded.
+    let has_value = has_value && !Asset::is_any_path(eager);
     (has_value && host.len() <= CONSTANT_ELEMENTS).then(|| host.clone())
 }
 

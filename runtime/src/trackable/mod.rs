@@ -168,6 +168,13 @@ pub trait Saveable: Send + Sync {
 
     /// What follows the key of the attribute, of each tensor.
     fn suffixes(&self) -> Vec<String>;
+
+    /// The functions by which loaded models save and restore it, where they are part of the model:
+    /// one gives, of a key, the name, the slice and the value of each tensor; the other takes the
+    /// values.
+    fn functions(&self) -> Option<[Arc<dyn ExportedFunction>; 2]> {
+        None
+    }
 }
 
 /// What another crate knows of an object it has described.

@@ -270,17 +270,17 @@ impl Writer<'_, '_> {
             let known = object.model().meta_graph().signature_def.get(&signature.key)?;
             Some((object, known.clone()))
         });
-        let Some(known) = &signature.known else {
-            let found = match original {
-                Some((object, original)) => self.copied(signature, object, original)?,
-                None => None,
-            };
-            return found.ok_or_else(|| Error::NotASignature {
-                signature: signature.key.clone(),
-                function: signature.function.clone(),
-                rule: "what it takes and gives has no tensors of their own".into(),
-            });
-        };
+        // What a session sees of a loaded signature may differ from what its function says.
+        if let Some((object, message)) = &original
+            && let Some(copied) = self.copied(signature, object, message.clone())?
+        {
+            return Ok(copied);
+        }
+        let known = signature.known.as_ref().ok_or_else(|| Error::NotASignature {
+            signature: signature.key.clone(),
+            function: signature.function.clone(),
+            rule: "what it takes and gives has no tensors of their own".into(),
+        })?;
         let mut inputs = Vec::new();
         let mut input_infos = BTreeMap::new();
         for (name, spec) in &known.inputs {

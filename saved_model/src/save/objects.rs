@@ -18,7 +18,10 @@ use ferroflow_runtime::{
         Asset, ExportedFunction, ExportedParameter, ExportedTrace, Kind, ObjectGraph, ObjectNode,
     },
 };
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 /// The type of objects that loaders need not know.
 const GENERIC: &str = "_generic_user_object";
@@ -87,7 +90,31 @@ impl<'g> Objects<'g> {
                 objects.list[id] = objects.of_new(node)?;
             }
         }
+        for (id, node) in graph.nodes.iter().enumerate() {
+            for saveable in &node.saveables {
+                if let Some(functions) = saveable.functions() {
+                    let saveable_object = objects.saveable(&functions)?;
+                    let named = &mut objects.list[id].saveable_objects;
+                    named.insert(saveable.name().into(), saveable_object);
+                }
+            }
+        }
         Ok(objects)
+    }
+
+    /// The functions that save and restore what is no variable, as objects.
+    fn saveable(
+        &mut self,
+        [save, restore]: &[Arc<dyn ExportedFunction>; 2],
+    ) -> Result<proto::SaveableObject> {
+        let mut object = |function: &Arc<dyn ExportedFunction>| -> Result<i32> {
+            let trace = function.traces()?.into_iter().next();
+            let untraced = || Error::Untraced { function: function.name().into() };
+            let object = self.trace_object(&**function, &trace.ok_or_else(untraced)?)?;
+            Ok(self.add(object) as i32)
+        };
+        let (save_function, restore_function) = (object(save)?, object(restore)?);
+        Ok(proto::SaveableObject { save_function, restore_function })
     }
 
     /// Adds an object, whose number it gives.
