@@ -17,6 +17,7 @@ pub use ferroflow_tracer::{
 };
 
 pub mod coverage;
+pub mod data;
 pub mod graph_def;
 pub mod npy;
 mod saving;

@@ -1,0 +1,81 @@
+//! Data for training: files as tensors, tensors as batches.
+//!
+//! [`Arrays`] hold examples in memory and give them in shuffled [batches](Arrays::batches), the same
+//! ones for the same seed; [`read_idx`], [`read_csv`] and [`npy`](crate::npy) fill them.
+//! [`record_batches`] goes through files of records, which need not fit into memory. [`prefetch`]
+//! prepares what comes next on a thread while the program computes; [`Progress`] shows how a
+//! training goes.
+//!
+//! ```
+//! use ferroflow::{Tensor, data::{Arrays, BatchOptions, prefetch}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let x = Tensor::from(vec![0.0f32, 1.0, 2.0, 3.0, 4.0]).host()?.clone();
+//! let examples = Arrays::new([x])?;
+//! let options = BatchOptions { size: 2, shuffle: Some(7), ..BatchOptions::default() };
+//! let mut n = 0;
+//! for epoch in 0..3 {
+//!     for batch in prefetch(examples.batches(&options, epoch), 2) {
+//!         n += batch?[0].host()?.len();
+//!     }
+//! }
+//! assert_eq!(n, 15);
+//! # Ok(())
+//! # }
+//! ```
+
+mod arrays;
+mod csv;
+mod idx;
+mod prefetch;
+mod progress;
+mod records;
+
+use std::{io, path::PathBuf};
+
+pub use arrays::{Arrays, BatchOptions, Batches};
+pub use csv::read_csv;
+pub use idx::read_idx;
+pub use prefetch::{Prefetch, prefetch};
+pub use progress::Progress;
+pub use records::{RecordBatches, record_batches};
+
+/// The result of reading data.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can be wrong with data.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file is not what its format asks for.
+    #[error("{}: {what}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The rule that is broken, and where.
+        what: String,
+    },
+    /// Arrays that do not have the same number of rows.
+    #[error("array {index} has {found} rows, the first one {expected}")]
+    Rows {
+        /// The array.
+        index: usize,
+        /// The rows of the first one.
+        expected: usize,
+        /// Its rows.
+        found: usize,
+    },
+    /// A damaged file of records.
+    #[error(transparent)]
+    Records(#[from] ferroflow_saved_model::Error),
+    /// What was read makes no tensor.
+    #[error(transparent)]
+    Tensor(#[from] ferroflow_ir::Error),
+}
