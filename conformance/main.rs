@@ -3,11 +3,13 @@
 //! It reads jobs from standard input, one JSON object a line: `{"kind": "ops", "path": FILE,
 //! "from": NUMBER}` for the cases of an op, `{"kind": "zoo", "path": FOLDER}` for a case of the
 //! zoo, `{"kind": "save", "path": FOLDER, "to": FOLDER}` for a case whose model is loaded and saved
-//! again. It answers with lines of JSON on standard output: results, and `{"done": PATH}` after the
+//! again, `{"kind": "models", "path": FOLDER, "to": FOLDER}` for the models that are written here,
+//! whose cases go to the one folder and whose files to the other. It answers with lines of JSON on standard output: results, and `{"done": PATH}` after the
 //! last of a job. A case that brings the process down costs that case only: whoever drives the
 //! worker starts another and goes on after it.
 
 mod compare;
+mod models;
 mod ops;
 mod outcome;
 mod zoo;
@@ -31,6 +33,10 @@ fn main() -> Result<()> {
                 ops::run_file(path.as_ref(), job["from"].as_u64().unwrap_or(0), &mut report)?;
             }
             Some("zoo") => report(zoo::run(path.as_ref())?)?,
+            Some("models") => {
+                let to = job["to"].as_str().context("a job says where to save")?;
+                models::run(path.as_ref(), to.as_ref(), &mut report)?;
+            }
             Some("save") => {
                 let to = job["to"].as_str().context("a job says where to save")?;
                 report(zoo::save(path.as_ref(), to.as_ref())?)?;

@@ -4,7 +4,7 @@
 //! line of JSON (`bench/main.rs` says which). The sides take turns, so that whatever else the
 //! machine does hits all of them. Ratios are of the shortest times.
 
-use crate::command;
+use crate::command::{self, Profile};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ struct Side {
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     // Some workloads start the command line.
-    let program = command::build_workers(root, "bench", &["bench", "ferroflow"])?;
+    let program = command::build_workers(root, "bench", &["bench", "ferroflow"], Profile::Release)?;
     if flags.serve {
         return command::run(worker(&program, flags));
     }

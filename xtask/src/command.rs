@@ -15,9 +15,26 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Builds programs of the root package for speed; gives the path of the first.
-pub(crate) fn build_workers(root: &Path, feature: &str, programs: &[&str]) -> Result<PathBuf> {
-    let mut build = cargo(root, &["build", "--release", "--features", feature]);
+/// How programs are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// As tests are: built already where those ran.
+    Dev,
+    /// For speed.
+    Release,
+}
+
+/// Builds programs of the root package; gives the path of the first.
+pub(crate) fn build_workers(
+    root: &Path,
+    feature: &str,
+    programs: &[&str],
+    profile: Profile,
+) -> Result<PathBuf> {
+    let mut build = cargo(root, &["build", "--features", feature]);
+    if profile == Profile::Release {
+        build.arg("--release");
+    }
     build.args(["--message-format", "json-render-diagnostics"]);
     build.args(programs.iter().flat_map(|program| ["--bin", program]));
     let messages = String::from_utf8(output(build)?)?;

@@ -4,10 +4,11 @@
 //! at: that case fails, another worker goes on after it.
 
 mod ops;
+mod tensorflow;
 mod worker;
 mod zoo;
 
-use crate::command;
+use crate::command::{self, Profile};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
@@ -22,11 +23,15 @@ use std::{
 #[derive(Args)]
 pub(crate) struct Flags {
     /// A folder of models, graphs and checkpoints with recorded answers.
-    #[arg(long, required_unless_present = "ops")]
+    #[arg(long, required_unless_present_any = ["ops", "with_tensorflow"])]
     zoo: Option<PathBuf>,
     /// A folder of single ops with recorded results.
     #[arg(long)]
     ops: Option<PathBuf>,
+    /// Have TensorFlow load what is saved here: the models of the zoo (`tests/zoo` unless another is
+    /// given), and models written in Rust. TensorFlow is installed below the target folder.
+    #[arg(long)]
+    with_tensorflow: bool,
     /// Only these cases of the zoo or these ops: a name, or its beginning and `*`.
     #[arg(long)]
     case: Vec<String>,
@@ -97,11 +102,19 @@ impl Counts {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let program = command::build_workers(root, "conformance", &["conformance"])?;
+    let profile = if flags.with_tensorflow { Profile::Dev } else { Profile::Release };
+    let program = command::build_workers(root, "conformance", &["conformance"], profile)?;
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));
     let mut results = Vec::new();
     let mut failed = 0;
-    if let Some(folder) = &flags.zoo {
+    if flags.with_tensorflow {
+        let zoo = flags.zoo.clone().unwrap_or_else(|| root.join("tests").join("zoo"));
+        let outcomes = tensorflow::run(root, &program, &zoo, &wanted)?;
+        let counts = Counts::of(&outcomes);
+        println!("{}", tensorflow::line(counts));
+        failed += counts.failed + counts.unsupported;
+        results.extend(outcomes);
+    } else if let Some(folder) = &flags.zoo {
         let outcomes = zoo::run(&program, folder, &wanted)?;
         let counts = Counts::of(&outcomes);
         println!("{}", counts.line("zoo"));
