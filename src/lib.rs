@@ -20,6 +20,7 @@ pub mod coverage;
 pub mod data;
 pub mod graph_def;
 pub mod npy;
+pub mod safetensors;
 mod saving;
 pub mod session;
 pub mod summary;

@@ -120,3 +120,39 @@ fn failures_are_one_line() {
         assert!(stderr.starts_with("error: ") && stderr.contains(expected), "{args:?}: {stderr}");
     }
 }
+
+#[test]
+fn weights_go_to_other_formats_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let model = model("k3_mlp");
+    let text = succeeds(&["convert", &model, &at("w.safetensors")]);
+    assert!(text.contains("21 tensors; left out, as they are no numbers: _CHECKPOINT"), "{text}");
+    succeeds(&["convert", &at("w.safetensors"), &at("copy"), "--like", &model]);
+    let run =
+        |model: &str| succeeds(&["run", model, "--input_exprs", "keras_tensor=np.ones((2, 8))"]);
+    assert_eq!(run(&at("copy")), run(&model));
+    succeeds(&["convert", &at("w.safetensors"), &at("checkpoint")]);
+    assert!(succeeds(&["checkpoint", "show", &at("checkpoint")]).contains("21 tensors"));
+    let (code, _, error) =
+        ferroflow(&["convert", &at("w.safetensors"), &at("copy"), "--like", &model]);
+    assert_eq!((code, error.contains("exists already")), (1, true), "{error}");
+}
+
+#[test]
+fn checkpoints_are_renamed_pruned_and_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let model = model("k3_mlp");
+    let first = ["checkpoint", "copy", &model, "--only", "variables/1/", "--to", &at("first")];
+    assert!(succeeds(&first).ends_with("first: 1 tensors\n"));
+    let second = ["--only", "variables/1/", "--rename", "variables=old", "--to", &at("second")];
+    succeeds(&[&["checkpoint", "copy", &model][..], &second].concat());
+    succeeds(&["checkpoint", "copy", &at("first"), &at("second"), "--to", &at("both")]);
+    let both = succeeds(&["checkpoint", "show", &at("both")]);
+    assert!(both.contains("old/1/") && both.contains("variables/1/"), "{both}");
+    let twice = ["checkpoint", "copy", &at("first"), &at("first"), "--to", &at("twice")];
+    let (code, _, error) = ferroflow(&twice);
+    assert_eq!((code, error.contains("already")), (1, true), "{error}");
+    assert!(!folder.path().join("twice.index").exists());
+}

@@ -5,7 +5,10 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use ferroflow::{
     ir::{HostTensor, Limits},
-    saved_model::{CheckpointState, bundle::Reader},
+    saved_model::{
+        CheckpointState,
+        bundle::{Entry, Reader, Writer},
+    },
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Verb {
     /// List the tensors of a checkpoint, or print one of them.
     Show(Show),
+    /// Write a checkpoint of tensors of others, also under other names.
+    Copy(Copy),
 }
 
 /// What is asked for.
@@ -30,8 +35,94 @@ pub(super) struct Show {
     verify: bool,
 }
 
+/// What is copied, and what becomes of it.
+#[derive(Args)]
+pub(super) struct Copy {
+    /// The checkpoints, named as for `show`. A name that several have is an error.
+    #[arg(required = true)]
+    from: Vec<PathBuf>,
+    /// The path of the new checkpoint without suffix.
+    #[arg(long, value_name = "PREFIX")]
+    to: PathBuf,
+    /// Names that begin with OLD begin with NEW. May be given more than once; the first that fits
+    /// is taken.
+    #[arg(long, value_name = "OLD=NEW")]
+    rename: Vec<String>,
+    /// Leave out what begins with this. May be given more than once.
+    #[arg(long, value_name = "START")]
+    drop: Vec<String>,
+    /// Take only what begins with this. May be given more than once.
+    #[arg(long, value_name = "START")]
+    only: Vec<String>,
+}
+
 pub(super) fn checkpoint(verb: Verb) -> Result<Report> {
-    let Verb::Show(arguments) = verb;
+    match verb {
+        Verb::Show(arguments) => show(arguments),
+        Verb::Copy(arguments) => copy(&arguments),
+    }
+}
+
+/// Where a checkpoint keeps what its objects are.
+const OBJECTS: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+fn copy(arguments: &Copy) -> Result<Report> {
+    let rename: Result<Vec<(&str, &str)>> = arguments
+        .rename
+        .iter()
+        .map(|pair| pair.split_once('=').with_context(|| format!("`{pair}` is not OLD=NEW")))
+        .collect();
+    let rename = rename?;
+    // Objects know their tensors by name: they are those of one checkpoint, unchanged.
+    let is_whole = arguments.from.len() == 1
+        && rename.is_empty()
+        && arguments.drop.is_empty()
+        && arguments.only.is_empty();
+    let mut writer = Writer::create(&arguments.to)?;
+    let mut written = std::collections::BTreeSet::new();
+    for from in &arguments.from {
+        let reader = Reader::open(prefix(from)?, &Limits::default())?;
+        let steps = progress::Steps::new("copying", reader.entries().len());
+        for (key, _) in reader.entries() {
+            steps.step();
+            let begins = |starts: &[String]| starts.iter().any(|start| key.starts_with(start));
+            let is_wanted = arguments.only.is_empty() || begins(&arguments.only);
+            if !is_wanted || begins(&arguments.drop) || key == OBJECTS && !is_whole {
+                continue;
+            }
+            let renamed = rename
+                .iter()
+                .find_map(|(old, new)| Some(format!("{new}{}", key.strip_prefix(old)?)))
+                .unwrap_or_else(|| key.to_string());
+            if !written.insert(renamed.clone()) {
+                bail!("{}: there is a tensor `{renamed}` already", from.display());
+            }
+            writer.add(&renamed, &reader.read(key)?)?;
+        }
+    }
+    writer.finish()?;
+    let to = arguments.to.display().to_string();
+    let text = format!("{to}: {} tensors", written.len());
+    Ok(Report { text, json: json!({ "to": to, "tensors": written }) })
+}
+
+/// Copies a checkpoint; `value` may give another value for a tensor.
+pub(super) fn copy_to(
+    reader: &Reader,
+    to: &Path,
+    mut value: impl FnMut(&str, &Entry) -> Result<Option<HostTensor>>,
+) -> Result<()> {
+    let mut writer = Writer::create(to)?;
+    for (key, entry) in reader.entries() {
+        match value(key, entry)? {
+            Some(tensor) => writer.add(key, &tensor)?,
+            None => writer.add(key, &reader.read(key)?)?,
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+fn show(arguments: Show) -> Result<Report> {
     let prefix = prefix(&arguments.prefix)?;
     let reader = Reader::open(&prefix, &Limits::default())?;
     if !arguments.tensor.is_empty() {
@@ -44,7 +135,7 @@ pub(super) fn checkpoint(verb: Verb) -> Result<Report> {
 }
 
 /// The path of a checkpoint, however it was named.
-fn prefix(path: &Path) -> Result<PathBuf> {
+pub(super) fn prefix(path: &Path) -> Result<PathBuf> {
     if path.extension().is_some_and(|extension| extension == "index") {
         return Ok(path.with_extension(""));
     }

@@ -5,6 +5,7 @@
 
 mod array_json;
 mod checkpoint;
+mod convert;
 mod inputs;
 mod literal;
 mod objects;
@@ -35,9 +36,11 @@ enum Verb {
     Show(show::Arguments),
     /// Run a signature of a SavedModel.
     Run(run::Arguments),
-    /// Look into checkpoints.
+    /// Look into checkpoints, and change them.
     #[command(subcommand)]
     Checkpoint(checkpoint::Verb),
+    /// Write weights in another format.
+    Convert(convert::Arguments),
     /// List the ops that can run, or those a model needs.
     Ops(ops::Arguments),
 }
@@ -73,6 +76,7 @@ pub(crate) fn main() -> ExitCode {
         Verb::Show(arguments) => show::show(arguments),
         Verb::Run(arguments) => run::run(arguments),
         Verb::Checkpoint(verb) => checkpoint::checkpoint(verb),
+        Verb::Convert(arguments) => convert::convert(arguments),
         Verb::Ops(arguments) => ops::ops(arguments),
     };
     match report {

@@ -1,0 +1,163 @@
+//! `ferroflow convert`: weights from one format to another.
+
+use super::{
+    Report,
+    checkpoint::{copy_to, prefix},
+    progress,
+};
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use ferroflow::{
+    ir::{HostTensor, Limits},
+    safetensors,
+    saved_model::bundle::{Reader, Writer},
+};
+use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What the keys of the variables of objects end in.
+const VALUE: &str = "/.ATTRIBUTES/VARIABLE_VALUE";
+
+/// What is converted.
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// A SavedModel, a checkpoint or a `.safetensors` file.
+    from: PathBuf,
+    /// A `.safetensors` file, or the path of a checkpoint without suffix; with `--like` the folder
+    /// of a SavedModel.
+    to: PathBuf,
+    /// Write a copy of this SavedModel whose variables have the values that are read.
+    #[arg(long, value_name = "DIR")]
+    like: Option<PathBuf>,
+}
+
+pub(super) fn convert(arguments: Arguments) -> Result<Report> {
+    let Arguments { from, to, like } = arguments;
+    let read = Weights::read(&from)?;
+    if let Some(like) = like {
+        return fill(&like, &to, &read);
+    }
+    let n_tensors = read.tensors.len();
+    if is_safetensors(&to) {
+        safetensors::write(&to, &read.tensors)?;
+    } else {
+        let mut writer = Writer::create(&to)?;
+        for (name, tensor) in &read.tensors {
+            writer.add(name, tensor)?;
+        }
+        writer.finish()?;
+    }
+    Ok(read.report(&to, n_tensors))
+}
+
+fn is_safetensors(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "safetensors")
+}
+
+/// Tensors by the paths of their objects, sorted.
+struct Weights {
+    tensors: Vec<(String, HostTensor)>,
+    /// What the formats do not share.
+    left_out: Vec<String>,
+}
+
+impl Weights {
+    fn read(from: &Path) -> Result<Weights> {
+        if is_safetensors(from) {
+            return Ok(Weights { tensors: safetensors::read(from)?, left_out: Vec::new() });
+        }
+        let reader = Reader::open(prefix(from)?, &Limits::default())?;
+        let steps = progress::Steps::new("reading", reader.entries().len());
+        let mut weights = Weights { tensors: Vec::new(), left_out: Vec::new() };
+        for (key, entry) in reader.entries() {
+            if safetensors::supports(entry.dtype) {
+                let name = key.strip_suffix(VALUE).unwrap_or(key);
+                weights.tensors.push((name.to_string(), reader.read(key)?));
+            } else {
+                weights.left_out.push(key.to_string());
+            }
+            steps.step();
+        }
+        Ok(weights)
+    }
+
+    fn report(&self, to: &Path, n_tensors: usize) -> Report {
+        let mut text = format!("{}: {n_tensors} tensors", to.display());
+        if !self.left_out.is_empty() {
+            text.push_str(&format!(
+                "; left out, as they are no numbers: {}",
+                self.left_out.join(", ")
+            ));
+        }
+        let json = json!({
+            "to": to.display().to_string(), "tensors": n_tensors, "left_out": self.left_out,
+        });
+        Report { text, json }
+    }
+}
+
+/// Copies a SavedModel with other values for its variables.
+fn fill(like: &Path, to: &Path, weights: &Weights) -> Result<Report> {
+    ensure!(!to.exists(), "{} exists already", to.display());
+    let mut values: BTreeMap<&str, &HostTensor> =
+        weights.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let reader = Reader::open(prefix(like)?, &Limits::default())?;
+    let temporary = beside(to)?;
+    let mut filled = || -> Result<usize> {
+        copy_folder(like, &temporary)?;
+        let mut n_filled = 0;
+        copy_to(&reader, &temporary.join("variables/variables"), |key, entry| {
+            let Some(value) = values.remove(key.strip_suffix(VALUE).unwrap_or(key)) else {
+                return Ok(None);
+            };
+            let found = (value.dtype(), value.shape());
+            ensure!(
+                found == (entry.dtype, &entry.shape),
+                "`{key}` is {}{}, the value given {}{}",
+                entry.dtype,
+                entry.shape,
+                found.0,
+                found.1
+            );
+            n_filled += 1;
+            Ok(Some(value.clone()))
+        })?;
+        if let Some(name) = values.keys().next() {
+            bail!("{} has no variable `{name}`", like.display());
+        }
+        fs::rename(&temporary, to).with_context(|| to.display().to_string())?;
+        Ok(n_filled)
+    };
+    let n_filled = filled().inspect_err(|_| {
+        // The first failure is the one to report.
+        let _ = fs::remove_dir_all(&temporary);
+    })?;
+    Ok(weights.report(to, n_filled))
+}
+
+/// The name a folder has until it is complete.
+fn beside(to: &Path) -> Result<PathBuf> {
+    let mut name = to.file_name().context("a folder needs a name")?.to_owned();
+    name.push(format!(".tempstate{}", std::process::id()));
+    Ok(to.with_file_name(name))
+}
+
+/// Copies all of a SavedModel but its checkpoint.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| to.display().to_string())?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type()?;
+        if kind.is_dir() && entry.file_name() != "variables" {
+            copy_folder(&source, &target)?;
+        } else if kind.is_file() {
+            fs::copy(&source, &target).with_context(|| source.display().to_string())?;
+        }
+    }
+    Ok(())
+}
