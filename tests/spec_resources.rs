@@ -86,7 +86,7 @@ fn with_files() -> Context {
     Context::with_options(ContextOptions { files: FileAccess::Any, ..ContextOptions::default() })
 }
 
-// spec: 236, 238, 239, 310, 312, 313, b51
+// spec: 236, 238, 239, 266, 310, 312, 313, b51
 #[test]
 fn a_text_model_takes_its_vocabulary_along() -> Outcome {
     let folder = tempfile::tempdir()?;

@@ -182,6 +182,14 @@ pub enum Error {
         /// The keys of the values.
         keys: Vec<String>,
     },
+    /// An object of another type than is asked for.
+    #[error("the object was saved as `{found}`, not as `{expected}`")]
+    OtherType {
+        /// The type asked for.
+        expected: &'static str,
+        /// The type it was saved as.
+        found: String,
+    },
     /// A function uses state that the saved object does not lead to.
     #[error(
         "function `{function}` uses {kind} `{name}`, which the saved object does not lead to: make it \
@@ -313,6 +321,7 @@ impl Error {
             | Error::NotAFunction { .. }
             | Error::NotATensor { .. }
             | Error::Arguments { .. }
+            | Error::OtherType { .. }
             | Error::Untracked { .. }
             | Error::NotASignature { .. }
             | Error::SignaturesTaken { .. }

@@ -28,12 +28,21 @@ use std::{
 pub struct LoadOptions {
     /// The tags of the MetaGraph; may be left out where there is one only.
     pub tags: Option<Vec<String>>,
+    /// Paths from the root to the objects to load, with those they need; all, if `None`.
+    pub only: Option<Vec<String>>,
 }
 
 impl LoadOptions {
+    /// The objects that these paths lead to, names with dots between them, and what they need.
+    pub fn only<T: Into<String>>(paths: impl IntoIterator<Item = T>) -> LoadOptions {
+        let only = Some(paths.into_iter().map(Into::into).collect());
+        LoadOptions { only, ..LoadOptions::default() }
+    }
+
     /// The MetaGraph with these tags.
     pub fn tags<T: Into<String>>(tags: impl IntoIterator<Item = T>) -> LoadOptions {
-        LoadOptions { tags: Some(tags.into_iter().map(Into::into).collect()) }
+        let tags = Some(tags.into_iter().map(Into::into).collect());
+        LoadOptions { tags, ..LoadOptions::default() }
     }
 }
 
@@ -61,7 +70,9 @@ pub fn load(
 ) -> Result<SavedModel> {
     let parts = Parts::read(context, folder.as_ref(), options)?;
     match &parts.meta_graph.object_graph_def {
-        Some(objects) if !objects.nodes.is_empty() => Model::load(parts).map(SavedModel::Objects),
+        Some(objects) if !objects.nodes.is_empty() => {
+            Model::load(parts, options.only.as_deref()).map(SavedModel::Objects)
+        }
         _ => Session::load(parts).map(|session| SavedModel::Session(Arc::new(session))),
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     function::{RestoredFunction, Signature},
     load::Parts,
+    partial,
     proto::{self, SavedConcreteFunction, SavedObject, saved_object::Kind},
     restore::{VARIABLE_VALUE, checkpoint_keys, object_graph},
     session::{INIT_OP, Session, path_tensor},
@@ -95,6 +96,8 @@ struct State {
     parts: Parts,
     objects: Vec<SavedObject>,
     concrete: BTreeMap<String, SavedConcreteFunction>,
+    /// Which objects are loaded: all, unless a part was asked for.
+    kept: Vec<bool>,
     /// What each object is while the program runs.
     live: Vec<Live>,
     functions: Mutex<HashMap<String, ConcreteFunction>>,
@@ -116,13 +119,22 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    pub(crate) fn load(mut parts: Parts) -> Result<Model> {
+    pub(crate) fn load(mut parts: Parts, only: Option<&[String]>) -> Result<Model> {
         let saved = parts.meta_graph.object_graph_def.take().unwrap_or_default();
-        let live: Vec<Live> = saved.nodes.iter().map(live).collect::<Result<_>>()?;
+        let kept = match only {
+            Some(paths) => partial::kept(&saved, paths)?,
+            None => vec![true; saved.nodes.len()],
+        };
+        let live = |(object, &is_kept): (&SavedObject, &bool)| match is_kept {
+            true => live(object),
+            false => Ok(Live::Plain),
+        };
+        let live: Vec<Live> = saved.nodes.iter().zip(&kept).map(live).collect::<Result<_>>()?;
         let model = Model(Arc::new(State {
             parts,
             objects: saved.nodes,
             concrete: saved.concrete_functions,
+            kept,
             live,
             functions: Mutex::default(),
             session: OnceLock::new(),
@@ -241,7 +253,8 @@ impl Model {
                 Live::Resource(_) | Live::Plain => None,
             })
             .collect();
-        let has_tables = state.objects.iter().any(|object| !object.saveable_objects.is_empty());
+        let mut objects = state.objects.iter().zip(&state.kept);
+        let has_tables = objects.any(|(object, kept)| *kept && !object.saveable_objects.is_empty());
         if variables.is_empty() && !has_tables {
             return Ok(());
         }
@@ -278,7 +291,7 @@ impl Model {
         reader: &Reader,
         keys: &HashMap<usize, HashMap<&str, &str>>,
     ) -> Result<()> {
-        for (id, object) in self.0.objects.iter().enumerate() {
+        for (id, object) in self.0.objects.iter().enumerate().filter(|(id, _)| self.0.kept[*id]) {
             for (name, saveable) in &object.saveable_objects {
                 let Some(&key) = keys.get(&id).and_then(|keys| keys.get(name.as_str())) else {
                     continue;
@@ -506,7 +519,11 @@ impl Object {
     /// What an edge leads to, whatever it is called.
     pub(crate) fn edge(&self, name: &str) -> Option<Object> {
         let child = self.saved().children.iter().find(|child| child.local_name == name)?;
-        self.model.object(child.node_id).ok()
+        self.model.object(child.node_id).ok().filter(|_| self.is_kept(child.node_id))
+    }
+
+    fn is_kept(&self, id: i32) -> bool {
+        usize::try_from(id).is_ok_and(|id| self.model.0.kept.get(id) == Some(&true))
     }
 
     /// The handle of a resource that could be made.
@@ -524,7 +541,8 @@ impl Object {
 
     /// The names of its children, in the order of the file.
     pub fn children(&self) -> Vec<String> {
-        self.saved().children.iter().map(|child| child.local_name.clone()).collect()
+        let children = self.saved().children.iter().filter(|child| self.is_kept(child.node_id));
+        children.map(|child| child.local_name.clone()).collect()
     }
 
     /// A child by name. The elements of a list or tuple go by their numbers alone: TensorFlow

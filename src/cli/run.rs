@@ -48,7 +48,7 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
     let folder = arguments.folder.path();
     let tags = arguments.tag_set.as_deref().map(split_tags);
     let context = Context::new();
-    let options = LoadOptions { tags };
+    let options = LoadOptions { tags, ..LoadOptions::default() };
     let model = progress::during("loading", || load(&context, &folder, &options))?;
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;

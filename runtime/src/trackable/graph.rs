@@ -87,6 +87,31 @@ impl ObjectGraph {
         self.nodes.iter().position(|node| node.identity == Some(identity))
     }
 
+    /// Takes away the objects that nothing leads to any more.
+    pub fn prune(&mut self) {
+        let mut kept = vec![false; self.nodes.len()];
+        let mut waiting = vec![0];
+        while let Some(id) = waiting.pop() {
+            if !std::mem::replace(&mut kept[id], true) {
+                waiting.extend(self.nodes[id].children.iter().map(|(_, child)| *child));
+                waiting.extend(self.nodes[id].slots.iter().map(|slot| slot.slot));
+            }
+        }
+        let mut next = 0;
+        let number: Vec<usize> = kept
+            .iter()
+            .map(|&is_kept| {
+                next += usize::from(is_kept);
+                next.saturating_sub(1)
+            })
+            .collect();
+        let mut is_kept = kept.iter();
+        self.nodes.retain(|_| is_kept.next().copied().unwrap_or(false));
+        for node in &mut self.nodes {
+            renumber(node, &number);
+        }
+    }
+
     /// For each node a path that leads to it, of those with the fewest edges the first. Variables
     /// that are only kept for others have none.
     pub fn paths(&self) -> Vec<Option<Vec<&str>>> {
@@ -260,14 +285,17 @@ impl Walk {
             number[old] = new;
         }
         let mut nodes: Vec<ObjectNode> = order.iter().map(|&id| self.nodes[id].clone()).collect();
-        for node in &mut nodes {
-            node.children.iter_mut().for_each(|(_, child)| *child = number[*child]);
-            for slot in &mut node.slots {
-                slot.original = number[slot.original];
-                slot.slot = number[slot.slot];
-            }
-        }
+        nodes.iter_mut().for_each(|node| renumber(node, &number));
         ObjectGraph { nodes }
+    }
+}
+
+/// Gives the nodes that a node refers to other numbers.
+fn renumber(node: &mut ObjectNode, number: &[usize]) {
+    node.children.iter_mut().for_each(|(_, child)| *child = number[*child]);
+    for slot in &mut node.slots {
+        slot.original = number[slot.original];
+        slot.slot = number[slot.slot];
     }
 }
 
@@ -332,6 +360,17 @@ mod tests {
         fn describe(&self, object: &mut Description<'_>) {
             object.slot("m", &self.0, &self.1);
         }
+    }
+
+    #[test]
+    fn what_nothing_leads_to_is_taken_away() {
+        let objects = (vec![variable("a")], (variable("b"), variable("c")), variable("d"));
+        let mut graph = ObjectGraph::of(&objects).unwrap();
+        graph.nodes[0].children.remove(0);
+        graph.prune();
+        let paths: Vec<String> =
+            graph.paths().into_iter().map(|path| path.unwrap().join("/")).collect();
+        assert_eq!(paths, ["", "1", "2", "1/0", "1/1"]);
     }
 
     #[test]

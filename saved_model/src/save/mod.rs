@@ -171,7 +171,8 @@ pub fn save(
     }
     let signatures = match (&options.signatures, kept) {
         (Signatures::Given(given), _) => objects.add_signatures(given)?,
-        (Signatures::Inferred, Some(map)) => objects.kept_signatures(map)?,
+        (Signatures::Inferred, Some(Kept::Loaded(map))) => objects.kept_signatures(map)?,
+        (Signatures::Inferred, Some(Kept::Proposed(given))) => objects.add_signatures(&given)?,
         (Signatures::Inferred, None) => match only_function(&graph) {
             Some(function) => {
                 let given = [(DEFAULT_KEY.to_string(), function.clone())];
@@ -219,20 +220,31 @@ fn with_slots_as_children(mut graph: ObjectGraph) -> ObjectGraph {
     graph
 }
 
-/// The child that holds the signatures of a loaded model. Where others are given it is taken off.
-fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Option<usize>> {
+/// The signatures that the root has in the place for them.
+enum Kept {
+    /// Those of a loaded model, below this node.
+    Loaded(usize),
+    /// Functions that the object itself proposes.
+    Proposed(Vec<(String, ObjectNode)>),
+}
+
+/// The signatures that the root has. They are taken off where others come in their place.
+fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Option<Kept>> {
     let Some(map) = graph.nodes[0].child(SIGNATURES) else { return Ok(None) };
     match &graph.nodes[map].kind {
         Kind::Typed(ty) if ty.identifier == "signature_map" => {}
         kind => return Err(Error::SignaturesTaken { found: format!("{kind:?}") }),
     }
-    match options.signatures {
-        Signatures::Inferred => Ok(Some(map)),
-        Signatures::Given(_) => {
-            graph.nodes[0].children.retain(|(name, _)| name != SIGNATURES);
-            Ok(None)
-        }
+    let is_inferred = matches!(options.signatures, Signatures::Inferred);
+    if is_inferred && objects::loaded(&graph.nodes[map]).is_some() {
+        return Ok(Some(Kept::Loaded(map)));
     }
+    graph.nodes[0].children.retain(|(name, _)| name != SIGNATURES);
+    let children = graph.nodes[map].children.iter();
+    let proposed = children.map(|(key, child)| (key.clone(), graph.nodes[*child].clone()));
+    let proposed = proposed.collect();
+    graph.prune();
+    Ok(is_inferred.then_some(Kept::Proposed(proposed)))
 }
 
 /// The function of the root that has an input signature, if it is its only function.

@@ -28,8 +28,14 @@ impl Session {
         let mut variables = BTreeMap::new();
         for (_, node) in handles {
             let name = node.attrs.string("shared_name")?.to_string();
-            let handle = self.run(&[], &[&node.name], &[])?.remove(0);
-            let state = ResourceHandle::of(handle.host()?)?.downcast::<VariableState>("a variable");
+            let container = node.attrs.string("container")?;
+            let found = || self.resources().find(container, &name);
+            if found().is_none() {
+                self.run(&[], &[], &[&node.name])?;
+            }
+            let absent = || ferroflow_ir::Error::NotFound { kind: "variable", name: name.clone() };
+            let handle = ResourceHandle::owning(name.as_str(), found().ok_or_else(absent)?);
+            let state = handle.downcast::<VariableState>("a variable");
             variables.insert(name, state?.into());
         }
         Ok(variables)
