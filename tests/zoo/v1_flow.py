@@ -216,7 +216,8 @@ def cond_gradients():
     x = placeholder(tf.float32, [3], "x")
     y = v1.cond(tf.reduce_sum(x) > 0.0, lambda: tf.exp(x) * x, lambda: tf.sin(x) / 2.0)
     (dx,) = v1.gradients(tf.reduce_sum(y * y), [x])
-    return {"x": x}, {"y": y, "dx": dx}
+    (ddx,) = v1.gradients(dx, [x])
+    return {"x": x}, {"y": y, "dx": dx, "ddx": ddx}
 
 
 def assertions():
@@ -240,6 +241,39 @@ def same_choice_twice():
     b = v1.cond(p, lambda: tf.reshape(x + a, [-1, 1]), lambda: tf.reshape(x * a, [-1, 1]))
     c, d = v1.cond(p, lambda: [x, a], lambda: [b[:, 0], a + 1.0])
     return {"p": p, "x": x}, {"a": a, "b": b, "c": c, "d": d}
+
+
+def one_side():
+    p, x = placeholder(tf.bool, [], "p"), placeholder(tf.float32, [], "x")
+    sides = []
+
+    def yes():
+        sides.append(x * 3.0)
+        return sides[0] + 1.0
+
+    y = v1.cond(p, yes, lambda: x - 1.0)
+    return {"p": p, "x": x}, {"y": y, "inner": sides[0]}
+
+
+def decoder():
+    start = placeholder(tf.int32, [None], "start")
+    table = tf.constant(np.random.RandomState(1).randn(7, 5).astype(f32))
+    n = tf.shape(start)[0]
+
+    def body(i, token, h, done, made, score):
+        h = tf.tanh(h * 0.5 + tf.gather(table, token))
+        logits = tf.matmul(h, table, transpose_b=True)
+        token = tf.where(done, tf.zeros([n], tf.int32), tf.argmax(logits, 1, tf.int32))
+        done = tf.logical_or(done, tf.equal(token, 3))
+        gain = lambda: tf.reduce_max(logits, 1)
+        score += v1.cond(tf.reduce_any(done), gain, lambda: tf.zeros([n]))
+        return i + 1, token, h, done, made.write(i, token), score
+
+    made = tf.TensorArray(tf.int32, size=0, dynamic_size=True)
+    first = [0, start, tf.zeros([n, 5]), tf.fill([n], False), made, tf.zeros([n])]
+    goes_on = lambda i, t, h, done, m, s: tf.logical_and(i < 8, tf.logical_not(tf.reduce_all(done)))
+    i, _, _, _, made, score = v1.while_loop(goes_on, body, first, back_prop=False)
+    return {"start": start}, {"tokens": tf.transpose(made.stack()), "n": i, "score": score}
 
 
 def in_function():
@@ -286,5 +320,7 @@ words = np.array([b"a", b"bc"], object)
 case("growing", growing, [{"n": i32(n), "words": words} for n in (0, 4)])
 feeds = [{"p": np.bool_(p), "x": f32([1, 2, 3])} for p in (True, False)]
 case("same_choice_twice", same_choice_twice, feeds)
+case("one_side", one_side, [{"p": np.bool_(p), "x": f32(2)} for p in (True, False)])
+case("decoder", decoder, [{"start": i32([1, 2, 5])}, {"start": i32([0])}])
 case("in_function", in_function, [{"n": i32(n), "x": f32([1.5, 2])} for n in (0, 5)])
 case("several_variables", several_variables, [{"n": i64(n)} for n in (0, 3, 50)])

@@ -91,7 +91,7 @@ fn make_outer_calls(
     };
     choices.place(&order)?;
     let targets = control_results.iter().copied().collect();
-    choices.want_effects(&order, &targets)?;
+    choices.want_effects(&order, &targets);
     for (index, (_, outlet)) in results.iter().enumerate() {
         choices.want_result(index, *outlet, must_be_alive[index])?;
     }
@@ -138,6 +138,8 @@ struct Wanted {
     /// For each side, nodes that run though nothing needs them.
     runs: [Vec<NodeId>; SIDES],
     exports: Vec<Export>,
+    /// What is exported to whoever may use it.
+    shared: HashSet<Outlet>,
 }
 
 /// A value of one side that is used outside.
@@ -243,7 +245,7 @@ impl Choices<'_> {
         self.wanted.entry(key).or_default()
     }
 
-    fn want_effects(&mut self, order: &[NodeId], targets: &HashSet<NodeId>) -> Result<()> {
+    fn want_effects(&mut self, order: &[NodeId], targets: &HashSet<NodeId>) {
         for id in order {
             let Some(&Home { key, side }) = self.homes.get(id) else { continue };
             let node = &self.wiring.graph[*id];
@@ -251,7 +253,6 @@ impl Choices<'_> {
                 self.wanted(key).runs[side].push(*id);
             }
         }
-        Ok(())
     }
 
     fn want_result(&mut self, index: usize, outlet: Outlet, must_be_alive: bool) -> Result<()> {
@@ -339,10 +340,10 @@ impl Choices<'_> {
             let node = &self.wiring.graph[value.node];
             return Err(irregular(node, "its value is used by a choice that comes before it"));
         }
-        let exports = &mut self.wanted(home.key).exports;
-        if !exports.iter().any(|export| export.outlet == value && !export.must_be_alive) {
+        let wanted = self.wanted(home.key);
+        if wanted.shared.insert(value) {
             let (must_be_alive, result) = (false, None);
-            exports.push(Export { side: home.side, outlet: value, must_be_alive, result });
+            wanted.exports.push(Export { side: home.side, outlet: value, must_be_alive, result });
         }
         Ok(())
     }

@@ -30,12 +30,19 @@ pub(super) enum Join {
     Choice { chooser: Outlet, by_side: [usize; SIDES] },
 }
 
+/// What an outlet that chooses is: another one, or the opposite of it.
+#[derive(Clone, Copy)]
+struct Alias {
+    chooser: Outlet,
+    is_opposite: bool,
+}
+
 /// Under which choices the nodes of a graph without loops are alive.
 pub(super) struct Liveness {
     /// The conditions of each node that can be alive at all.
     conditions: HashMap<NodeId, Conditions>,
-    /// Outlets that only pass on another.
-    aliases: HashMap<Outlet, Outlet>,
+    /// Outlets that choose as others do.
+    aliases: HashMap<Outlet, Alias>,
     joins: HashMap<NodeId, Join>,
     /// What chooses and is alive whatever is chosen.
     outer: HashSet<Outlet>,
@@ -102,15 +109,19 @@ impl Liveness {
         let conditions = self.conditions.get(&outlet.node)?;
         match switch(&graph[outlet.node]) {
             Some(chooser) => {
-                let (chooser, side) = (self.alias(chooser), outlet.index as usize);
-                both(conditions, &[Choice { chooser, side }]).filter(|_| side < SIDES)
+                let alias = self.alias(chooser);
+                let side = outlet.index as usize;
+                let side = if alias.is_opposite { SIDES.checked_sub(1 + side)? } else { side };
+                let choice = Choice { chooser: alias.chooser, side };
+                both(conditions, &[choice]).filter(|_| side < SIDES)
             }
             None => Some(conditions.clone()),
         }
     }
 
-    fn alias(&self, outlet: Outlet) -> Outlet {
-        self.aliases.get(&outlet).copied().unwrap_or(outlet)
+    fn alias(&self, chooser: Outlet) -> Alias {
+        let itself = Alias { chooser, is_opposite: false };
+        self.aliases.get(&chooser).copied().unwrap_or(itself)
     }
 
     /// A node is alive when all that it needs is.
@@ -158,20 +169,41 @@ impl Liveness {
         fits.then(|| (Join::Choice { chooser, by_side }, rest.into()))
     }
 
-    /// Notes what a node chooses by, and whether it only passes on another.
+    /// Notes what a node chooses by, and what it is to those who choose by it.
     fn note(&mut self, graph: &Graph, id: NodeId) {
         let node = &graph[id];
-        if let Some(chooser) = switch(node).map(|chooser| self.alias(chooser))
+        if let Some(chooser) = switch(node).map(|chooser| self.alias(chooser).chooser)
             && self.outlet(graph, chooser).is_some_and(|found| found.is_empty())
         {
             self.outer.insert(chooser);
         }
-        let passes = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
-        if let (true, [input]) = (passes, node.inputs())
-            && self.outlet(graph, *input).as_deref() == self.conditions.get(&id).map(|c| &**c)
+        let alias = self.passed_on(node).or_else(|| self.compared(graph, node));
+        if let Some(alias) = alias
+            && self.outlet(graph, alias.0).as_deref() == self.conditions.get(&id).map(|c| &**c)
         {
-            self.aliases.insert(id.into(), self.alias(*input));
+            self.aliases.insert(id.into(), alias.1);
         }
+    }
+
+    /// The input of a node that only passes it on, and what it is.
+    fn passed_on(&self, node: &NodeDef) -> Option<(Outlet, Alias)> {
+        let passes = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
+        match node.inputs() {
+            [input] if passes => Some((*input, self.alias(*input))),
+            _ => None,
+        }
+    }
+
+    /// Which side was taken, of a node that asks for it: TensorFlow's gradients of `Merge` compare
+    /// the index of the input that was alive.
+    fn compared(&self, graph: &Graph, node: &NodeDef) -> Option<(Outlet, Alias)> {
+        let [taken, number] = node.inputs() else { return None };
+        let Join::Choice { chooser, by_side } = self.joins.get(&taken.node)? else { return None };
+        let number = graph[number.node].attrs.tensor("value").ok()?.as_scalar::<i32>().ok()?;
+        let asked = by_side.iter().position(|&index| usize::try_from(number) == Ok(index))?;
+        let asks = node.op.name() == "Equal" && taken.index == 1;
+        let alias = Alias { chooser: *chooser, is_opposite: asked == 0 };
+        asks.then_some((*chooser, alias))
     }
 }
 

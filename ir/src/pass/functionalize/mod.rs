@@ -57,6 +57,7 @@ pub fn functionalize(
     if !is_needed(function.graph.iter().map(|(_, node)| node.op.name())) {
         return Ok(function);
     }
+    check(&function.graph)?;
     // Names are found to be free and taken by one thread at a time.
     static NAMING: Mutex<()> = Mutex::new(());
     let _guard = NAMING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,6 +106,25 @@ pub fn order(graph: &Graph) -> Result<Vec<NodeId>> {
         let closes = |id: &NodeId| is_head && flow(&graph[*id]) == Some(Flow::NextIteration);
         sources.extend(inputs.filter(|id| !closes(id)).chain(node.controls().iter().copied()));
     })
+}
+
+/// Checks that nothing goes in circles but loops, and that the nodes that steer have the inputs
+/// they need.
+fn check(graph: &Graph) -> Result<()> {
+    order(graph)?;
+    for (_, node) in graph.iter() {
+        let fits = match (flow(node), node.inputs().len()) {
+            (Some(Flow::Switch), n) => n == 2,
+            (Some(Flow::Merge), n) => n > 0,
+            (Some(_), n) => n == 1,
+            (None, _) => true,
+        };
+        if !fits {
+            let (node, rule) = (node.name.to_string(), "it has the inputs its op needs".into());
+            return Err(Error::Malformed { node, rule });
+        }
+    }
+    Ok(())
 }
 
 /// What a node does to the flow of control.

@@ -74,8 +74,12 @@ impl Source {
 
 /// The function and all that it calls, as text; or what is wrong.
 fn text(function: FunctionDef) -> String {
+    text_within(function, &Limits::default())
+}
+
+fn text_within(function: FunctionDef, limits: &Limits) -> String {
     let library = FunctionLibrary::new();
-    match functionalize(function, &library, &Limits::default()) {
+    match functionalize(function, &library, limits) {
         Ok(function) => {
             crate::verify::verify_function(&function).unwrap();
             let mut text = function.to_string();
@@ -352,6 +356,14 @@ fn what_makes_no_sense_is_named() {
         ],
     );
 
+    let circle = choice().finish(&["y"], &[("one", &["^yes", "^sum"])]);
+    check(
+        circle,
+        expect_test::expect![
+            "malformed graph at `one`: no node depends on its own result, but in a loop"
+        ],
+    );
+
     let mut never = choice();
     never.call("AddV2", "both", &["minus", "sum"]);
     check(
@@ -379,9 +391,10 @@ fn nesting_has_a_limit() {
         }
         source.finish(&["m0"], &[])
     };
-    assert!(text(nested(150)).starts_with("function @f"));
-    let message = text(nested(250));
-    assert!(message.contains("loops and branches inside each other needs 201 levels"), "{message}");
+    let limits = Limits { call_depth: 30, ..Limits::default() };
+    assert!(text_within(nested(30), &limits).starts_with("function @f"));
+    let message = text_within(nested(31), &limits);
+    assert!(message.contains("loops and branches inside each other needs 31 levels"), "{message}");
 }
 
 #[test]
