@@ -15,6 +15,7 @@ use ferroflow_ir::{
     pass::{
         cse::cse,
         fuse::fuse,
+        hoist::hoist,
         prune::prune,
         specialize::{Argument, Specialized, Specializer},
     },
@@ -301,6 +302,7 @@ fn optimize(
     let specializer =
         Specializer { library: &surroundings.library, evaluate: &surroundings.context, limits };
     let mut specialized = specializer.specialize(def, args)?;
+    specialized.for_each_body(&mut hoist)?;
     specialized.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
         cse(&mut body.graph, |from, to| {

@@ -1,13 +1,14 @@
 //! Graph to graph: each pass gives a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`cse`], [`prune`], [`fuse`]. [`carve`] and [`infer_types`] are for
-//! whoever asks for a part of a graph.
+//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`fuse`]. [`functionalize`] is for those
+//! who load graphs, [`carve`] and [`infer_types`] are for whoever asks for a part of one.
 
 pub mod carve;
 pub mod cse;
 pub mod functionalize;
 pub mod fuse;
+pub mod hoist;
 pub mod infer_types;
 pub mod prune;
 pub mod specialize;
