@@ -55,6 +55,7 @@ mod wire;
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 pub use cpu::CpuDevice;
 pub use device::{Device, OpCall, OperandSpec};
+pub use elementwise::scalar;
 pub use error::{Error, Result};
 pub use hash::fingerprint::fingerprint64;
 pub use kernel::{Io, Kernel, Operand, Target, check_size};

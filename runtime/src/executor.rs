@@ -6,13 +6,19 @@ use crate::{
     error::{Error, Result},
     execute::{Scope, execute_op},
     ops::RuntimeCall,
-    plan::{Action, BranchAction, OpAction, Operand, Origin, Place, Program, WhileAction},
+    plan::{
+        Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, Source,
+        WhileAction,
+    },
 };
 use ferroflow_ir::{
     Error as IrError, FunctionLibrary, HostTensor,
     pass::specialize::{chosen_branch, truthiness},
 };
-use ferroflow_kernels::frame::{Frame, Step};
+use ferroflow_kernels::{
+    frame::{Frame, Step},
+    scalar::{self, Stop},
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -138,6 +144,10 @@ impl Run<'_> {
                 Action::Copy(from, to) => self.copy(from, to)?,
                 Action::While(repeat) => self.repeat(repeat)?,
                 Action::Branch(branch) => self.branch(branch)?,
+                Action::Scalar(scalar) => match self.scope.profile {
+                    None => self.scalar(scalar)?,
+                    Some(_) => self.actions(&scalar.plain)?,
+                },
                 Action::Fail(error) => return Err(error.clone()),
                 Action::Clear(slots) => {
                     slots.iter().for_each(|&slot| *self.frame.slot_mut(slot) = None);
@@ -228,13 +238,33 @@ impl Run<'_> {
                 return Ok(());
             }
             if iterations == limit {
-                let what = "the loop".into();
-                let needed = format!("more than {limit} iterations");
-                return Err(action.origin.locate(IrError::Limit { what, needed, limit }));
+                return Err(action.origin.locate(too_many_rounds(limit)));
             }
             iterations += 1;
             self.actions(&action.body)?;
         }
+    }
+
+    fn scalar(&mut self, action: &ScalarAction) -> Result<()> {
+        let mut registers: SmallVec<[u64; 32]> = SmallVec::from_slice(action.program.registers());
+        for load in &action.loads {
+            let bytes = match &load.from {
+                Source::Arena(region) => Some(self.frame.arena(region)),
+                Source::Slot(slot, bytes) => {
+                    self.frame.slot(*slot).and_then(|tensor| tensor.bytes().get(bytes.clone()))
+                }
+            };
+            scalar::set(&mut registers[load.to.index()], bytes.ok_or_else(|| missing("a number"))?);
+        }
+        let limit = self.scope.context.limits().loop_iterations;
+        if let Err(stop) = action.program.run(&mut registers, limit) {
+            return Err(stopped(action, stop, limit));
+        }
+        for store in &action.stores {
+            let number = scalar::get(&registers[store.from.index()], store.to.len());
+            self.frame.arena_mut(&store.to).copy_from_slice(number);
+        }
+        Ok(())
     }
 
     fn truth(&mut self, test: &Operand) -> Result<bool> {
@@ -253,6 +283,22 @@ impl Run<'_> {
             None => Ok(()),
         }
     }
+}
+
+fn too_many_rounds(limit: u64) -> IrError {
+    let needed = format!("more than {limit} iterations");
+    IrError::Limit { what: "the loop".into(), needed, limit }
+}
+
+/// The error of a program that stopped, with the node where it did.
+#[cold]
+fn stopped(action: &ScalarAction, stop: Stop, limit: u64) -> Error {
+    let (position, error) = match stop {
+        Stop::Fault(position, error) => (position, error),
+        Stop::Rounds(position) => (position, too_many_rounds(limit)),
+    };
+    let origin = action.origins.iter().rev().find(|(start, _)| *start <= position);
+    origin.map_or_else(|| error.clone().into(), |(_, origin)| origin.locate(error.clone()))
 }
 
 /// Whether a tensor has the operand's dtype and shape.

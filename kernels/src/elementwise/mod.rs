@@ -1,13 +1,14 @@
 //! Elementwise expressions: one meaning, a form for each device.
 //!
 //! [`spelling`] says how each primitive is written for each element type; [`portable`] runs
-//! expressions of any types on the CPU, block by block.
+//! expressions of any types on the CPU, block by block; [`scalar`] does single elements.
 
 mod cast;
 mod complex;
 mod float8;
 mod number;
 mod portable;
+pub mod scalar;
 mod special;
 mod spelling;
 mod strings;
@@ -50,6 +51,9 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     if inputs.contains(&DType::String) {
         return Ok(strings::compile(&expr, accesses, output));
+    }
+    if let Some(kernel) = scalar::compile(call) {
+        return Ok(Some(kernel));
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(kernel) = tile::compile(&expr, &inputs, &accesses) {

@@ -309,7 +309,7 @@ fn splat(out: &mut [u8], element: &[u8]) {
 }
 
 /// The bytes of a constant element; `None` for dtypes without plain elements.
-fn constant_bytes(constant: Constant, dtype: DType) -> Option<Vec<u8>> {
+pub(super) fn constant_bytes(constant: Constant, dtype: DType) -> Option<Vec<u8>> {
     fn bytes<T: Pod>(value: T) -> Option<Vec<u8>> {
         Some(bytemuck::bytes_of(&value).to_vec())
     }

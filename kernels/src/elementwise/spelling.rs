@@ -264,7 +264,12 @@ pub(super) fn map<T: Pod, R: Pod>(out: &mut [u8], a: &[u8], function: impl Fn(T)
             self.0.iter_mut().zip(self.1).for_each(|(out, &x)| *out = (self.2)(x));
         }
     }
-    vectorize(Map(bytemuck::cast_slice_mut(out), bytemuck::cast_slice(a), function));
+    let (out, a): (&mut [R], &[T]) = (bytemuck::cast_slice_mut(out), bytemuck::cast_slice(a));
+    if let ([out], [x]) = (&mut *out, a) {
+        *out = function(*x);
+        return true;
+    }
+    vectorize(Map(out, a, function));
     true
 }
 
@@ -279,8 +284,13 @@ fn zip<T: Pod, R: Pod>(out: &mut [u8], a: &[u8], b: &[u8], function: impl Fn(T, 
             self.0.iter_mut().zip(pairs).for_each(|(out, (&x, &y))| *out = (self.3)(x, y));
         }
     }
-    let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-    vectorize(Zip(bytemuck::cast_slice_mut(out), a, b, function));
+    let (a, b): (&[T], &[T]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+    let out: &mut [R] = bytemuck::cast_slice_mut(out);
+    if let ([out], [x], [y]) = (&mut *out, a, b) {
+        *out = function(*x, *y);
+        return true;
+    }
+    vectorize(Zip(out, a, b, function));
     true
 }
 

@@ -1,8 +1,9 @@
 //! How each node runs, and where its results go.
 
 use super::{
-    Action, BranchAction, OpAction, Operand, Origin, Place, Program, WhileAction,
+    Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, WhileAction,
     layout::{Lifetimes, Timeline},
+    scalar::{self, ScalarCall},
 };
 use crate::{
     context::Context,
@@ -21,6 +22,7 @@ use ferroflow_kernels::{
 use smallvec::SmallVec;
 use std::{
     collections::{HashMap, HashSet},
+    mem,
     ops::Range,
     sync::Arc,
 };
@@ -65,7 +67,7 @@ pub(crate) fn plan(
 
 /// Where a value is, before the arena is laid out.
 #[derive(Debug, Clone, PartialEq)]
-enum Draft {
+pub(super) enum Draft {
     /// Bytes of a buffer.
     Buffer(usize, Range<usize>),
     /// A slot: all of the tensor, or these bytes of it.
@@ -74,9 +76,9 @@ enum Draft {
 
 /// A value that is read as a tensor, before the arena is laid out.
 #[derive(Debug, Clone)]
-struct DraftOperand {
-    place: Draft,
-    ty: ValueType,
+pub(super) struct DraftOperand {
+    pub(super) place: Draft,
+    pub(super) ty: ValueType,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,9 +96,11 @@ enum SlotKind {
 
 /// An action, before the arena is laid out.
 #[expect(clippy::large_enum_variant, reason = "the large ones are the common ones")]
-enum DraftAction {
+pub(super) enum DraftAction {
     Kernel {
         kernel: Arc<dyn Kernel>,
+        /// The call, if it is one on single elements.
+        scalar: Option<Box<ScalarCall>>,
         sources: SmallVec<[Draft; 3]>,
         sinks: SmallVec<[DraftSink; 1]>,
         origin: Arc<Origin>,
@@ -124,16 +128,16 @@ enum DraftAction {
     Fail(Error),
 }
 
-enum DraftSink {
+pub(super) enum DraftSink {
     Buffer(usize, usize),
     Slot(usize, ValueType, Shape),
     Unknown(usize),
 }
 
-struct Positioned {
-    position: usize,
-    scope: usize,
-    action: DraftAction,
+pub(super) struct Positioned {
+    pub(super) position: usize,
+    pub(super) scope: usize,
+    pub(super) action: DraftAction,
 }
 
 struct Planner<'a> {
@@ -344,7 +348,9 @@ impl Planner<'_> {
             body.places.insert(outlet, place);
         }
         self.consumed(body, node);
-        self.push(body, DraftAction::Kernel { kernel, sources, sinks, origin: origin(node) });
+        let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
+        let origin = origin(node);
+        self.push(body, DraftAction::Kernel { kernel, scalar, sources, sinks, origin });
         Ok(())
     }
 
@@ -604,8 +610,9 @@ impl Planner<'_> {
             }
         }
         let n_slots = self.slots.len();
-        let constants = std::mem::take(&mut self.constants);
-        let layout = Layout { planner: &self, offsets, cleared };
+        let constants = mem::take(&mut self.constants);
+        let values = constants.iter().cloned().collect();
+        let layout = Layout { planner: &self, offsets, cleared, constants: &values };
         let last = usize::MAX;
         let results = results.into_iter().map(|result| layout.operand(result, last, 0)).collect();
         let actions = layout.actions(drafts);
@@ -706,15 +713,32 @@ fn origin(node: &NodeDef) -> Arc<Origin> {
 }
 
 /// What is known once all lifetimes are.
-struct Layout<'a, 'b> {
+pub(super) struct Layout<'a, 'b> {
     planner: &'a Planner<'b>,
     offsets: Vec<usize>,
     cleared: HashMap<usize, SmallVec<[usize; 4]>>,
+    constants: &'a HashMap<usize, HostTensor>,
 }
 
 impl Layout<'_, '_> {
-    fn region(&self, buffer: usize, bytes: &Range<usize>) -> Region {
+    pub(super) fn region(&self, buffer: usize, bytes: &Range<usize>) -> Region {
         self.offsets[buffer] + bytes.start..self.offsets[buffer] + bytes.end
+    }
+
+    /// The bytes of a buffer.
+    pub(super) fn buffer_bytes(&self, buffer: usize) -> usize {
+        self.planner.buffer_bytes[buffer]
+    }
+
+    /// The constant that is always in a slot.
+    pub(super) fn constant(&self, slot: usize) -> Option<&HostTensor> {
+        self.constants.get(&slot)
+    }
+
+    /// Whether a buffer is one of a loop or branch in `scope`, and of nobody outside.
+    pub(super) fn is_inside(&self, buffer: usize, scope: usize) -> bool {
+        let own = self.planner.buffers.scope(buffer);
+        own != scope && self.planner.timeline.is_inside(own, scope)
     }
 
     fn place(&self, place: &Draft) -> Place {
@@ -756,18 +780,43 @@ impl Layout<'_, '_> {
 
     fn actions(&self, drafts: Vec<Positioned>) -> Vec<Action> {
         let mut actions = Vec::with_capacity(drafts.len());
-        for Positioned { position, scope, action } in drafts {
-            actions.push(self.action(action, position, scope));
-            if let Some(slots) = self.cleared.get(&position) {
-                actions.push(Action::Clear(slots.clone()));
+        let mut run = Vec::new();
+        for draft in drafts {
+            if scalar::is_scalar(&draft.action) {
+                run.push(draft);
+                continue;
             }
+            self.scalars(mem::take(&mut run), &mut actions);
+            self.plain(draft, &mut actions);
         }
+        self.scalars(run, &mut actions);
         actions
+    }
+
+    /// Adds a run of actions on single numbers, as one where that is possible.
+    fn scalars(&self, run: Vec<Positioned>, actions: &mut Vec<Action>) {
+        let program = scalar::program(self, &run);
+        let mut plain = Vec::with_capacity(run.len());
+        run.into_iter().for_each(|draft| self.plain(draft, &mut plain));
+        match program {
+            Some(program) => {
+                actions.push(Action::Scalar(Box::new(ScalarAction { plain, ..program })))
+            }
+            None => actions.extend(plain),
+        }
+    }
+
+    fn plain(&self, draft: Positioned, actions: &mut Vec<Action>) {
+        let Positioned { position, scope, action } = draft;
+        actions.push(self.action(action, position, scope));
+        if let Some(slots) = self.cleared.get(&position) {
+            actions.push(Action::Clear(slots.clone()));
+        }
     }
 
     fn action(&self, action: DraftAction, position: usize, scope: usize) -> Action {
         match action {
-            DraftAction::Kernel { kernel, sources, sinks, origin } => {
+            DraftAction::Kernel { kernel, sources, sinks, origin, .. } => {
                 let sources = sources.iter().map(|source| match source {
                     Draft::Buffer(buffer, bytes) => Source::Arena(self.region(*buffer, bytes)),
                     Draft::Slot(slot, None) => Source::Slot(*slot),

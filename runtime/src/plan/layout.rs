@@ -66,7 +66,8 @@ impl Timeline {
 }
 
 impl Timeline {
-    fn is_inside(&self, scope: usize, outer: usize) -> bool {
+    /// Whether a scope is `outer` or one in it.
+    pub(super) fn is_inside(&self, scope: usize, outer: usize) -> bool {
         let mut scope = scope;
         while scope != outer && scope != 0 {
             scope = self.scopes[scope].parent;

@@ -7,10 +7,12 @@
 //! emptied.
 //!
 //! Loops and branches are nested lists of the same program: their bodies work on the same arena and
-//! slots, so entering one costs nothing.
+//! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
+//! one action of them.
 
 mod draft;
 mod layout;
+mod scalar;
 
 use crate::ops::Body;
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
@@ -19,6 +21,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 pub(crate) use draft::plan;
+pub(crate) use scalar::{ScalarAction, Source};
 
 /// A compiled function.
 #[derive(Debug)]
@@ -48,6 +51,8 @@ pub(crate) enum Action {
     While(Box<WhileAction>),
     /// Runs one of the branches.
     Branch(Box<BranchAction>),
+    /// Computes single numbers, with the loops and branches among them.
+    Scalar(Box<ScalarAction>),
     /// Fails.
     Fail(crate::Error),
     /// Empties slots.

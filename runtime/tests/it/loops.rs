@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use ferroflow_ir::{Attrs, DType, FunctionDef, HostTensor, PartialShape, Shape, ValueType};
-use ferroflow_runtime::{Context, ContextOptions, EagerTensor};
+use ferroflow_runtime::{Context, ContextOptions, EagerTensor, RunOptions, TraceLevel};
 
 fn int() -> ValueType {
     ValueType::new(DType::I32, Shape::scalar())
@@ -157,4 +157,110 @@ fn branches_run_alone() {
     assert_eq!(run(false, 0).unwrap(), 0);
     let error = run(true, 0).unwrap_err().to_string();
     assert!(error.contains("function `divide`"), "{error}");
+}
+
+/// `for i in 0..n { x = if i % 2 == 0 { x + 1 } else { x / 2 }; y -= x }`, all of it scalars.
+fn scalar_loop(context: &Context) -> ferroflow_runtime::ConcreteFunction {
+    let float = || ValueType::new(DType::F32, Shape::scalar());
+    let extra = [("x", float()), ("y", float())];
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.clone()).collect();
+    let arg = [("x", float())];
+    let grow = function("grow", &arg, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1.0f32))?;
+        b.call("AddV2", "sum", &[args[0], one])
+    });
+    let shrink = function("shrink", &arg, |b, args| {
+        let two = b.constant("two", HostTensor::scalar(2.0f32))?;
+        b.call("RealDiv", "quotient", &[args[0], two])
+    });
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let two = b.constant("two", HostTensor::scalar(2i32))?;
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let rest = b.call("FloorMod", "rest", &[args[0], two])?[0];
+        let even = b.call("Equal", "even", &[rest, zero])?[0];
+        let attrs = Attrs::new()
+            .with("Tin", vec![DType::F32])
+            .with("Tout", vec![DType::F32])
+            .with("then_branch", func("grow"))
+            .with("else_branch", func("shrink"));
+        let x = b.call_with("If", "choice", attrs, &[even, args[2]])?[0];
+        let y = b.call("Sub", "difference", &[args[3], x])?[0];
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        Ok(vec![next, args[1], x, y])
+    });
+    let outer = [("n", int()), ("x", float())];
+    let run = function("run", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let start = b.constant("start", HostTensor::scalar(100.0f32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32, DType::F32, DType::F32]);
+        Ok(b.call_with("While", "loop", attrs, &[zero, args[0], args[1], start])?[2..].to_vec())
+    });
+    concrete(context, run, vec![below(&extra), body, grow, shrink], Vec::new())
+}
+
+#[test]
+fn numbers_are_computed_as_by_kernels() {
+    let context = context();
+    let run = scalar_loop(&context);
+    for n in [0, 1, 2, 7, 100] {
+        let (mut x, mut y) = (1.5f32, 100.0f32);
+        for i in 0..n {
+            x = if i % 2 == 0 { x + 1.0 } else { x / 2.0 };
+            y -= x;
+        }
+        let result = run.call(&[EagerTensor::scalar(n), EagerTensor::scalar(1.5f32)]).unwrap();
+        assert_eq!((values(&result, 0), values(&result, 1)), (vec![x], vec![y]), "{n} rounds");
+    }
+}
+
+#[test]
+fn errors_among_numbers_are_located() {
+    let context = context();
+    let extra = [("x", int())];
+    let args = [("i", int()), ("n", int()), ("x", int())];
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let left = b.call("Sub", "left", &[args[1], next])?[0];
+        Ok(vec![next, args[1], b.call("FloorDiv", "quotient", &[args[2], left])?[0]])
+    });
+    let run = function("run", &[("n", int())], |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32, DType::I32]);
+        Ok(b.call_with("While", "loop", attrs, &[zero, args[0], args[0]])?[2..].to_vec())
+    });
+    let run = concrete(&context, run, vec![below(&extra), body], Vec::new());
+    assert!(run.call(&[EagerTensor::scalar(0i32)]).is_ok());
+    let error = run.call(&[EagerTensor::scalar(3i32)]).unwrap_err().to_string();
+    assert!(error.contains("division by zero") && error.contains("quotient"), "{error}");
+}
+
+#[test]
+fn what_does_not_change_is_computed_once() {
+    let context = context();
+    let extra = [("x", f32s(&[2])), ("scale", f32s(&[2]))];
+    let args: Vec<(&str, ValueType)> =
+        [("i", int()), ("n", int())].into_iter().chain(extra.clone()).collect();
+    let body = function("body", &args, |b, args| {
+        let one = b.constant("one", HostTensor::scalar(1i32))?;
+        let next = b.call("AddV2", "next", &[args[0], one])?[0];
+        let root = b.call("Exp", "power", &[args[3]])?[0];
+        Ok(vec![next, args[1], b.call("Mul", "product", &[args[2], root])?[0], args[3]])
+    });
+    let outer = [("n", int()), ("x", f32s(&[2])), ("scale", f32s(&[2]))];
+    let run = function("run", &outer, |b, args| {
+        let zero = b.constant("zero", HostTensor::scalar(0i32))?;
+        let attrs = while_attrs(&[DType::I32, DType::I32, DType::F32, DType::F32]);
+        let inputs = [zero, args[0], args[1], args[2]];
+        Ok(b.call_with("While", "loop", attrs, &inputs)?[2..3].to_vec())
+    });
+    let run = concrete(&context, run, vec![below(&extra), body], Vec::new());
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let args = [EagerTensor::scalar(5i32), vector(&[1.0, 3.0]), vector(&[0.0, 0.0])];
+    let (result, metadata) = run.call_with_options(&options, &args.each_ref()).unwrap();
+    assert_eq!(values(&result, 0), [1.0, 3.0]);
+    let count = |name: &str| metadata.ops.iter().filter(|op| op.node.ends_with(name)).count();
+    assert_eq!((count("power"), count("product")), (1, 5));
 }
