@@ -29,6 +29,7 @@ pub mod flow {
             returns_error, staged,
         },
         logic::{Check, Negate, left, right},
-        repeat::{Loop, Repeats, While, enter_loop, join, loop_of, tie, tied, while_},
+        repeat::{Loop, Repeats, While, enter_loop, while_},
+        tied::{join, loop_of, tie, tied},
     };
 }

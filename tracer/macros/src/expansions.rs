@@ -213,6 +213,259 @@ fn a_method() {
     );
 }
 
+/// What a body becomes, without the function around it.
+fn check_body(body: TokenStream, expected: Expect) {
+    let body = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, body);
+    let output = syn::parse_quote!(-> Result<Tensor>);
+    let code = crate::autograph::rewritten(&body, &output).expect("there is control flow in it");
+    check(quote!(fn f() #code), expected);
+}
+
+#[test]
+fn control_flow_of_rust_is_left_as_it_is() {
+    let body = quote!({
+        let mut n = 0;
+        for i in 0..3 {
+            if i > 1 && n < 2 || matches!(x, None) {
+                continue;
+            }
+            while let Some(y) = x.next() {
+                n += 1;
+            }
+            assert!(n != 7);
+        }
+        Ok(x)
+    });
+    let proc_macro2::TokenTree::Group(body) = body.into_iter().next().expect("a block") else {
+        panic!("a block is a group")
+    };
+    assert!(crate::autograph::rewritten(&body, &syn::ReturnType::Default).is_none());
+}
+
+#[test]
+fn an_if() {
+    check_body(
+        quote!(if x.less(y)? { total = x; } Ok(total)),
+        expect![[r#"
+        fn f() {
+            let __frame = m::flow::Frame::<Result<Tensor>>::new();
+            __frame
+                .close({
+                    {
+                        let mut __if_1 = m::flow::if_(x.less(y)?);
+                        if let ::core::option::Option::Some(__failed_1) = m::flow::If::error(
+                            &mut __if_1,
+                        ) {
+                            return m::flow::fail(&__if_1, __failed_1);
+                        }
+                        let mut __slot_1 = m::flow::Slot::new();
+                        '__if_1: loop {
+                            if false {
+                                m::flow::gate(&__if_1);
+                                break '__if_1 __slot_1.take();
+                            }
+                            if m::flow::live(&__if_1) {
+                                m::flow::gate(&__if_1);
+                                match {
+                                    let __state_1 = &mut [
+                                        m::flow::carry(
+                                            &__if_1,
+                                            "total",
+                                            &mut total,
+                                        ),
+                                    ];
+                                    m::flow::If::begin(
+                                        &mut __if_1,
+                                        __frame.flows(),
+                                        __state_1,
+                                    )
+                                } {
+                                    ::core::result::Result::Ok(__value) => __value,
+                                    ::core::result::Result::Err(__error) => {
+                                        return m::flow::fail(
+                                            &__if_1,
+                                            __error,
+                                        );
+                                    }
+                                }
+                            }
+                            '__branch_1: {
+                                __slot_1
+                                    .put(
+                                        if m::flow::If::test(&__if_1) {
+                                            total = x;
+                                        },
+                                    );
+                            }
+                            if m::flow::live(&__if_1) {
+                                m::flow::gate(&__if_1);
+                                match match {
+                                    let __state_1 = &mut [
+                                        m::flow::carry(
+                                            &__if_1,
+                                            "total",
+                                            &mut total,
+                                        ),
+                                    ];
+                                    m::flow::Ends::end(
+                                        &mut __if_1,
+                                        __frame.flows(),
+                                        __state_1,
+                                        &mut __slot_1,
+                                    )
+                                } {
+                                    ::core::result::Result::Ok(__value) => __value,
+                                    ::core::result::Result::Err(__error) => {
+                                        return m::flow::fail(
+                                            &__if_1,
+                                            __error,
+                                        );
+                                    }
+                                } {
+                                    m::flow::Next::Again => {
+                                        continue '__if_1;
+                                    }
+                                    m::flow::Next::Value
+                                    | m::flow::Next::Guard(_)
+                                    | m::flow::Next::Leave(_) => {}
+                                }
+                            }
+                            break '__if_1 __slot_1.take();
+                        }
+                    }
+                    Ok(total)
+                })
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn a_while_that_returns() {
+    check_body(
+        quote!(while x.less(y)? { return Ok(x); } Ok(y)),
+        expect![[r#"
+        fn f() {
+            let __frame = m::flow::Frame::<Result<Tensor>>::new();
+            __frame
+                .close({
+                    {
+                        let mut __loop_1 = m::flow::Loop::new(
+                            m::flow::Repeats::While,
+                            true,
+                        );
+                        '__loop_1: loop {
+                            __loop_1.before_condition();
+                            let mut __kind_1 = m::flow::while_(
+                                x.less(y)?,
+                                &mut __loop_1,
+                            );
+                            if let ::core::option::Option::Some(__failed_1) = m::flow::While::error(
+                                &mut __kind_1,
+                            ) {
+                                return m::flow::fail(
+                                    &__kind_1,
+                                    __failed_1,
+                                );
+                            }
+                            if m::flow::While::ends(&__kind_1) {
+                                break '__loop_1;
+                            }
+                            if m::flow::live(&__kind_1) {
+                                m::flow::gate(&__kind_1);
+                                if match m::flow::While::enter(
+                                    &__kind_1,
+                                    &mut __loop_1,
+                                    __frame.flows(),
+                                    &mut [],
+                                ) {
+                                    ::core::result::Result::Ok(__value) => __value,
+                                    ::core::result::Result::Err(__error) => {
+                                        return m::flow::fail(
+                                            &__kind_1,
+                                            __error,
+                                        );
+                                    }
+                                } {
+                                    continue '__loop_1;
+                                }
+                            }
+                            '__body_1: {
+                                let mut __held_0_1 = ::core::option::Option::None;
+                                if m::flow::live(&__kind_1) {
+                                    m::flow::gate(&__kind_1);
+                                    __held_0_1 = ::core::option::Option::Some(&x);
+                                }
+                                {
+                                    {
+                                        let __returned = __frame
+                                            .typed(
+                                                Ok(
+                                                    if m::flow::staged(&__kind_1) {
+                                                        m::flow::gate(&__kind_1);
+                                                        m::flow::copy(&__kind_1, &x)
+                                                    } else {
+                                                        m::flow::host_gate(&__kind_1);
+                                                        x
+                                                    },
+                                                ),
+                                            );
+                                        if m::flow::live(&__kind_1) {
+                                            m::flow::gate(&__kind_1);
+                                            if let ::core::option::Option::Some(__failure) = __frame
+                                                .keep(&__kind_1, __returned)
+                                            {
+                                                return __failure;
+                                            }
+                                            break '__body_1;
+                                        }
+                                        return __frame.close(__returned);
+                                    };
+                                }
+                                let _ = &__held_0_1;
+                            }
+                            if m::flow::live(&__kind_1) {
+                                m::flow::gate(&__kind_1);
+                                match match __loop_1.finish(__frame.flows(), &mut [], 2u32, 3u32)
+                                {
+                                    ::core::result::Result::Ok(__value) => __value,
+                                    ::core::result::Result::Err(__error) => {
+                                        return m::flow::fail(
+                                            &__kind_1,
+                                            __error,
+                                        );
+                                    }
+                                } {
+                                    m::flow::Next::Again => {
+                                        continue '__loop_1;
+                                    }
+                                    m::flow::Next::Value => {}
+                                    m::flow::Next::Guard(__way) => {
+                                        match __frame.flows().guard(__way, &mut []) {
+                                            ::core::result::Result::Ok(__value) => __value,
+                                            ::core::result::Result::Err(__error) => {
+                                                return m::flow::fail(
+                                                    &__kind_1,
+                                                    __error,
+                                                );
+                                            }
+                                        }
+                                    }
+                                    m::flow::Next::Leave(__way) => {
+                                        return __frame.returned(__way);
+                                    }
+                                }
+                                break '__loop_1;
+                            }
+                        }
+                    }
+                    Ok(y)
+                })
+        }
+    "#]],
+    );
+}
+
 #[test]
 fn nests() {
     let input = syn::parse_quote! {

@@ -68,7 +68,7 @@ impl Exit {
             self.code = match self.code {
                 Some(code) if self.codes.len() > 1 => {
                     let is_from = code.equal(from as i32)?;
-                    Some(is_from.select(&Tensor::from(to as i32), &code)?)
+                    Some(is_from.select(Tensor::from(to as i32), &code)?)
                 }
                 _ => None,
             };

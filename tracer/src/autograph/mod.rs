@@ -36,6 +36,7 @@ pub mod iterate;
 pub mod kind;
 pub mod logic;
 pub mod repeat;
+pub mod tied;
 
 pub use carry::Carry;
 pub use iterate::{TensorRange, range};

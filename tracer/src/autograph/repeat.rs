@@ -4,7 +4,7 @@ use super::{
     carry::{Var, names, set, values},
     flow::{Exit, STAYS, Side, blank},
     frame::{Flows, Next, closed, here},
-    kind::{Control, Host, Kind, Staged},
+    kind::{Control, Host, Staged},
 };
 use crate::{
     context::{self, Inside},
@@ -19,7 +19,7 @@ use crate::{
     value::Value,
 };
 use ferroflow_ir::{DType, PartialShape, ValueType, error::SourceLocation};
-use std::{marker::PhantomData, sync::Arc};
+use std::sync::Arc;
 
 /// What repeats the body of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -466,54 +466,6 @@ fn is_outlet(a: &Tensor, b: &Tensor) -> bool {
             Arc::ptr_eq(&a.graph, &b.graph) && a.outlet == b.outlet
         }
         _ => false,
-    }
-}
-
-/// Of which kind a jump out of a `loop` is: inferred from the constructs around the jump.
-#[derive(Debug)]
-pub struct Tied<K>(PhantomData<fn() -> K>);
-
-/// A kind that is told later.
-pub fn tied<K: Kind>() -> Tied<K> {
-    Tied(PhantomData)
-}
-
-/// Tells it: that of a construct around the jump.
-pub fn tie<C: Control>(_: &C, _: &Tied<C::Kind>) {}
-
-/// The kind of what has parts of two kinds.
-pub trait Join<K> {
-    /// [`Staged`] if one of them is.
-    type Joined: Kind;
-}
-
-impl<K: Kind> Join<K> for Host {
-    type Joined = K;
-}
-
-impl<K: Kind> Join<K> for Staged {
-    type Joined = Staged;
-}
-
-/// The kind of both.
-pub fn join<A: Join<B>, B>(_: &Tied<A>, _: &Tied<B>) -> Tied<A::Joined> {
-    Tied(PhantomData)
-}
-
-/// A `loop` at hand, of the kind of the jumps that end it.
-#[derive(Debug)]
-pub struct LoopOf<K>(PhantomData<fn() -> K>);
-
-/// Begins a `loop`.
-pub fn loop_of<K: Kind>(_: &Tied<K>) -> LoopOf<K> {
-    LoopOf(PhantomData)
-}
-
-impl<K: Kind> Control for LoopOf<K> {
-    type Kind = K;
-
-    fn is_live(&self) -> bool {
-        K::IS_STAGED && context::is_tracing()
     }
 }
 

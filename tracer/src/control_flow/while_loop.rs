@@ -141,7 +141,7 @@ fn staged<S: Nest>(
     let (mut initial, mut types) = entering(&before, options)?;
     let maximum = options.maximum_iterations.as_ref();
     if let Some(maximum) = maximum {
-        let counter = (maximum - maximum)?;
+        let counter = maximum.zeros_like()?;
         types.push(counter.value_type());
         initial.push(counter);
     }

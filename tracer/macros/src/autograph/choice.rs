@@ -1,12 +1,10 @@
 //! `if`.
 
 use super::{
-    jump,
-    rewrite::{
-        Around, Rewriter, at, carried, checked, condition, flow, frame, gated, held, jumps, label,
-        variable,
-    },
+    copies, jump,
+    rewrite::{Around, Rewriter, condition, jumps},
     uses::Uses,
+    written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -28,11 +26,11 @@ pub(super) fn code(rewriter: &mut Rewriter, code: &mut ExprIf) -> Option<TokenSt
     condition(rewriter, &mut code.cond);
     let around = Around::If { id, state: uses.assigned.clone() };
     rewriter.inside(around, |rewriter| {
-        jump::copy_tail(rewriter, &mut code.then_branch);
+        copies::of_tail(rewriter, &mut code.then_branch);
         rewriter.visit_block_mut(&mut code.then_branch);
         if let Some((_, otherwise)) = &mut code.else_branch {
             if let Expr::Block(block) = &mut **otherwise {
-                jump::copy_tail(rewriter, &mut block.block);
+                copies::of_tail(rewriter, &mut block.block);
             }
             rewriter.visit_expr_mut(otherwise);
         }
@@ -58,8 +56,8 @@ fn written(
     let (rounds, branch) = (label("if", id), label("branch", id));
     let vars = carried(&control, &uses.assigned);
     let (hold, let_go) = held(&control, uses, id);
-    let failed = variable("failed", id);
-    let fail = super::rewrite::failed(&control, &failed);
+    let error = variable("failed", id);
+    let fail = failed(&control, &error);
     let state = variable("state", id);
     let begin = quote! {
         let #state = #vars;
@@ -68,7 +66,7 @@ fn written(
     let begin = checked(&control, &quote!({ #begin }));
     let end = {
         let at_if = Span::call_site().located_at(code.if_token.span);
-        let flow = super::rewrite::flow(code.if_token.span);
+        let flow = super::written::flow(code.if_token.span);
         let end = quote_spanned! {at_if=>
             #flow::Ends::end(&mut #control, #frame.flows(), #state, &mut #slot)
         };
@@ -90,7 +88,7 @@ fn written(
     let made = quote_spanned!(span=> #at_condition::if_(#condition));
     quote!({
         let mut #control = #made;
-        if let ::core::option::Option::Some(#failed) = #flow::If::error(&mut #control) {
+        if let ::core::option::Option::Some(#error) = #flow::If::error(&mut #control) {
             return #fail;
         }
         let mut #slot = #flow::Slot::new();

@@ -1,8 +1,9 @@
 //! `&&`, `||`, `!` and `assert!`.
 
 use super::{
-    rewrite::{Around, Rewriter, at, checked, condition, flow, frame, variable},
+    rewrite::{Around, Rewriter, condition},
     syntax::{diverges, is_logical, is_plain},
+    written::{at, checked, flow, frame, variable},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -31,7 +32,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         #at_left::left(#left, #asks)
     };
     let asked = checked(&control, &quote!(#control.asks(#frame.flows())));
-    let at_right = super::rewrite::flow(right_span);
+    let at_right = super::written::flow(right_span);
     let (left_side, right_side) = (at(&control, left.span()), at(&side, right_span));
     let ended = quote_spanned! {Span::call_site().located_at(right_span)=>
         #at_right::right(#left_side, #right_side)

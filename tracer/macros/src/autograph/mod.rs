@@ -3,17 +3,19 @@
 //!
 //! - `syntax`: conditions that are plainly `bool`, and where jumps lead; `uses`: what code changes.
 //! - `rewrite` walks over a body, with the constructs around the place at hand; `choice`, `repeat`,
-//!   `jump` and `logic` write what becomes of each construct.
+//!   `jump` and `logic` write what becomes of each construct, of the pieces in `written`.
 //!
 //! Bodies without such constructs are left as they are, token by token.
 
 mod choice;
+mod copies;
 mod jump;
 mod logic;
 mod repeat;
 mod rewrite;
 mod syntax;
 mod uses;
+mod written;
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};

@@ -2,12 +2,10 @@
 
 use super::{
     jump,
-    rewrite::{
-        Around, Rewriter, at, carried, checked, condition, failed as failed_with, flow, frame,
-        gated, held, label, variable,
-    },
+    rewrite::{Around, Rewriter, condition},
     syntax::Jumps,
     uses::{Uses, declared},
+    written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -126,8 +124,8 @@ pub(super) fn while_code(rewriter: &mut Rewriter, code: &mut ExprWhile) -> Token
     let Parts { id, name, made, vars, body, .. } = parts(rewriter, shape, &mut code.body);
     let (at_condition, flow, frame) = (flow(written.span()), flow(Span::call_site()), frame());
     let kind = at(&variable("kind", id), code.while_token.span);
-    let (of, failed) = (variable("loop", id), variable("failed", id));
-    let fail = failed_with(&kind, &failed);
+    let (of, error) = (variable("loop", id), variable("failed", id));
+    let fail = failed(&kind, &error);
     let (condition, span) = (&code.cond, Span::call_site().located_at(written.span()));
     let iteration = quote_spanned!(span=> #at_condition::while_(#condition, &mut #of));
     let enter =
@@ -138,7 +136,7 @@ pub(super) fn while_code(rewriter: &mut Rewriter, code: &mut ExprWhile) -> Token
         #name: loop {
             #of.before_condition();
             let mut #kind = #iteration;
-            if let ::core::option::Option::Some(#failed) = #flow::While::error(&mut #kind) {
+            if let ::core::option::Option::Some(#error) = #flow::While::error(&mut #kind) {
                 return #fail;
             }
             if #flow::While::ends(&#kind) {

@@ -2,8 +2,8 @@
 
 use ferroflow_ir::{PartialShape, TraceType};
 use ferroflow_tracer::{
-    DType, Function, Nest, Result, Tensor, TensorArray, Variable, function, range,
-    run_functions_eagerly,
+    DType, Function, Functions, HasFunctions, Nest, Result, Tensor, TensorArray, Variable,
+    function, range, run_functions_eagerly,
 };
 
 fn t(value: f32) -> Tensor {
@@ -379,6 +379,61 @@ fn effects_happen_in_branches() {
     assert_eq!(v.read().unwrap().to_scalar::<f32>().unwrap(), 5.0);
     add(&v, &t(-3.0)).unwrap();
     assert_eq!(v.read().unwrap().to_scalar::<f32>().unwrap(), 0.0);
+}
+
+#[test]
+fn methods_have_control_flow() {
+    #[derive(HasFunctions)]
+    struct Clip {
+        limit: Variable,
+        names: Vec<String>,
+        functions: Functions,
+    }
+
+    impl Clip {
+        #[function]
+        fn apply(&self, x: &Tensor, rounds: usize) -> Result<Tensor> {
+            let mut x = x.clone();
+            for name in &self.names {
+                if name.is_empty() {
+                    continue;
+                }
+                for _ in range(rounds) {
+                    if x.greater(&self.limit)? {
+                        return self.limit.read();
+                    }
+                    x = (x * 2.0)?;
+                }
+            }
+            Ok(x)
+        }
+    }
+
+    let clip = Clip {
+        limit: Variable::new(10.0f32).unwrap(),
+        names: vec!["a".into(), String::new(), "b".into()],
+        functions: Functions::default(),
+    };
+    let apply = |x: f32| clip.apply(&t(x), 2).unwrap().to_scalar::<f32>().unwrap();
+    assert_eq!([apply(0.5), apply(1.0), apply(2.0), apply(11.0)], [8.0, 16.0, 10.0, 10.0]);
+    assert_eq!(clip.apply_function().tracing_count(), 1);
+}
+
+#[test]
+fn loops_are_traced_once_and_leave_nothing_behind() {
+    #[function]
+    fn halves(x: &Tensor) -> Result<Tensor> {
+        let mut x = x.clone();
+        while x.greater(1.0)? && x.less(1000.0)? {
+            x = (x / 2.0)?;
+        }
+        Ok(x)
+    }
+    assert_eq!(halves(&t(20.0)).unwrap().to_scalar::<f32>().unwrap(), 0.625);
+    assert_eq!(halves(&t(2000.0)).unwrap().to_scalar::<f32>().unwrap(), 2000.0);
+    let concrete = halves::concrete((t(1.0),)).unwrap();
+    let names: Vec<&str> = concrete.graph().iter().map(|(_, node)| &*node.name).collect();
+    assert_eq!(names, ["x", "while", "Identity"]);
 }
 
 #[test]
