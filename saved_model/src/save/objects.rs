@@ -29,6 +29,9 @@ const GENERIC: &str = "_generic_user_object";
 /// The name under which loaders know the type of captured constants.
 const CONSTANT: &str = "tf.TrackableConstant";
 
+/// What an object leads to, by name.
+type Edges = Vec<(String, usize)>;
+
 /// The objects of a model being saved.
 pub(super) struct Objects<'g> {
     pub(super) graph: &'g ObjectGraph,
@@ -170,10 +173,7 @@ impl<'g> Objects<'g> {
     }
 
     /// The traces of a function: their names and their objects.
-    fn traces(
-        &mut self,
-        function: &dyn ExportedFunction,
-    ) -> Result<(Vec<String>, Vec<(String, usize)>)> {
+    fn traces(&mut self, function: &dyn ExportedFunction) -> Result<(Vec<String>, Edges)> {
         let traces = function.traces()?;
         if traces.is_empty() {
             self.untraced.push(function.name().into());
