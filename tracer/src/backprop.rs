@@ -16,17 +16,19 @@ use crate::{
     func_graph::{Call as StagedCall, FuncGraph, Outputs},
     gradients::{Gradient, IndexedSlices},
     ops::call::call,
-    tape,
+    recording,
     tensor::Tensor,
 };
 use ferroflow_ir::{
     Attrs, HostTensor, OpDef, ValueType,
     emit::{Emit, ValueId},
     gradient::{
-        Call, CustomGradient, Differentiated, Kept, Place, Slices, Tangent, control, differentiate,
+        Call, CustomGradient, Differentiated, Kept, Place, Refused, Slices, Tangent, control,
+        differentiate,
     },
     registry,
 };
+use ferroflow_runtime as runtime;
 use smallvec::SmallVec;
 use std::{any::Any, panic::Location, sync::Arc};
 
@@ -176,8 +178,24 @@ pub(crate) fn call_function(
     let outputs = context::without_tapes(|| last.forward.call_flat(args))?;
     let n_results = levels[0].n_results;
     let op = registry::find("PartitionedCall").expect("a built-in record");
-    tape::record_custom(op, inputs, &outputs, Arc::new(OfFunction { levels }));
+    recording::record_custom(op, inputs, &outputs, Arc::new(OfFunction { levels }));
     Ok(outputs.into_iter().take(n_results).collect())
+}
+
+/// Shows a call to the tapes through which there are no gradients: who asks for them gets `error`.
+pub(crate) fn record_refused(inputs: &[&Tensor], outputs: &[Tensor], error: Error) {
+    let op = registry::find("PartitionedCall").expect("a built-in record");
+    recording::record_custom(op, inputs, outputs, Arc::new(Refused(into_ir(error))));
+}
+
+fn into_ir(error: Error) -> ferroflow_ir::Error {
+    match error {
+        Error::Runtime(runtime::Error::Ir(error)) => error,
+        error => {
+            let (code, detail) = (error.code(), error.to_string());
+            ferroflow_ir::Error::Status { code, op: "gradient".into(), detail }
+        }
+    }
 }
 
 /// The gradient of a call of a function: a call of the function that is its gradient.
@@ -248,41 +266,72 @@ pub(crate) fn staged_with_gradient(
     results: Option<&[ValueType]>,
     order: usize,
 ) -> Result<Outputs> {
-    let StagedCall { op, mut attrs, inputs, name, location } = call;
+    let StagedCall { op, attrs, inputs, name, location } = call;
     let visible = match results {
         Some(results) => results.len(),
         None => op.output_dtypes(&attrs)?.len(),
     };
-    let mut types: Vec<ValueType> = results.map(<[ValueType]>::to_vec).unwrap_or_default();
+    let types = results.map(<[ValueType]>::to_vec).unwrap_or_default();
     let mut given: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
-    let (mut gradients, mut n_results) = (Vec::new(), visible);
+    let form = Form { attrs: attrs.clone(), types: types.clone(), n_results: visible };
+    let recorded = recorded_form(trace, op, form, order, &mut given);
+    let (attrs, types, gradient): (_, _, Arc<dyn CustomGradient>) = match recorded {
+        Ok((form, gradients)) => (form.attrs, form.types, Arc::new(OfStaged { gradients })),
+        Err(error) => {
+            given.truncate(inputs.len());
+            (attrs, types, Arc::new(Refused(into_ir(error))))
+        }
+    };
+    let inputs: Vec<&Tensor> = given.iter().collect();
+    let call = StagedCall { op, attrs, inputs: &inputs, name, location };
+    let types = results.is_some().then_some(&types[..]);
+    let outputs = trace.add_call(call, types)?;
+    recording::record_custom(op, &inputs, &outputs, gradient);
+    Ok(outputs.into_iter().take(visible).collect())
+}
+
+/// A branch or a loop on its way to the form that keeps what gradients need.
+struct Form {
+    attrs: Attrs,
+    types: Vec<ValueType>,
+    n_results: usize,
+}
+
+/// The form that keeps what gradients need, whose further inputs are put into `given`, and its
+/// gradients.
+fn recorded_form(
+    trace: &Arc<FuncGraph>,
+    op: &'static OpDef,
+    mut form: Form,
+    order: usize,
+    given: &mut Vec<Tensor>,
+) -> Result<(Form, StagedGradients)> {
+    let mut gradients = Vec::with_capacity(order);
     for _ in 0..order {
         let input_types: Vec<ValueType> = given.iter().map(Tensor::value_type).collect();
-        let recorded = control::with_gradient(trace.library(), op, &attrs, &input_types)?;
+        let recorded = control::with_gradient(trace.library(), op, &form.attrs, &input_types)?;
         let mut emit = TensorEmit::new(Vec::new());
         for extra in &recorded.inputs {
             let id = extra.emit(&mut emit);
             let id = emit.checked(id)?;
             given.push(emit.tensor(id).clone());
         }
-        let before = n_results;
-        n_results += recorded.added.len();
-        types.extend(recorded.added);
-        attrs = recorded.attrs;
-        gradients.push((before, n_results, recorded.gradient));
+        let before = form.n_results;
+        form.n_results += recorded.added.len();
+        form.types.extend(recorded.added);
+        form.attrs = recorded.attrs;
+        gradients.push((before, form.n_results, recorded.gradient));
     }
-    let inputs: Vec<&Tensor> = given.iter().collect();
-    let call = StagedCall { op, attrs, inputs: &inputs, name, location };
-    let types = results.is_some().then_some(&types[..]);
-    let outputs = trace.add_call(call, types)?;
-    tape::record_custom(op, &inputs, &outputs, Arc::new(OfStaged { gradients }));
-    Ok(outputs.into_iter().take(visible).collect())
+    Ok((form, gradients))
 }
 
-/// The gradient of a branch or a loop, for each order of derivatives, with the numbers of results
-/// that the form it is the gradient of has, and that the form for this order has.
+/// Gradients for each order of derivatives, with the numbers of results that the form it is the
+/// gradient of has, and that the form for this order has.
+type StagedGradients = Vec<(usize, usize, Arc<dyn CustomGradient>)>;
+
+/// The gradient of a branch or a loop.
 struct OfStaged {
-    gradients: Vec<(usize, usize, Arc<dyn CustomGradient>)>,
+    gradients: StagedGradients,
 }
 
 impl CustomGradient for OfStaged {

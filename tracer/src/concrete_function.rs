@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     func_graph::{Call, Finished},
     function_spec::{ParameterSpec, bind, cast, shown, shown_named},
-    tape,
+    recording,
     tensor::{Repr, Tensor},
     value::{Aliases, Leaves, Value},
     variable::Variable,
@@ -340,15 +340,21 @@ impl ConcreteFunction {
         let captured: Vec<Tensor> =
             self.0.captures.iter().map(Capture::tensor).collect::<Result<_>>()?;
         let inputs: Vec<&Tensor> = args.iter().chain(&captured).collect();
-        let Some(tracking) = tape::tracking(&inputs) else { return Ok(None) };
+        let Some(tracking) = recording::tracking(&inputs) else { return Ok(None) };
         args.iter().enumerate().try_for_each(|(index, arg)| self.check(index, arg))?;
-        let levels = self.levels(tracking)?;
-        backprop::call_function(levels, args, &inputs).map(Some)
+        match self.levels(tracking) {
+            Ok(levels) => backprop::call_function(levels, args, &inputs).map(Some),
+            Err(error) => {
+                let outputs = context::without_tapes(|| self.call_flat(args))?;
+                backprop::record_refused(&inputs, &outputs, error);
+                Ok(Some(outputs))
+            }
+        }
     }
 
     /// The forms that tapes need, made once.
-    fn levels(&self, tracking: tape::Tracking) -> Result<Vec<Level>> {
-        let tape::Tracking { inputs, order } = tracking;
+    fn levels(&self, tracking: recording::Tracking) -> Result<Vec<Level>> {
+        let recording::Tracking { inputs, order } = tracking;
         if let Some(levels) = self.0.differentiated.lock().get(&inputs)
             && levels.len() >= order
         {

@@ -3,7 +3,7 @@
 //! This is the only thread-local of the workspace. Every way in gives a guard that is also left on
 //! a panic.
 
-use crate::{error::Result, func_graph::FuncGraph, tape::Tape, tensor::Tensor};
+use crate::{error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor};
 use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{CallCache, Context, EagerTensor, Results};
 use std::{

@@ -5,7 +5,8 @@ use crate::{
     context,
     error::{Error, Result},
     gradients::{Gradient, GradientOptions},
-    tape::{self, GradientTape},
+    recording,
+    tape::GradientTape,
     tensor::Tensor,
     variable::Variable,
 };
@@ -81,7 +82,7 @@ fn recorded(
     let own = || outputs.iter().map(Tensor::identity).collect::<Result<Vec<_>>>();
     let outputs = context::without_tapes(own)?;
     let op = registry::find("IdentityN").expect("a built-in record");
-    tape::record_custom(op, inputs, &outputs, Arc::new(OfCode { backward }));
+    recording::record_custom(op, inputs, &outputs, Arc::new(OfCode { backward }));
     Ok(outputs)
 }
 

@@ -212,6 +212,9 @@ pub enum Error {
         /// Its dtype and shape.
         tensor: String,
     },
+    /// A step without gradients.
+    #[error("there are no gradients to apply: the loss depends on none of the variables")]
+    NoGradients,
     /// An error of the user's own code.
     #[error("{0}")]
     Host(Arc<dyn std::error::Error + Send + Sync>),
@@ -267,7 +270,8 @@ impl Error {
             | Error::LoopVariable { .. }
             | Error::ControlFlow { .. }
             | Error::Conversion { .. }
-            | Error::NotDifferentiable { .. } => Code::InvalidArgument,
+            | Error::NotDifferentiable { .. }
+            | Error::NoGradients => Code::InvalidArgument,
             Error::Dropped { .. } | Error::NoGraph { .. } | Error::TapeUsed => {
                 Code::FailedPrecondition
             }

@@ -11,6 +11,7 @@ use ferroflow_ir::{
     FunctionDef, FunctionLibrary, FunctionType, TraceType,
     function_type::{Parameter, ParameterKind},
 };
+use ferroflow_runtime as runtime;
 use std::sync::Arc;
 
 impl ConcreteFunction {
@@ -28,6 +29,22 @@ impl ConcreteFunction {
         captures: Vec<Capture>,
     ) -> Result<ConcreteFunction> {
         ConcreteFunction::from_shared(&name.into(), def.into(), library, captures)
+    }
+
+    /// The function that the runtime knows, such as one that was loaded: it can be called in traces
+    /// and under tapes.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_def`](ConcreteFunction::from_def).
+    pub fn from_runtime(function: &runtime::ConcreteFunction) -> Result<ConcreteFunction> {
+        let captures = function.captures().iter().map(|capture| match capture {
+            runtime::Capture::Tensor(tensor) => Capture::Tensor(tensor.clone().into()),
+            runtime::Capture::Resource(handle) => Capture::Resource(handle.clone()),
+        });
+        let (def, captures) = (function.def().clone(), captures.collect());
+        let name = def.name.clone();
+        ConcreteFunction::from_shared(&name, def, function.library().clone(), captures)
     }
 
     /// As [`from_def`](ConcreteFunction::from_def), of a definition that others may hold too.

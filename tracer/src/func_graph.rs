@@ -7,8 +7,8 @@ use crate::{
     error::{Error, Result},
     lift::FirstValue,
     ops::Op,
+    recording,
     summary::Ambient,
-    tape,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -263,7 +263,7 @@ impl FuncGraph {
         results: Option<&[ValueType]>,
     ) -> Result<Outputs> {
         match context::is_taped() {
-            true => tape::staged(self, call, results),
+            true => recording::staged(self, call, results),
             false => self.add_call(call, results),
         }
     }
@@ -366,7 +366,7 @@ impl FuncGraph {
                 return Err(out_of_scope(tensor, symbolic, used_in));
             }
         }
-        if let Some(constant) = small_constant(tensor).filter(|_| !tape::is_watched(tensor)) {
+        if let Some(constant) = small_constant(tensor).filter(|_| !recording::is_watched(tensor)) {
             return state.constant(&name(), constant);
         }
         let around = match &self.parent {

@@ -63,19 +63,25 @@ pub mod debugging;
 pub mod derivatives;
 pub mod error;
 mod fallible;
+#[cfg(test)]
+mod finite_differences;
 mod from_def;
 mod func_graph;
 pub mod function;
 mod function_cache;
 pub mod function_spec;
 pub mod gradients;
+pub mod initializers;
 mod lift;
 pub mod lookup;
+pub mod losses;
 #[doc(hidden)]
 pub mod macros;
 pub mod methods;
 pub mod nest;
 pub mod ops;
+pub mod optimizers;
+mod recording;
 mod resource;
 mod retracing;
 pub mod slot;

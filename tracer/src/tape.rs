@@ -1,28 +1,24 @@
 //! Tapes: what was computed, so that it can be differentiated.
 
 use crate::{
-    backprop::{self, TensorEmit},
+    backprop::TensorEmit,
     context,
     error::{Error, Result},
-    func_graph::{Call as StagedCall, FuncGraph, Outputs},
     gradients::{Gradient, GradientOptions, Sources},
     nest::Nest,
-    tensor::{Repr, Tensor},
+    recording::{Key, State, Tape},
+    tensor::Tensor,
     value::{Aliases, Leaves},
     variable::Variable,
 };
 use ferroflow_ir::{
-    Attrs, DType, OpDef, Outlet,
-    build::infer_attrs,
+    Attrs, DType,
     emit::ValueId,
-    gradient::{self, Call, CustomGradient, is_differentiable},
-    op::Call as Calls,
+    gradient::{self, Call, is_differentiable},
 };
-use ferroflow_runtime::{ResourceHandle, VariableState};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fmt,
     sync::{
         Arc,
@@ -67,51 +63,6 @@ pub struct TapeOptions {
 impl Default for TapeOptions {
     fn default() -> TapeOptions {
         TapeOptions { persistent: false, watch_accessed_variables: true }
-    }
-}
-
-pub(crate) struct Tape {
-    options: TapeOptions,
-    /// The trace whose calls it records; 0 for eager calls.
-    home: usize,
-    paused: AtomicU32,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Whether a gradient has been asked for.
-    used: bool,
-    values: Vec<Tensor>,
-    ids: HashMap<Key, ValueId>,
-    /// The values that gradients go back to.
-    tracked: HashSet<ValueId>,
-    calls: Vec<Call>,
-    variables: Vec<Variable>,
-}
-
-/// What makes two tensors the same to a tape.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    Eager(u64),
-    Resource(usize),
-    Outlet(usize, Outlet),
-}
-
-impl Key {
-    /// What a tensor goes by; what a trace captured goes by what it was outside.
-    fn of(tensor: &Tensor) -> Key {
-        match &tensor.0 {
-            Repr::Eager(eager) if eager.dtype() == DType::Resource => {
-                let handle = eager.host().ok().and_then(|host| ResourceHandle::of(host).ok());
-                handle.map_or(Key::Eager(tensor.id()), |handle| Key::Resource(handle.id()))
-            }
-            Repr::Eager(_) => Key::Eager(tensor.id()),
-            Repr::Symbolic(symbolic) => match symbolic.graph.captured_as(symbolic.outlet) {
-                Some(outside) => Key::of(&outside),
-                None => Key::Outlet(Arc::as_ptr(&symbolic.graph) as usize, symbolic.outlet),
-            },
-        }
     }
 }
 
@@ -358,212 +309,4 @@ fn zeros(source: &Tensor) -> Result<Tensor> {
     static READ: crate::ops::Op = crate::ops::Op::new("ReadVariableOp");
     let attrs = Attrs::new().with("dtype", pointee.dtype);
     crate::ops::one(&READ, attrs, &[source])?.zeros_like()
-}
-
-impl Tape {
-    /// Whether calls in this trace go to the tape.
-    pub(crate) fn is_for(&self, trace: usize) -> bool {
-        self.home == trace
-    }
-
-    fn is_recording(&self) -> bool {
-        self.paused.load(Ordering::Relaxed) == 0
-    }
-
-    /// The nesting of derivatives that are to be had from this tape alone.
-    fn order(&self) -> usize {
-        if self.options.persistent { 2 } else { 1 }
-    }
-
-    /// Watches the variable behind a handle, if it is one that is trained.
-    fn watch_read(&self, handle: &Tensor) {
-        if self.options.watch_accessed_variables
-            && let Some(variable) = trainable(handle)
-        {
-            self.watch_variable(&variable, handle);
-        }
-    }
-
-    fn watch_variable(&self, variable: &Variable, handle: &Tensor) {
-        let mut state = self.state.lock();
-        if state.track(handle) {
-            state.variables.push(variable.clone());
-        }
-    }
-
-    /// For each input, whether gradients go back to it.
-    fn tracks(&self, inputs: &[&Tensor]) -> SmallVec<[bool; 8]> {
-        for input in inputs.iter().filter(|input| input.dtype() == DType::Resource) {
-            self.watch_read(input);
-        }
-        let state = self.state.lock();
-        inputs.iter().map(|input| state.is_tracked(input)).collect()
-    }
-
-    fn record(&self, record: &Record<'_>, outputs: &[Tensor]) {
-        if !self.tracks(record.inputs).contains(&true) {
-            return;
-        }
-        let mut state = self.state.lock();
-        let call = Call {
-            op: record.op,
-            attrs: record.attrs.clone(),
-            inputs: record.inputs.iter().map(|input| state.id(input)).collect(),
-            outputs: outputs.iter().map(|output| state.id(output)).collect(),
-            name: record.name.clone(),
-            custom: record.custom.clone(),
-        };
-        let differentiable = call.outputs.iter().zip(outputs);
-        let tracked: Vec<ValueId> = differentiable
-            .filter(|(_, output)| is_differentiable(output.dtype()))
-            .map(|(&id, _)| id)
-            .collect();
-        state.tracked.extend(tracked);
-        state.calls.push(call);
-    }
-}
-
-impl State {
-    fn id(&mut self, tensor: &Tensor) -> ValueId {
-        let values = &mut self.values;
-        *self.ids.entry(Key::of(tensor)).or_insert_with(|| {
-            values.push(tensor.clone());
-            ValueId(values.len() as u32 - 1)
-        })
-    }
-
-    /// Notes that gradients go back to a tensor; tells whether that is new.
-    fn track(&mut self, tensor: &Tensor) -> bool {
-        let id = self.id(tensor);
-        self.tracked.insert(id)
-    }
-
-    fn is_tracked(&self, tensor: &Tensor) -> bool {
-        is_differentiable(tensor.dtype())
-            && self.ids.get(&Key::of(tensor)).is_some_and(|id| self.tracked.contains(id))
-    }
-}
-
-/// The trainable variable a handle refers to.
-fn trainable(handle: &Tensor) -> Option<Variable> {
-    let outside;
-    let handle = match &handle.0 {
-        Repr::Eager(_) => handle,
-        Repr::Symbolic(symbolic) => {
-            outside = symbolic.graph.captured_as(symbolic.outlet)?;
-            return trainable(&outside);
-        }
-    };
-    let handle = ResourceHandle::of(handle.host().ok()?).ok()?;
-    let state = handle.downcast::<VariableState>("a variable").ok()?;
-    let variable = ferroflow_runtime::Variable::from(state);
-    variable.is_trainable().then(|| variable.into())
-}
-
-/// A call on its way to the tapes.
-struct Record<'a> {
-    op: &'static OpDef,
-    attrs: Arc<Attrs>,
-    inputs: &'a [&'a Tensor],
-    name: Arc<str>,
-    custom: Option<Arc<dyn CustomGradient>>,
-}
-
-fn recording() -> SmallVec<[Arc<Tape>; 2]> {
-    context::tapes().into_iter().filter(|tape| tape.is_recording()).collect()
-}
-
-/// Shows a call to the tapes that record.
-pub(crate) fn record(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor], outputs: &[Tensor]) {
-    if matches!(op.gradient, gradient::Gradient::Zero) || outputs.is_empty() {
-        return;
-    }
-    let tapes = recording();
-    let tracks = |tape: &&Arc<Tape>| tape.tracks(inputs).contains(&true);
-    let tapes: SmallVec<[&Arc<Tape>; 2]> = tapes.iter().filter(tracks).collect();
-    if tapes.is_empty() {
-        return;
-    }
-    let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|input| input.dtype()).collect();
-    let attrs = infer_attrs(op, attrs.clone(), &dtypes);
-    // A call that was made has attributes that fit.
-    let Ok(attrs) = op.complete_attrs(attrs) else { return };
-    let (attrs, name) = (Arc::new(attrs), node_name(outputs));
-    let record = Record { op, attrs, inputs, name, custom: None };
-    tapes.iter().for_each(|tape| tape.record(&record, outputs));
-}
-
-fn node_name(outputs: &[Tensor]) -> Arc<str> {
-    match outputs.first().map(|output| &output.0) {
-        Some(Repr::Symbolic(symbolic)) => symbolic.graph.outlet_name(symbolic.outlet).into(),
-        _ => "".into(),
-    }
-}
-
-/// Shows a call with a gradient of its own to the tapes that record.
-pub(crate) fn record_custom(
-    op: &'static OpDef,
-    inputs: &[&Tensor],
-    outputs: &[Tensor],
-    custom: Arc<dyn CustomGradient>,
-) {
-    let (attrs, name) = (Arc::default(), node_name(outputs));
-    let record = Record { op, attrs, inputs, name, custom: Some(custom) };
-    recording().iter().for_each(|tape| tape.record(&record, outputs));
-}
-
-/// Which inputs of a call gradients go back to.
-pub(crate) struct Tracking {
-    /// For each input, whether any tape tracks it.
-    pub(crate) inputs: Vec<bool>,
-    /// The highest order of derivatives that may be asked for.
-    pub(crate) order: usize,
-}
-
-/// What the tapes that record track of these inputs; `None` if it is nothing.
-pub(crate) fn tracking(inputs: &[&Tensor]) -> Option<Tracking> {
-    let mut any = vec![false; inputs.len()];
-    let mut order = 0;
-    for tape in recording() {
-        let tracked = tape.tracks(inputs);
-        if tracked.contains(&true) {
-            order += tape.order();
-            any.iter_mut().zip(tracked).for_each(|(any, tracked)| *any |= tracked);
-        }
-    }
-    (order > 0).then_some(Tracking { inputs: any, order })
-}
-
-/// Whether a tape tracks a tensor, which then must not become a constant of a graph.
-pub(crate) fn is_watched(tensor: &Tensor) -> bool {
-    context::has_tapes()
-        && context::all_tapes().iter().any(|tape| tape.state.lock().is_tracked(tensor))
-}
-
-/// Tells the tapes that a variable is read.
-pub(crate) fn variable_read(variable: &Variable) {
-    if variable.is_trainable() {
-        for tape in recording().iter().filter(|tape| tape.options.watch_accessed_variables) {
-            tape.watch_variable(variable, &variable.handle());
-        }
-    }
-}
-
-/// Stages a call and shows it to the tapes; branches and loops in a form that keeps what their
-/// gradients need.
-pub(crate) fn staged(
-    trace: &Arc<FuncGraph>,
-    call: StagedCall<'_>,
-    results: Option<&[ferroflow_ir::ValueType]>,
-) -> Result<Outputs> {
-    let (op, inputs) = (call.op, call.inputs);
-    if matches!(op.call, Calls::If | Calls::Case | Calls::While)
-        && let Some(tracking) = tracking(inputs)
-    {
-        return backprop::staged_with_gradient(trace, call, results, tracking.order);
-    }
-    let attrs = call.attrs.clone();
-    let outputs = trace.add_call(call, results)?;
-    record(op, &attrs, inputs, &outputs);
-    Ok(outputs)
 }

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     func_graph::Created,
     ops::{self, IntoOperand},
-    tape,
+    recording,
     tensor::Tensor,
 };
 use ferroflow_ir::{DType, PartialShape, TensorSpec, trace_type::VariableSpec};
@@ -208,7 +208,7 @@ impl Variable {
             return Ok(variable.read()?.into());
         }
         if context::is_taped() {
-            tape::variable_read(self);
+            recording::variable_read(self);
         }
         ops::variable::read(self)
     }

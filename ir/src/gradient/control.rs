@@ -7,10 +7,12 @@
 //! lists, from which it is taken again, last first.
 
 use super::{
-    function::{Differentiated, Kept, Place, differentiate, has_gradient, unique},
+    branch::branches,
+    function::Place,
+    repeat::a_loop,
     shapes,
-    sketch::{Sketch, without_shape},
-    walk::{Call, CustomGradient, Tangent, is_differentiable},
+    sketch::Sketch,
+    walk::{Call, CustomGradient, Tangent},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -18,11 +20,10 @@ use crate::{
     emit::{self, Emit, Emitter, ValueId},
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
-    graph::{Graph, Outlet},
+    graph::Outlet,
     host_tensor::HostTensor,
     op::{Call as Calls, OpDef},
     registry,
-    shape::{PartialShape, Shape},
     spec::ValueType,
 };
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Extra {
     }
 }
 
-fn record(name: &str) -> &'static OpDef {
+pub(super) fn record(name: &str) -> &'static OpDef {
     registry::find(name).expect("a built-in record")
 }
 
@@ -115,7 +116,7 @@ fn functions_of(op: &OpDef, attrs: &Attrs) -> Vec<Arc<str>> {
 }
 
 /// The attributes with other functions, in the order of [`functions_of`].
-fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
+pub(super) fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
     let mut attrs = attrs.clone();
     let mut names = names.iter();
     let mut next = || NameAttrList::new(names.next().expect("as many names as before").clone());
@@ -133,7 +134,7 @@ fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
 }
 
 /// Attributes for inputs and results of other types.
-fn retyped(op: &OpDef, attrs: &Attrs, inputs: &[DType], outputs: &[DType]) -> Attrs {
+pub(super) fn retyped(op: &OpDef, attrs: &Attrs, inputs: &[DType], outputs: &[DType]) -> Attrs {
     let mut attrs = attrs.clone();
     for (name, types) in [("Tin", inputs), ("Tout", outputs), ("T", inputs)] {
         if op.attr(name).is_some() {
@@ -146,30 +147,30 @@ fn retyped(op: &OpDef, attrs: &Attrs, inputs: &[DType], outputs: &[DType]) -> At
     attrs
 }
 
-fn result_types(def: &FunctionDef) -> Vec<ValueType> {
+pub(super) fn result_types(def: &FunctionDef) -> Vec<ValueType> {
     let ty = |outlet: &Outlet| def.graph.ty(*outlet).expect("every node is typed").clone();
     def.results.iter().map(|(_, outlet)| ty(outlet)).collect()
 }
 
-fn dtypes(types: &[ValueType]) -> Vec<DType> {
+pub(super) fn dtypes(types: &[ValueType]) -> Vec<DType> {
     types.iter().map(|ty| ty.dtype).collect()
 }
 
 /// What the gradient of a branch or a loop needs to know.
-struct Backward {
-    op: &'static OpDef,
-    attrs: Attrs,
+pub(super) struct Backward {
+    pub(super) op: &'static OpDef,
+    pub(super) attrs: Attrs,
     /// The number of inputs and results of the original.
-    n_inputs: usize,
-    n_results: usize,
+    pub(super) n_inputs: usize,
+    pub(super) n_results: usize,
     /// The results whose gradients it takes.
-    seeds: Vec<usize>,
+    pub(super) seeds: Vec<usize>,
     /// For each input of the original, the result of the gradient that is its gradient.
-    gradients: Vec<Option<usize>>,
-    kind: Kind,
+    pub(super) gradients: Vec<Option<usize>>,
+    pub(super) kind: Kind,
 }
 
-enum Kind {
+pub(super) enum Kind {
     Branch,
     /// The inputs that are variables, whose gradients add up.
     Loop {
@@ -220,7 +221,7 @@ impl CustomGradient for Backward {
 }
 
 /// Zeros of the shape of a tensor, or of the value of a variable.
-fn zeros(emit: &mut dyn Emit, like: ValueId) -> Result<ValueId> {
+pub(super) fn zeros(emit: &mut dyn Emit, like: ValueId) -> Result<ValueId> {
     let ty = emit.ty(like);
     if ty.dtype != DType::Resource {
         return Ok(emit.emit(record("ZerosLike"), Attrs::new(), &[like])?[0]);
@@ -236,7 +237,7 @@ fn zeros(emit: &mut dyn Emit, like: ValueId) -> Result<ValueId> {
 }
 
 /// The gradient of an argument as a tensor; zeros where there is none.
-fn dense_or_zeros(
+pub(super) fn dense_or_zeros(
     sketch: &mut Sketch,
     place: Option<Place>,
     found: &[ValueId],
@@ -254,356 +255,4 @@ fn dense_or_zeros(
             Ok(sum.id().expect("no error was noted"))
         }
     }
-}
-
-fn branches(
-    library: &FunctionLibrary,
-    op: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[ValueType],
-    functions: &[Arc<FunctionDef>],
-) -> Result<Recorded> {
-    let arguments = &inputs[1..];
-    let wanted: Vec<bool> = arguments.iter().map(|ty| is_differentiable(ty.dtype)).collect();
-    let parts: Vec<Differentiated> =
-        functions.iter().map(|def| differentiate(library, def, &wanted)).collect::<Result<_>>()?;
-    let n_results = functions[0].results.len();
-    let kept: Vec<Vec<ValueType>> =
-        parts.iter().map(|part| result_types(&part.forward)[n_results..].to_vec()).collect();
-    let seeds = parts[0].seeds.clone();
-    let with_any: Vec<usize> = (0..arguments.len())
-        .filter(|&index| parts.iter().any(|part| part.gradients[index].is_some()))
-        .collect();
-    let (mut forward, mut backward) = (Vec::new(), Vec::new());
-    for (number, part) in parts.iter().enumerate() {
-        forward.push(filled(library, &part.forward, n_results, number, &kept)?);
-        let mut sketch = Sketch::on(Graph::new());
-        let dys = seeds
-            .iter()
-            .map(|&seed| sketch.argument(without_shape(&result_types(&part.forward)[seed])));
-        let mut given: Vec<ValueId> = dys.collect::<Result<_>>()?;
-        let xs: Vec<ValueId> =
-            arguments.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-        let ys: Vec<ValueId> = result_types(&part.forward)[..n_results]
-            .iter()
-            .map(|ty| sketch.argument(without_shape(ty)))
-            .collect::<Result<_>>()?;
-        let mut own = Vec::new();
-        for (other, types) in kept.iter().enumerate() {
-            for ty in types {
-                let id = sketch.argument(if other == number {
-                    ty.clone()
-                } else {
-                    without_shape(ty)
-                })?;
-                if other == number {
-                    own.push(id);
-                }
-            }
-        }
-        for place in &part.kept {
-            given.push(match *place {
-                Kept::Argument(index) => xs[index],
-                Kept::Result(index) if index >= n_results => own[index - n_results],
-                Kept::Result(index) => ys[index],
-            });
-        }
-        library.share_function(&part.backward)?;
-        let found = sketch.call_function(&part.backward, &given)?;
-        let results: Vec<ValueId> = with_any
-            .iter()
-            .map(|&index| dense_or_zeros(&mut sketch, part.gradients[index], &found, xs[index]))
-            .collect::<Result<_>>()?;
-        let name = unique(&format!("{}_branch", part.backward.name));
-        backward.push(sketch.finish(library, name, &results)?);
-    }
-    let added: Vec<ValueType> = kept.iter().flatten().map(without_shape).collect();
-    let names: Vec<Arc<str>> = forward.iter().map(|def| def.name.clone()).collect();
-    let mut outputs = dtypes(&result_types(&parts[0].forward)[..n_results]);
-    outputs.extend(dtypes(&added));
-    let recorded = retyped(op, attrs, &dtypes(arguments), &outputs);
-    let recorded = with_functions(op, &recorded, &names);
-    let names: Vec<Arc<str>> = backward.iter().map(|def| def.name.clone()).collect();
-    let taken: Vec<DType> = backward[0]
-        .args
-        .iter()
-        .enumerate()
-        .map(|(index, _)| backward[0].arg_type(index).dtype)
-        .collect();
-    let attrs = retyped(op, attrs, &taken, &dtypes(&result_types(&backward[0])));
-    let mut gradients = vec![None; inputs.len()];
-    for (position, &index) in with_any.iter().enumerate() {
-        gradients[index + 1] = Some(position);
-    }
-    let gradient = Backward {
-        op,
-        attrs: with_functions(op, &attrs, &names),
-        n_inputs: inputs.len(),
-        n_results,
-        seeds,
-        gradients,
-        kind: Kind::Branch,
-    };
-    Ok(Recorded { attrs: recorded, inputs: Vec::new(), added, gradient: Arc::new(gradient) })
-}
-
-/// A branch that gives what all branches keep: its own values, zeros for those of others.
-fn filled(
-    library: &FunctionLibrary,
-    forward: &FunctionDef,
-    n_results: usize,
-    number: usize,
-    kept: &[Vec<ValueType>],
-) -> Result<Arc<FunctionDef>> {
-    let mut sketch = Sketch::on(forward.graph.clone());
-    let mut results = forward.results[..n_results].to_vec();
-    let own = forward.results[n_results..].iter();
-    for (other, types) in kept.iter().enumerate() {
-        if other == number {
-            results.extend(own.clone().cloned());
-            continue;
-        }
-        for ty in types {
-            let id = filler(&mut sketch, ty)?;
-            results.push((format!("filled_{}", results.len()), sketch.outlet(id)));
-        }
-    }
-    let def = FunctionDef {
-        name: unique(&forward.name),
-        graph: sketch.graph,
-        results,
-        ..forward.clone()
-    };
-    library.insert(def)
-}
-
-fn filler(sketch: &mut Sketch, ty: &ValueType) -> Result<ValueId> {
-    match ty.dtype {
-        DType::Variant => {
-            let dtype = ty.pointee.as_ref().map_or(DType::F32, |spec| spec.dtype);
-            Extra::List(ValueType::new(dtype, PartialShape::Unknown)).emit(sketch)
-        }
-        DType::Resource => {
-            let what = "its gradient needs state that only one of the branches makes".into();
-            Err(Error::Unsupported { op: "If".into(), what })
-        }
-        dtype => match ty.shape.known() {
-            Some(shape) => {
-                let sizes: Vec<i64> = shape.to_i64();
-                let sizes = sketch.constant(HostTensor::vector(&sizes)?)?;
-                let zero = HostTensor::zeros(dtype, Shape::scalar())?;
-                let zero = sketch.constant(zero)?;
-                Ok(sketch.call("Fill", Attrs::new(), &[sizes, zero])?[0])
-            }
-            None => sketch.constant(HostTensor::zeros(dtype, Shape::scalar())?),
-        },
-    }
-}
-
-/// Whether the body of a loop gives argument `index` on as it is.
-fn is_invariant(body: &FunctionDef, index: usize) -> bool {
-    let mut outlet = body.results[index].1;
-    loop {
-        if outlet.node == body.args[index] {
-            return true;
-        }
-        let node = &body.graph[outlet.node];
-        match (node.op.name(), node.inputs()) {
-            ("Identity", &[input]) => outlet = input,
-            _ => return false,
-        }
-    }
-}
-
-/// The values that each iteration appends to lists.
-struct Stack {
-    kept: Kept,
-    element: ValueType,
-}
-
-fn a_loop(
-    library: &FunctionLibrary,
-    op: &'static OpDef,
-    attrs: &Attrs,
-    inputs: &[ValueType],
-    condition: &FunctionDef,
-    body: &Arc<FunctionDef>,
-) -> Result<Recorded> {
-    let n = inputs.len();
-    let wanted: Vec<bool> = inputs.iter().map(|ty| is_differentiable(ty.dtype)).collect();
-    let part = differentiate(library, body, &wanted)?;
-    let results = result_types(&part.forward);
-    let mut stacks: Vec<Stack> = Vec::new();
-    for &kept in &part.kept {
-        let element = match kept {
-            Kept::Argument(index) if is_invariant(body, index) => continue,
-            Kept::Argument(index) => body.arg_type(index).clone(),
-            Kept::Result(index) => results[index].clone(),
-        };
-        stacks.push(Stack { kept, element });
-    }
-    let mut types: Vec<ValueType> = (0..n).map(|index| body.arg_type(index).clone()).collect();
-    let list = ValueType::new(DType::Variant, PartialShape::scalar());
-    types.push(ValueType::new(DType::I32, PartialShape::scalar()));
-    types.extend(stacks.iter().map(|_| list.clone()));
-    library.share_function(&part.forward)?;
-    library.share_function(&part.backward)?;
-    let forward = [
-        recording_condition(library, condition, &types)?,
-        recording_body(library, &part.forward, n, &types, &stacks)?,
-    ];
-    let (backward, seeds, variables) = backward_loop(library, body, &part, &stacks, inputs)?;
-    let names = |defs: &[Arc<FunctionDef>; 2]| defs.clone().map(|def| def.name.clone());
-    let recorded = retyped(op, attrs, &dtypes(&types), &dtypes(&types));
-    let taken: Vec<DType> = dtypes(&argument_types(&backward[0]));
-    let attrs = retyped(op, attrs, &taken, &taken);
-    let mut gradients = vec![None; n];
-    for (position, &index) in seeds.iter().chain(&variables).enumerate() {
-        // A tensor that the body only hands on, without using it, keeps the gradient it has.
-        gradients[index] = Some(position + 1);
-    }
-    let gradient = Backward {
-        op,
-        attrs: with_functions(op, &attrs, &names(&backward)),
-        n_inputs: n,
-        n_results: n,
-        seeds,
-        gradients,
-        kind: Kind::Loop { variables },
-    };
-    let mut extras = vec![Extra::Count];
-    extras.extend(stacks.iter().map(|stack| Extra::List(stack.element.clone())));
-    Ok(Recorded {
-        attrs: with_functions(op, &recorded, &names(&forward)),
-        inputs: extras,
-        added: types[n..].to_vec(),
-        gradient: Arc::new(gradient),
-    })
-}
-
-fn argument_types(def: &FunctionDef) -> Vec<ValueType> {
-    (0..def.args.len()).map(|index| def.arg_type(index).clone()).collect()
-}
-
-fn recording_condition(
-    library: &FunctionLibrary,
-    condition: &FunctionDef,
-    types: &[ValueType],
-) -> Result<Arc<FunctionDef>> {
-    let mut sketch = Sketch::on(Graph::new());
-    let xs: Vec<ValueId> =
-        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-    let found = sketch.call_function(condition, &xs[..condition.args.len()])?;
-    sketch.finish(library, unique(&format!("{}_forward", condition.name)), &found)
-}
-
-fn recording_body(
-    library: &FunctionLibrary,
-    forward: &FunctionDef,
-    n: usize,
-    types: &[ValueType],
-    stacks: &[Stack],
-) -> Result<Arc<FunctionDef>> {
-    let mut sketch = Sketch::on(Graph::new());
-    let xs: Vec<ValueId> =
-        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-    let found = sketch.call_function(forward, &xs[..n])?;
-    let mut results = found[..n].to_vec();
-    let one = sketch.constant(HostTensor::scalar(1i32))?;
-    results.push(sketch.call("AddV2", Attrs::new(), &[xs[n], one])?[0]);
-    for (stack, &list) in stacks.iter().zip(&xs[n + 1..]) {
-        let element = match stack.kept {
-            Kept::Argument(index) => xs[index],
-            Kept::Result(index) => found[index],
-        };
-        let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
-        results.push(sketch.call("TensorListPushBack", attrs, &[list, element])?[0]);
-    }
-    sketch.finish(library, unique(&format!("{}_loop", forward.name)), &results)
-}
-
-type BackwardLoop = ([Arc<FunctionDef>; 2], Vec<usize>, Vec<usize>);
-
-/// Condition and body of the loop backwards. Its variables: the iterations left, the gradients of
-/// the variables of the loop, those of the state it uses, the lists, and the results of the loop.
-fn backward_loop(
-    library: &FunctionLibrary,
-    body: &FunctionDef,
-    part: &Differentiated,
-    stacks: &[Stack],
-    inputs: &[ValueType],
-) -> Result<BackwardLoop> {
-    let n = inputs.len();
-    let count = ValueType::new(DType::I32, PartialShape::scalar());
-    let list = ValueType::new(DType::Variant, PartialShape::scalar());
-    let seeds: Vec<usize> = (0..n).filter(|&index| has_gradient(inputs[index].dtype)).collect();
-    let variables: Vec<usize> = (0..n)
-        .filter(|&index| inputs[index].dtype == DType::Resource && part.gradients[index].is_some())
-        .collect();
-    let mut types = vec![count];
-    types.extend(seeds.iter().map(|&index| body.arg_type(index).clone()));
-    for &index in &variables {
-        let pointee = inputs[index].pointee.as_ref();
-        let value = pointee.map_or(ValueType::new(DType::F32, PartialShape::Unknown), |spec| {
-            ValueType::new(spec.dtype, spec.shape.clone())
-        });
-        types.push(value);
-    }
-    types.extend(stacks.iter().map(|_| list.clone()));
-    types.extend((0..n).map(|index| body.arg_type(index).clone()));
-    let condition = {
-        let mut sketch = Sketch::on(Graph::new());
-        let xs: Vec<ValueId> =
-            types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-        let zero = sketch.constant(HostTensor::scalar(0i32))?;
-        let found = sketch.call("Greater", Attrs::new(), &[xs[0], zero])?;
-        sketch.finish(library, unique(&format!("{}_left", body.name)), &found)?
-    };
-    let mut sketch = Sketch::on(Graph::new());
-    let xs: Vec<ValueId> =
-        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-    let (n_seeds, n_variables) = (seeds.len(), variables.len());
-    let dys = &xs[1..1 + n_seeds];
-    let sums = &xs[1 + n_seeds..1 + n_seeds + n_variables];
-    let lists = &xs[1 + n_seeds + n_variables..xs.len() - n];
-    let finals = &xs[xs.len() - n..];
-    let one = sketch.constant(HostTensor::scalar(1i32))?;
-    let mut results = vec![sketch.call("Sub", Attrs::new(), &[xs[0], one])?[0]];
-    let (mut popped, mut shorter) = (Vec::new(), Vec::new());
-    for (stack, &list) in stacks.iter().zip(lists) {
-        let any = sketch.constant(HostTensor::scalar(-1i32))?;
-        let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
-        let found = sketch.call("TensorListPopBack", attrs, &[list, any])?;
-        shorter.push(found[0]);
-        popped.push((stack.kept, found[1]));
-    }
-    let mut given: Vec<ValueId> = part
-        .seeds
-        .iter()
-        .map(|seed| dys[seeds.iter().position(|index| index == seed).expect("same rule")])
-        .collect();
-    for kept in &part.kept {
-        let stacked = popped.iter().find(|(stacked, _)| stacked == kept).map(|(_, id)| *id);
-        given.push(match (stacked, kept) {
-            (Some(id), _) => id,
-            (None, Kept::Argument(index)) => finals[*index],
-            (None, Kept::Result(_)) => unreachable!("results that are kept have lists"),
-        });
-    }
-    let found = sketch.call_function(&part.backward, &given)?;
-    for (&index, &dy) in seeds.iter().zip(dys) {
-        results.push(match part.gradients[index] {
-            // What the body neither uses nor gives on has no gradient before it.
-            None => zeros(&mut sketch, dy)?,
-            place => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
-        });
-    }
-    for (&index, &sum) in variables.iter().zip(sums) {
-        let gradient = dense_or_zeros(&mut sketch, part.gradients[index], &found, finals[index])?;
-        results.push(sketch.call("AddV2", Attrs::new(), &[sum, gradient])?[0]);
-    }
-    results.extend(shorter);
-    results.extend(finals);
-    let body = sketch.finish(library, unique(&format!("{}_loop", part.backward.name)), &results)?;
-    Ok(([condition, body], seeds, variables))
 }

@@ -6,27 +6,19 @@
 //! The first of the two is a function like others, so derivatives of any order follow.
 
 use super::{
-    control,
-    sketch::{Sketch, add_argument, add_call, add_constant, constant},
-    walk::{Call, CustomGradient, Slices, Tangent, backward, is_differentiable},
+    back::Back,
+    copy::Copy,
+    walk::{Call, Slices, Tangent, backward, is_differentiable},
 };
 use crate::{
-    attr::{AttrValue, Attrs},
     dtype::DType,
-    emit::{Emit, ValueId},
-    error::{Error, Result},
+    emit::ValueId,
+    error::Result,
     function::{FunctionDef, FunctionLibrary},
-    graph::{Graph, NodeDef, NodeId, Outlet},
-    host_tensor::HostTensor,
-    op::{Call as Calls, Effect, OpDef},
+    graph::{NodeId, Outlet},
     pass::infer_types::infer_types,
-    spec::ValueType,
 };
-use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 /// A function, and the function that takes gradients of its results to gradients of its arguments.
 #[derive(Debug, Clone)]
@@ -163,295 +155,60 @@ pub(super) fn unique(base: &str) -> Arc<str> {
     format!("{base}_{}", NEXT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
-/// A call of the copy, by outlets.
-struct CopiedCall {
-    op: &'static OpDef,
-    attrs: Arc<Attrs>,
-    name: Arc<str>,
-    inputs: SmallVec<[Outlet; 4]>,
-    outputs: SmallVec<[Outlet; 2]>,
-    custom: Option<Arc<dyn CustomGradient>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{attr::Attrs, build::GraphBuilder, shape::Shape, spec::ValueType, verify};
 
-impl CopiedCall {
-    fn with_ids(self, back: &mut Back<'_>) -> Call {
-        Call {
-            op: self.op,
-            attrs: self.attrs,
-            inputs: self.inputs.iter().map(|&outlet| back.id(outlet)).collect(),
-            outputs: self.outputs.iter().map(|&outlet| back.id(outlet)).collect(),
-            name: self.name,
-            custom: self.custom,
-        }
-    }
-}
-
-/// The copy of a function under construction.
-struct Copy<'a> {
-    library: &'a FunctionLibrary,
-    graph: Graph,
-    calls: Vec<CopiedCall>,
-    /// The call before which no other with effects may run.
-    last_effect: Option<NodeId>,
-    path: Vec<Arc<str>>,
-}
-
-impl<'a> Copy<'a> {
-    fn new(library: &'a FunctionLibrary) -> Copy<'a> {
-        let (calls, path) = (Vec::new(), Vec::new());
-        Copy { library, graph: Graph::new(), calls, last_effect: None, path }
+    fn vector(n: usize) -> ValueType {
+        ValueType::new(DType::F32, Shape::new([n]).unwrap())
     }
 
-    fn argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
-        add_argument(&mut self.graph, name, 0, ty)
+    /// `f(a, b) = tanh(a * b)`
+    fn product() -> FunctionDef {
+        let mut builder = GraphBuilder::new();
+        let [a, b] = ["a", "b"].map(|name| builder.arg(name, vector(3)).unwrap());
+        let product = builder.call("Mul", "product", &[a, b]).unwrap()[0];
+        let y = builder.call("Tanh", "y", &[product]).unwrap()[0];
+        builder.finish_function("f", &[("y", y)])
     }
 
-    fn inline(&mut self, def: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
-        if self.path.contains(&def.name) {
-            let what = format!("a call of `{}` inside itself", def.name).into();
-            return Err(Error::Limit { what, needed: "no end".into(), limit: 0 });
-        }
-        if def.args.len() != args.len() {
-            let expected = format!("{} tensors", def.args.len());
-            return Err(Error::argument(def.name.to_string(), "arguments", expected, args.len()));
-        }
-        self.path.push(def.name.clone());
-        let live: HashSet<NodeId> = def.live_nodes(self.library);
-        let mut moved: HashMap<NodeId, SmallVec<[Outlet; 2]>> = HashMap::new();
-        for (&id, &arg) in def.args.iter().zip(args) {
-            moved.insert(id, SmallVec::from_slice(&[arg]));
-        }
-        for id in def.graph.topological_order()? {
-            if !live.contains(&id) || moved.contains_key(&id) {
-                continue;
-            }
-            let node = &def.graph[id];
-            let inputs = node.inputs().iter().map(|input| find(&moved, *input));
-            let inputs: SmallVec<[Outlet; 4]> = inputs.collect::<Result<_>>()?;
-            let outputs = self.node(node, &inputs).map_err(node.locate(&def.name))?;
-            moved.insert(id, outputs);
-        }
-        self.path.pop();
-        def.results.iter().map(|(_, outlet)| find(&moved, *outlet)).collect()
+    #[test]
+    fn what_the_gradient_needs_is_kept() {
+        let library = FunctionLibrary::new();
+        let parts = differentiate(&library, &product(), &[true, false]).unwrap();
+        assert_eq!(parts.seeds, [0]);
+        // The other factor, and the result of the function itself.
+        assert_eq!(parts.kept, [Kept::Result(0), Kept::Argument(1)]);
+        assert_eq!(parts.gradients, [Some(Place::Dense(0)), None]);
+        assert_eq!(parts.forward.results.len(), 1);
+        verify::verify_graph(&parts.forward.graph).unwrap();
+        verify::verify_graph(&parts.backward.graph).unwrap();
     }
 
-    fn node(&mut self, node: &NodeDef, inputs: &[Outlet]) -> Result<SmallVec<[Outlet; 2]>> {
-        let Some(op) = node.op.def() else {
-            let what = "no op of this name is known".into();
-            return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
-        };
-        match op.call {
-            Calls::Inline => {
-                let callee = self.library.get(&callee(op, &node.attrs)?)?;
-                Ok(self.inline(&callee, inputs)?.into())
-            }
-            Calls::If | Calls::Case | Calls::While => {
-                let types: Vec<ValueType> = inputs
-                    .iter()
-                    .map(|&input| self.graph.ty(input).expect("every node is typed").clone())
-                    .collect();
-                let call = control::with_gradient(self.library, op, &node.attrs, &types)?;
-                let mut outputs = node.outputs().to_vec();
-                let visible = outputs.len();
-                outputs.extend(call.added);
-                let mut inputs: SmallVec<[Outlet; 4]> = inputs.into();
-                let mut sketch = Sketch::on(std::mem::take(&mut self.graph));
-                for extra in &call.inputs {
-                    let id = extra.emit(&mut sketch)?;
-                    inputs.push(sketch.outlet(id));
-                }
-                self.graph = sketch.graph;
-                let attrs = Arc::new(call.attrs);
-                let found = self.add(node, op, attrs, &inputs, outputs, Some(call.gradient))?;
-                Ok(found[..visible].into())
-            }
-            Calls::None => {
-                let outputs = node.outputs().to_vec();
-                self.add(node, op, node.attrs.clone(), inputs, outputs, None)
-            }
-        }
+    #[test]
+    fn ops_without_a_gradient_are_named_with_their_node() {
+        let mut builder = GraphBuilder::new();
+        let x = builder.arg("x", vector(3)).unwrap();
+        let y = builder.call("PreventGradient", "wall", &[x]).unwrap()[0];
+        let def = builder.finish_function("f", &[("y", y)]);
+        let error = differentiate(&FunctionLibrary::new(), &def, &[true]).unwrap_err();
+        let expected = "PreventGradient is not supported: it has no gradient (node `wall`, op \
+                        PreventGradient)";
+        assert_eq!(error.to_string(), expected);
+        assert!(differentiate(&FunctionLibrary::new(), &def, &[false]).is_ok());
     }
 
-    fn add(
-        &mut self,
-        node: &NodeDef,
-        op: &'static OpDef,
-        attrs: Arc<Attrs>,
-        inputs: &[Outlet],
-        outputs: Vec<ValueType>,
-        custom: Option<Arc<dyn CustomGradient>>,
-    ) -> Result<SmallVec<[Outlet; 2]>> {
-        let name = self.graph.unique_name(&node.name);
-        let n_outputs = outputs.len();
-        let effect = self.library.effect_of(&node.op, &attrs);
-        let controls = self.last_effect.filter(|_| effect != Effect::Pure);
-        let mut added = NodeDef::new(name.clone(), op, attrs.clone())
-            .with_inputs(inputs.iter().copied())
-            .with_outputs(outputs)
-            .with_controls(controls);
-        added.device = node.device.clone();
-        added.location = node.location;
-        let id = self.graph.add(added)?;
-        if effect != Effect::Pure {
-            self.last_effect = Some(id);
-        }
-        let outputs: SmallVec<[Outlet; 2]> =
-            (0..n_outputs).map(|index| Outlet::new(id, index)).collect();
-        self.calls.push(CopiedCall {
-            op,
-            attrs,
-            name: name.into(),
-            inputs: inputs.into(),
-            outputs: outputs.clone(),
-            custom,
-        });
-        Ok(outputs)
-    }
-}
-
-/// The name of the function that a call names.
-pub(super) fn callee(op: &OpDef, attrs: &Attrs) -> Result<Arc<str>> {
-    let named = op.attrs.iter().find_map(|attr| match attrs.get(attr.name) {
-        Some(AttrValue::Func(function)) => Some(function.name.clone()),
-        _ => None,
-    });
-    let missing = || Error::argument(op.name, "f", "the name of a function", "nothing");
-    named.ok_or_else(missing)
-}
-
-fn find(moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>, outlet: Outlet) -> Result<Outlet> {
-    let found = moved.get(&outlet.node);
-    let found = found.and_then(|outlets| outlets.get(outlet.index as usize).copied());
-    found.ok_or_else(|| Error::NotFound { kind: "result", name: format!("{outlet:?}") })
-}
-
-/// Where a value of the walk is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Source {
-    Forward(Outlet),
-    Own(Outlet),
-}
-
-/// The gradient under construction.
-pub(super) struct Back<'a> {
-    forward: &'a Graph,
-    graph: Graph,
-    values: Vec<Source>,
-    ids: HashMap<Source, ValueId>,
-    /// Values of the first function, and the arguments they come in by.
-    taken: HashMap<Outlet, Outlet>,
-    needed: Vec<Outlet>,
-    seeds: Vec<NodeId>,
-    kept: Vec<NodeId>,
-}
-
-impl<'a> Back<'a> {
-    fn new(forward: &'a Graph) -> Back<'a> {
-        Back {
-            forward,
-            graph: Graph::new(),
-            values: Vec::new(),
-            ids: HashMap::new(),
-            taken: HashMap::new(),
-            needed: Vec::new(),
-            seeds: Vec::new(),
-            kept: Vec::new(),
-        }
-    }
-
-    fn id_of(&mut self, source: Source) -> ValueId {
-        let values = &mut self.values;
-        *self.ids.entry(source).or_insert_with(|| {
-            values.push(source);
-            ValueId(values.len() as u32 - 1)
-        })
-    }
-
-    /// The value of the first function as a value of the walk.
-    fn id(&mut self, outlet: Outlet) -> ValueId {
-        self.id_of(Source::Forward(outlet))
-    }
-
-    fn seed(&mut self, name: &str, ty: ValueType) -> Result<ValueId> {
-        let outlet = add_argument(&mut self.graph, name, 0, ty)?;
-        self.seeds.push(outlet.node);
-        Ok(self.id_of(Source::Own(outlet)))
-    }
-
-    /// The value in the second graph.
-    fn outlet(&mut self, id: ValueId) -> Result<Outlet> {
-        let outlet = match self.values[id.0 as usize] {
-            Source::Own(outlet) => return Ok(outlet),
-            Source::Forward(outlet) => outlet,
-        };
-        if let Some(&taken) = self.taken.get(&outlet) {
-            return Ok(taken);
-        }
-        let node = &self.forward[outlet.node];
-        let taken = match constant(self.forward, outlet) {
-            Some(value) => add_constant(&mut self.graph, value.clone())?,
-            None => {
-                let ty = self.forward.ty(outlet).expect("every node is typed").clone();
-                let argument = add_argument(&mut self.graph, &node.name, 0, ty)?;
-                self.kept.push(argument.node);
-                self.needed.push(outlet);
-                argument
-            }
-        };
-        self.taken.insert(outlet, taken);
-        Ok(taken)
-    }
-
-    /// The finished function, and the values of the first one that it takes.
-    fn finish(mut self, name: &str, results: Vec<Outlet>) -> Result<(FunctionDef, Vec<Outlet>)> {
-        let args: Vec<NodeId> = self.seeds.iter().chain(&self.kept).copied().collect();
-        for (index, &arg) in args.iter().enumerate() {
-            let attrs = Attrs::clone(&self.graph[arg].attrs).with("index", index as i64);
-            *self.graph.node_mut(arg).attrs = attrs.into();
-        }
-        let named = results.into_iter().enumerate();
-        let def = FunctionDef {
-            name: unique(name),
-            graph: self.graph,
-            args,
-            results: named.map(|(index, outlet)| (format!("dx_{index}"), outlet)).collect(),
-            control_results: Vec::new(),
-            attrs: Attrs::new(),
-        };
-        Ok((def, self.needed))
-    }
-}
-
-impl Emit for Back<'_> {
-    fn emit(
-        &mut self,
-        op: &'static OpDef,
-        attrs: Attrs,
-        inputs: &[ValueId],
-    ) -> Result<SmallVec<[ValueId; 2]>> {
-        let outlets: SmallVec<[Outlet; 4]> =
-            inputs.iter().map(|&id| self.outlet(id)).collect::<Result<_>>()?;
-        let found = add_call(&mut self.graph, op, attrs, &outlets)?;
-        Ok(found.into_iter().map(|outlet| self.id_of(Source::Own(outlet))).collect())
-    }
-
-    fn constant(&mut self, tensor: HostTensor) -> Result<ValueId> {
-        let outlet = add_constant(&mut self.graph, tensor)?;
-        Ok(self.id_of(Source::Own(outlet)))
-    }
-
-    fn ty(&self, id: ValueId) -> ValueType {
-        let ty = match self.values[id.0 as usize] {
-            Source::Own(outlet) => self.graph.ty(outlet),
-            Source::Forward(outlet) => self.forward.ty(outlet),
-        };
-        ty.expect("every node is typed").clone()
-    }
-
-    fn value(&self, id: ValueId) -> Option<HostTensor> {
-        match self.values[id.0 as usize] {
-            Source::Own(outlet) => constant(&self.graph, outlet).cloned(),
-            Source::Forward(outlet) => constant(self.forward, outlet).cloned(),
-        }
+    #[test]
+    fn gradients_that_were_not_saved_are_not_made_up() {
+        let mut builder = GraphBuilder::new();
+        let x = builder.arg("x", vector(3)).unwrap();
+        let y = builder.call("Identity", "y", &[x]).unwrap()[0];
+        let mut def = builder.finish_function("f", &[("y", y)]);
+        let kept =
+            Attrs::clone(&def.graph[y.node].attrs).with("_gradient_op_type", "CustomGradient-7");
+        *def.graph.node_mut(y.node).attrs = kept.into();
+        let error = differentiate(&FunctionLibrary::new(), &def, &[true]).unwrap_err();
+        assert!(error.to_string().contains("`CustomGradient-7`"), "{error}");
     }
 }

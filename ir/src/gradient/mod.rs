@@ -17,8 +17,11 @@
 //!   [`Gradient::Zero`]. An op whose rule nobody has written is an error, never a silent zero.
 
 pub(crate) mod array;
+mod back;
+mod branch;
 pub mod control;
 pub(crate) mod conv;
+mod copy;
 pub mod function;
 pub(crate) mod indexing;
 pub(crate) mod linalg;
@@ -28,6 +31,7 @@ pub(crate) mod matmul;
 pub(crate) mod nn;
 pub(crate) mod pool;
 pub(crate) mod reduce;
+mod repeat;
 pub(crate) mod segment;
 pub mod shapes;
 pub(crate) mod signal;
@@ -36,7 +40,9 @@ pub(crate) mod sparse;
 mod walk;
 
 pub use function::{Differentiated, Kept, Place, differentiate};
-pub use walk::{Call, CustomGradient, Slices, Tangent, backward, dense, is_differentiable};
+pub use walk::{
+    Call, CustomGradient, Refused, Slices, Tangent, backward, dense, is_differentiable,
+};
 
 use crate::{
     attr::Attrs,

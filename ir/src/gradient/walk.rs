@@ -55,6 +55,20 @@ pub trait CustomGradient: Send + Sync {
     ) -> Result<Vec<Option<Tangent>>>;
 }
 
+/// The gradient of a call through which there is none: asking for it is this error.
+pub struct Refused(pub Error);
+
+impl CustomGradient for Refused {
+    fn backward(
+        &self,
+        _: &mut dyn Emit,
+        _: &Call,
+        _: &[Option<ValueId>],
+    ) -> Result<Vec<Option<Tangent>>> {
+        Err(self.0.clone())
+    }
+}
+
 /// The gradient of a value, as it leaves the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tangent {

@@ -4,7 +4,7 @@ use crate::{
     context, debugging,
     error::Result,
     func_graph::{self, Call},
-    tape,
+    recording,
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{Attrs, OpDef, error::SourceLocation, registry};
@@ -47,7 +47,7 @@ pub(crate) fn call(
             let outputs = execute(op, &attrs, inputs)?.into_iter().map(Tensor::from);
             let outputs: Outputs = outputs.collect();
             if context::is_taped() {
-                tape::record(op, &attrs, inputs, &outputs);
+                recording::record(op, &attrs, inputs, &outputs);
             }
             outputs
         }

@@ -101,7 +101,8 @@ impl IndexedSlices {
         static UNIQUE: Op = Op::new("Unique");
         static SUM: Op = Op::new("UnsortedSegmentSum");
         static SHAPE: Op = Op::new("Size");
-        let found = ops::call(UNIQUE.record(), Attrs::new(), &[&self.indices], "", Location::caller())?;
+        let found =
+            ops::call(UNIQUE.record(), Attrs::new(), &[&self.indices], "", Location::caller())?;
         let (places, positions) = (&found[0], &found[1]);
         let count = ops::one(&SHAPE, Attrs::new().with("out_type", DType::I32), &[places])?;
         let rows = ops::one(&SUM, Attrs::new(), &[&self.values, positions, &count])?;

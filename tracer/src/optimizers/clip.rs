@@ -131,8 +131,7 @@ pub fn clip_by_global_norm(gradients: &[Gradient], bound: f64) -> Result<(Vec<Gr
     // A norm that is not finite makes NaN of everything.
     let invalid = (&norm - &norm)?;
     let scale = ((bound / norm.maximum(bound)?)? + &invalid)?;
-    let scaled = |gradient: &Gradient| {
-        gradient.map_values(|values| values * scale.cast(values.dtype())?)
-    };
+    let scaled =
+        |gradient: &Gradient| gradient.map_values(|values| values * scale.cast(values.dtype())?);
     Ok((gradients.iter().map(scaled).collect::<Result<_>>()?, norm))
 }

@@ -1,8 +1,6 @@
 //! Loss scaling: gradients of 16-bit floats that do not vanish.
 
-use crate::{
-    error::Result, gradients::Gradient, tensor::Tensor, variable::Variable,
-};
+use crate::{error::Result, gradients::Gradient, tensor::Tensor, variable::Variable};
 
 /// A factor for losses, so that small gradients do not become 0 in 16-bit floats. Gradients are
 /// divided by it again. It grows while all gradients are finite, and shrinks when one is not; such
@@ -98,4 +96,3 @@ impl LossScale {
         [self.scale.clone(), self.good_steps.clone()]
     }
 }
-

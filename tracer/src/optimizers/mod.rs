@@ -8,8 +8,8 @@
 //! Formulas are those of Keras 3 (`keras/src/optimizers`); where an op of TensorFlow differs, its
 //! doc says so. Names of slots are those of Keras: `adam/dense_kernel_momentum`.
 
-mod adaptive;
 mod adam;
+mod adaptive;
 mod algorithm;
 mod clip;
 mod lamb;

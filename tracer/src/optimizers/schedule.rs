@@ -114,7 +114,8 @@ impl Schedule {
             Schedule::PiecewiseConstant { ref boundaries, ref values } => {
                 let mut rate = (step.zeros_like()? + values.last().copied().unwrap_or(0.0))?;
                 for (&boundary, &value) in boundaries.iter().zip(values).rev() {
-                    rate = step.less_equal(boundary)?.select(&(step.zeros_like()? + value)?, &rate)?;
+                    rate =
+                        step.less_equal(boundary)?.select(&(step.zeros_like()? + value)?, &rate)?;
                 }
                 Ok(rate)
             }

@@ -113,3 +113,50 @@ fn embeddings_in_functions_give_rows() -> Result<()> {
     assert_eq!(found.dense()?.to_vec::<f32>()?, [0.0, 8.0, 0.0, 8.0]);
     Ok(())
 }
+
+#[test]
+fn functions_that_were_loaded_have_gradients_too() -> Result<()> {
+    use ferroflow_ir::{
+        DType, FunctionLibrary, PartialShape, TensorSpec, ValueType, build::GraphBuilder,
+    };
+    use ferroflow_runtime::{Capture, ConcreteFunction as Loaded};
+    use std::sync::Arc;
+
+    let w = Variable::new(4.0f32)?;
+    let scalar = ValueType::new(DType::F32, PartialShape::scalar());
+    let spec = TensorSpec::new(DType::F32, PartialShape::scalar());
+    let mut builder = GraphBuilder::new();
+    let x = builder.arg("x", scalar)?;
+    let handle = builder.arg("w", ValueType::handle(DType::Resource, spec))?;
+    let attrs = ferroflow_ir::Attrs::new().with("dtype", DType::F32);
+    let read = builder.call_with("ReadVariableOp", "read", attrs, &[handle])?[0];
+    let y = builder.call("Mul", "y", &[x, read])?[0];
+    let def = Arc::new(builder.finish_function("loaded", &[("y", y)]));
+    let context = ferroflow_tracer::context::context();
+    let captures = vec![Capture::Resource(w.owned()?.handle())];
+    let (library, resources) = (Arc::new(FunctionLibrary::new()), context.resources().clone());
+    let loaded = Loaded::with_captures(&context, def, library, resources, captures);
+
+    let f = ferroflow_tracer::ConcreteFunction::from_runtime(&loaded)?;
+    let x = Tensor::from(3.0f32);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = f.call_flat(std::slice::from_ref(&x))?.remove(0);
+    let (dx, dw) = tape.gradient(&y, &(&x, &w))?;
+    near(&values(dx)?, &[4.0]);
+    near(&values(dw)?, &[3.0]);
+    Ok(())
+}
+
+#[test]
+fn functions_without_a_gradient_run_until_one_is_asked_for() -> Result<()> {
+    let f = function(|x: Tensor| ferroflow_tracer::ops::prevent_gradient(&x.square()?));
+    let x = Tensor::from(3.0f32);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = f.call((&x,))?;
+    assert_eq!(y.to_scalar::<f32>()?, 9.0);
+    let error = tape.gradient(&y, &x).unwrap_err();
+    assert!(error.to_string().contains("PreventGradient"), "{error}");
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The copy of a function that is differentiated: calls inlined, and a list of those that remain.
+
+use super::{
+    back::Back,
+    control,
+    sketch::{Sketch, add_argument},
+    walk::{Call, CustomGradient, Refused},
+};
+use crate::{
+    attr::{AttrValue, Attrs},
+    error::{Error, Result},
+    function::{FunctionDef, FunctionLibrary},
+    graph::{Graph, NodeDef, NodeId, Outlet},
+    op::{Call as Calls, Effect, OpDef},
+    shape::PartialShape,
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+/// A call of the copy, by outlets.
+pub(super) struct CopiedCall {
+    op: &'static OpDef,
+    attrs: Arc<Attrs>,
+    name: Arc<str>,
+    inputs: SmallVec<[Outlet; 4]>,
+    outputs: SmallVec<[Outlet; 2]>,
+    custom: Option<Arc<dyn CustomGradient>>,
+}
+
+impl CopiedCall {
+    pub(super) fn with_ids(self, back: &mut Back<'_>) -> Call {
+        Call {
+            op: self.op,
+            attrs: self.attrs,
+            inputs: self.inputs.iter().map(|&outlet| back.id(outlet)).collect(),
+            outputs: self.outputs.iter().map(|&outlet| back.id(outlet)).collect(),
+            name: self.name,
+            custom: self.custom,
+        }
+    }
+}
+
+/// The attribute by which TensorFlow names the gradient of a node that has one of its own.
+const CUSTOM_GRADIENT: &str = "_gradient_op_type";
+
+/// The copy of a function under construction.
+pub(super) struct Copy<'a> {
+    library: &'a FunctionLibrary,
+    pub(super) graph: Graph,
+    pub(super) calls: Vec<CopiedCall>,
+    /// The call before which no other with effects may run.
+    last_effect: Option<NodeId>,
+    path: Vec<Arc<str>>,
+}
+
+impl<'a> Copy<'a> {
+    pub(super) fn new(library: &'a FunctionLibrary) -> Copy<'a> {
+        let (calls, path) = (Vec::new(), Vec::new());
+        Copy { library, graph: Graph::new(), calls, last_effect: None, path }
+    }
+
+    pub(super) fn argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
+        add_argument(&mut self.graph, name, 0, ty)
+    }
+
+    pub(super) fn inline(&mut self, def: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
+        if self.path.contains(&def.name) {
+            let what = format!("a call of `{}` inside itself", def.name).into();
+            return Err(Error::Limit { what, needed: "no end".into(), limit: 0 });
+        }
+        if def.args.len() != args.len() {
+            let expected = format!("{} tensors", def.args.len());
+            return Err(Error::argument(def.name.to_string(), "arguments", expected, args.len()));
+        }
+        self.path.push(def.name.clone());
+        let live: HashSet<NodeId> = def.live_nodes(self.library);
+        let mut moved: HashMap<NodeId, SmallVec<[Outlet; 2]>> = HashMap::new();
+        for (&id, &arg) in def.args.iter().zip(args) {
+            moved.insert(id, SmallVec::from_slice(&[arg]));
+        }
+        for id in def.graph.topological_order()? {
+            if !live.contains(&id) || moved.contains_key(&id) {
+                continue;
+            }
+            let node = &def.graph[id];
+            let inputs = node.inputs().iter().map(|input| find(&moved, *input));
+            let inputs: SmallVec<[Outlet; 4]> = inputs.collect::<Result<_>>()?;
+            let outputs = self.node(node, &inputs).map_err(node.locate(&def.name))?;
+            moved.insert(id, outputs);
+        }
+        self.path.pop();
+        def.results.iter().map(|(_, outlet)| find(&moved, *outlet)).collect()
+    }
+
+    fn node(&mut self, node: &NodeDef, inputs: &[Outlet]) -> Result<SmallVec<[Outlet; 2]>> {
+        let Some(op) = node.op.def() else {
+            let what = "no op of this name is known".into();
+            return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
+        };
+        match op.call {
+            Calls::Inline => {
+                let callee = self.library.get(&callee(op, &node.attrs)?)?;
+                Ok(self.inline(&callee, inputs)?.into())
+            }
+            Calls::If | Calls::Case | Calls::While => {
+                let types: Vec<ValueType> = inputs
+                    .iter()
+                    .map(|&input| self.graph.ty(input).expect("every node is typed").clone())
+                    .collect();
+                let call = control::with_gradient(self.library, op, &node.attrs, &types)?;
+                let mut outputs = output_types(node, op)?;
+                let visible = outputs.len();
+                outputs.extend(call.added);
+                let mut inputs: SmallVec<[Outlet; 4]> = inputs.into();
+                let mut sketch = Sketch::on(std::mem::take(&mut self.graph));
+                for extra in &call.inputs {
+                    let id = extra.emit(&mut sketch)?;
+                    inputs.push(sketch.outlet(id));
+                }
+                self.graph = sketch.graph;
+                let attrs = Arc::new(call.attrs);
+                let found = self.add(node, op, attrs, &inputs, outputs, Some(call.gradient))?;
+                Ok(found[..visible].into())
+            }
+            Calls::None => {
+                let outputs = output_types(node, op)?;
+                let custom = node.attrs.string(CUSTOM_GRADIENT).ok().map(|name| {
+                    let what = format!("its own gradient `{name}`, which is not part of the model");
+                    let error = Error::Unsupported { op: op.name.into(), what: what.into() };
+                    Arc::new(Refused(error)) as Arc<dyn CustomGradient>
+                });
+                self.add(node, op, node.attrs.clone(), inputs, outputs, custom)
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        node: &NodeDef,
+        op: &'static OpDef,
+        attrs: Arc<Attrs>,
+        inputs: &[Outlet],
+        outputs: Vec<ValueType>,
+        custom: Option<Arc<dyn CustomGradient>>,
+    ) -> Result<SmallVec<[Outlet; 2]>> {
+        let name = self.graph.unique_name(&node.name);
+        let n_outputs = outputs.len();
+        let effect = self.library.effect_of(&node.op, &attrs);
+        let controls = self.last_effect.filter(|_| effect != Effect::Pure);
+        let mut added = NodeDef::new(name.clone(), op, attrs.clone())
+            .with_inputs(inputs.iter().copied())
+            .with_outputs(outputs)
+            .with_controls(controls);
+        added.device = node.device.clone();
+        added.location = node.location;
+        let id = self.graph.add(added)?;
+        if effect != Effect::Pure {
+            self.last_effect = Some(id);
+        }
+        let outputs: SmallVec<[Outlet; 2]> =
+            (0..n_outputs).map(|index| Outlet::new(id, index)).collect();
+        self.calls.push(CopiedCall {
+            op,
+            attrs,
+            name: name.into(),
+            inputs: inputs.into(),
+            outputs: outputs.clone(),
+            custom,
+        });
+        Ok(outputs)
+    }
+}
+
+/// The types of the results of a node; of one that was read from a file perhaps only the dtypes.
+fn output_types(node: &NodeDef, op: &OpDef) -> Result<Vec<ValueType>> {
+    let dtypes = op.output_dtypes(&node.attrs)?;
+    if node.outputs().len() == dtypes.len() {
+        return Ok(node.outputs().to_vec());
+    }
+    Ok(dtypes.iter().map(|&dtype| ValueType::new(dtype, PartialShape::Unknown)).collect())
+}
+
+/// The name of the function that a call names.
+fn callee(op: &OpDef, attrs: &Attrs) -> Result<Arc<str>> {
+    let named = op.attrs.iter().find_map(|attr| match attrs.get(attr.name) {
+        Some(AttrValue::Func(function)) => Some(function.name.clone()),
+        _ => None,
+    });
+    let missing = || Error::argument(op.name, "f", "the name of a function", "nothing");
+    named.ok_or_else(missing)
+}
+
+fn find(moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>, outlet: Outlet) -> Result<Outlet> {
+    let found = moved.get(&outlet.node);
+    let found = found.and_then(|outlets| outlets.get(outlet.index as usize).copied());
+    found.ok_or_else(|| Error::NotFound { kind: "result", name: format!("{outlet:?}") })
+}

@@ -1,0 +1,233 @@
+//! Gradients of loops.
+
+use super::{
+    control::{
+        Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
+        with_functions, zeros,
+    },
+    function::{Differentiated, Kept, differentiate, has_gradient, unique},
+    sketch::Sketch,
+    walk::is_differentiable,
+};
+use crate::{
+    attr::Attrs,
+    dtype::DType,
+    emit::{Emit, ValueId},
+    error::Result,
+    function::{FunctionDef, FunctionLibrary},
+    graph::Graph,
+    host_tensor::HostTensor,
+    op::OpDef,
+    shape::PartialShape,
+    spec::ValueType,
+};
+use std::sync::Arc;
+
+/// Whether the body of a loop gives argument `index` on as it is.
+fn is_invariant(body: &FunctionDef, index: usize) -> bool {
+    let mut outlet = body.results[index].1;
+    loop {
+        if outlet.node == body.args[index] {
+            return true;
+        }
+        let node = &body.graph[outlet.node];
+        match (node.op.name(), node.inputs()) {
+            ("Identity", &[input]) => outlet = input,
+            _ => return false,
+        }
+    }
+}
+
+/// The values that each iteration appends to lists.
+struct Stack {
+    kept: Kept,
+    element: ValueType,
+}
+
+/// A loop that also appends what each iteration keeps to lists.
+pub(super) fn a_loop(
+    library: &FunctionLibrary,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[ValueType],
+    condition: &FunctionDef,
+    body: &Arc<FunctionDef>,
+) -> Result<Recorded> {
+    let n = inputs.len();
+    let wanted: Vec<bool> = inputs.iter().map(|ty| is_differentiable(ty.dtype)).collect();
+    let part = differentiate(library, body, &wanted)?;
+    let results = result_types(&part.forward);
+    let mut stacks: Vec<Stack> = Vec::new();
+    for &kept in &part.kept {
+        let element = match kept {
+            Kept::Argument(index) if is_invariant(body, index) => continue,
+            Kept::Argument(index) => body.arg_type(index).clone(),
+            Kept::Result(index) => results[index].clone(),
+        };
+        stacks.push(Stack { kept, element });
+    }
+    let mut types: Vec<ValueType> = (0..n).map(|index| body.arg_type(index).clone()).collect();
+    let list = ValueType::new(DType::Variant, PartialShape::scalar());
+    types.push(ValueType::new(DType::I32, PartialShape::scalar()));
+    types.extend(stacks.iter().map(|_| list.clone()));
+    library.share_function(&part.forward)?;
+    library.share_function(&part.backward)?;
+    let forward = [
+        recording_condition(library, condition, &types)?,
+        recording_body(library, &part.forward, n, &types, &stacks)?,
+    ];
+    let (backward, seeds, variables) = backward_loop(library, body, &part, &stacks, inputs)?;
+    let names = |defs: &[Arc<FunctionDef>; 2]| defs.clone().map(|def| def.name.clone());
+    let recorded = retyped(op, attrs, &dtypes(&types), &dtypes(&types));
+    let taken: Vec<DType> = dtypes(&argument_types(&backward[0]));
+    let attrs = retyped(op, attrs, &taken, &taken);
+    let mut gradients = vec![None; n];
+    for (position, &index) in seeds.iter().chain(&variables).enumerate() {
+        // A tensor that the body only hands on, without using it, keeps the gradient it has.
+        gradients[index] = Some(position + 1);
+    }
+    let gradient = Backward {
+        op,
+        attrs: with_functions(op, &attrs, &names(&backward)),
+        n_inputs: n,
+        n_results: n,
+        seeds,
+        gradients,
+        kind: Kind::Loop { variables },
+    };
+    let mut extras = vec![Extra::Count];
+    extras.extend(stacks.iter().map(|stack| Extra::List(stack.element.clone())));
+    Ok(Recorded {
+        attrs: with_functions(op, &recorded, &names(&forward)),
+        inputs: extras,
+        added: types[n..].to_vec(),
+        gradient: Arc::new(gradient),
+    })
+}
+
+fn argument_types(def: &FunctionDef) -> Vec<ValueType> {
+    (0..def.args.len()).map(|index| def.arg_type(index).clone()).collect()
+}
+
+fn recording_condition(
+    library: &FunctionLibrary,
+    condition: &FunctionDef,
+    types: &[ValueType],
+) -> Result<Arc<FunctionDef>> {
+    let mut sketch = Sketch::on(Graph::new());
+    let xs: Vec<ValueId> =
+        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
+    let found = sketch.call_function(condition, &xs[..condition.args.len()])?;
+    sketch.finish(library, unique(&format!("{}_forward", condition.name)), &found)
+}
+
+fn recording_body(
+    library: &FunctionLibrary,
+    forward: &FunctionDef,
+    n: usize,
+    types: &[ValueType],
+    stacks: &[Stack],
+) -> Result<Arc<FunctionDef>> {
+    let mut sketch = Sketch::on(Graph::new());
+    let xs: Vec<ValueId> =
+        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
+    let found = sketch.call_function(forward, &xs[..n])?;
+    let mut results = found[..n].to_vec();
+    let one = sketch.constant(HostTensor::scalar(1i32))?;
+    results.push(sketch.call("AddV2", Attrs::new(), &[xs[n], one])?[0]);
+    for (stack, &list) in stacks.iter().zip(&xs[n + 1..]) {
+        let element = match stack.kept {
+            Kept::Argument(index) => xs[index],
+            Kept::Result(index) => found[index],
+        };
+        let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
+        results.push(sketch.call("TensorListPushBack", attrs, &[list, element])?[0]);
+    }
+    sketch.finish(library, unique(&format!("{}_loop", forward.name)), &results)
+}
+
+type BackwardLoop = ([Arc<FunctionDef>; 2], Vec<usize>, Vec<usize>);
+
+/// Condition and body of the loop backwards. Its variables: the iterations left, the gradients of
+/// the variables of the loop, those of the state it uses, the lists, and the results of the loop.
+fn backward_loop(
+    library: &FunctionLibrary,
+    body: &FunctionDef,
+    part: &Differentiated,
+    stacks: &[Stack],
+    inputs: &[ValueType],
+) -> Result<BackwardLoop> {
+    let n = inputs.len();
+    let count = ValueType::new(DType::I32, PartialShape::scalar());
+    let list = ValueType::new(DType::Variant, PartialShape::scalar());
+    let seeds: Vec<usize> = (0..n).filter(|&index| has_gradient(inputs[index].dtype)).collect();
+    let variables: Vec<usize> = (0..n)
+        .filter(|&index| inputs[index].dtype == DType::Resource && part.gradients[index].is_some())
+        .collect();
+    let mut types = vec![count];
+    types.extend(seeds.iter().map(|&index| body.arg_type(index).clone()));
+    for &index in &variables {
+        let pointee = inputs[index].pointee.as_ref();
+        let value = pointee.map_or(ValueType::new(DType::F32, PartialShape::Unknown), |spec| {
+            ValueType::new(spec.dtype, spec.shape.clone())
+        });
+        types.push(value);
+    }
+    types.extend(stacks.iter().map(|_| list.clone()));
+    types.extend((0..n).map(|index| body.arg_type(index).clone()));
+    let condition = {
+        let mut sketch = Sketch::on(Graph::new());
+        let xs: Vec<ValueId> =
+            types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
+        let zero = sketch.constant(HostTensor::scalar(0i32))?;
+        let found = sketch.call("Greater", Attrs::new(), &[xs[0], zero])?;
+        sketch.finish(library, unique(&format!("{}_left", body.name)), &found)?
+    };
+    let mut sketch = Sketch::on(Graph::new());
+    let xs: Vec<ValueId> =
+        types.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
+    let (n_seeds, n_variables) = (seeds.len(), variables.len());
+    let dys = &xs[1..1 + n_seeds];
+    let sums = &xs[1 + n_seeds..1 + n_seeds + n_variables];
+    let lists = &xs[1 + n_seeds + n_variables..xs.len() - n];
+    let finals = &xs[xs.len() - n..];
+    let one = sketch.constant(HostTensor::scalar(1i32))?;
+    let mut results = vec![sketch.call("Sub", Attrs::new(), &[xs[0], one])?[0]];
+    let (mut popped, mut shorter) = (Vec::new(), Vec::new());
+    for (stack, &list) in stacks.iter().zip(lists) {
+        let any = sketch.constant(HostTensor::scalar(-1i32))?;
+        let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
+        let found = sketch.call("TensorListPopBack", attrs, &[list, any])?;
+        shorter.push(found[0]);
+        popped.push((stack.kept, found[1]));
+    }
+    let mut given: Vec<ValueId> = part
+        .seeds
+        .iter()
+        .map(|seed| dys[seeds.iter().position(|index| index == seed).expect("same rule")])
+        .collect();
+    for kept in &part.kept {
+        let stacked = popped.iter().find(|(stacked, _)| stacked == kept).map(|(_, id)| *id);
+        given.push(match (stacked, kept) {
+            (Some(id), _) => id,
+            (None, Kept::Argument(index)) => finals[*index],
+            (None, Kept::Result(_)) => unreachable!("results that are kept have lists"),
+        });
+    }
+    let found = sketch.call_function(&part.backward, &given)?;
+    for (&index, &dy) in seeds.iter().zip(dys) {
+        results.push(match part.gradients[index] {
+            // What the body neither uses nor gives on has no gradient before it.
+            None => zeros(&mut sketch, dy)?,
+            place => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
+        });
+    }
+    for (&index, &sum) in variables.iter().zip(sums) {
+        let gradient = dense_or_zeros(&mut sketch, part.gradients[index], &found, finals[index])?;
+        results.push(sketch.call("AddV2", Attrs::new(), &[sum, gradient])?[0]);
+    }
+    results.extend(shorter);
+    results.extend(finals);
+    let body = sketch.finish(library, unique(&format!("{}_loop", part.backward.name)), &results)?;
+    Ok(([condition, body], seeds, variables))
+}
