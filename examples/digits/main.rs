@@ -1,7 +1,7 @@
 //! Trains a small convolutional network to read handwritten digits, and draws how it went.
 //!
 //! ```sh
-//! cargo run --release --example digits
+//! cargo run --release --example digits [SEED]
 //! ```
 //!
 //! The data lie beside this file (`make_data.py` says where they come from); `keras_digits.py` trains
@@ -12,9 +12,9 @@ mod network;
 
 use anyhow::Result;
 use ferroflow::{
-    GradientTape, Tensor, Variable,
+    FunctionOptions, GradientTape, Tensor,
     data::{Arrays, BatchOptions, Progress, prefetch, read_idx},
-    function,
+    function_with,
     ir::DType,
     tracer::{
         self,
@@ -29,28 +29,26 @@ const EPOCHS: u64 = 20;
 const N_TEST: usize = 360;
 
 fn main() -> Result<()> {
+    let seed = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
     let (train, test) = digits()?;
-    let network = Network::new(7)?;
+    let network = Network::new(seed)?;
     let optimizer = Optimizer::new(Adam::default(), 2e-3)?;
     let step = {
         let (network, optimizer) = (network.clone(), optimizer.clone());
-        function(move |images: Tensor, labels: Tensor| {
+        // One trace for all batches, also the last one of an epoch, which is smaller.
+        let options = FunctionOptions { reduce_retracing: true, ..FunctionOptions::default() };
+        function_with(options, move |images: Tensor, labels: Tensor| {
             let tape = GradientTape::new();
             let loss = loss(&network, &images, &labels)?;
             optimizer.minimize(tape, &loss, network.variables())?;
             Ok::<_, tracer::Error>(loss)
         })
     };
-    // One trace for all batches, also the last one of an epoch, which is smaller.
-    let step = step.with_options(tracer::FunctionOptions {
-        reduce_retracing: true,
-        ..tracer::FunctionOptions::default()
-    });
-    let options = BatchOptions { size: 32, shuffle: Some(7), ..BatchOptions::default() };
+    let options =
+        BatchOptions { size: 32, shuffle: Some(seed.unsigned_abs()), ..BatchOptions::default() };
     let mut losses = Vec::new();
     for epoch in 0..EPOCHS {
-        let progress =
-            Progress::new(&format!("epoch {:2}", epoch + 1), train.n_batches(&options));
+        let progress = Progress::new(&format!("epoch {:2}", epoch + 1), train.n_batches(&options));
         for batch in prefetch(train.batches(&options, epoch), 2) {
             let batch = batch?;
             let loss = step.call((&batch[0], &batch[1]))?.to_scalar::<f32>()?;
@@ -99,7 +97,7 @@ fn misread(network: &Network, test: &Arrays) -> Result<Vec<Misread>> {
     let mut misread = Vec::new();
     for batch in test.batches(&whole, 0) {
         let batch = batch?;
-        let read = network.logits(&batch[0])?.arg_max(-1)?.to_vec::<i64>()?;
+        let read = network.logits(&batch[0])?.argmax(-1)?.to_vec::<i64>()?;
         let (pixels, labels) = (batch[0].to_vec::<f32>()?, batch[1].to_vec::<i32>()?);
         for ((pixels, label), read_as) in pixels.chunks(64).zip(labels).zip(read) {
             if i64::from(label) != read_as {
