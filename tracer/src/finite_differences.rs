@@ -149,14 +149,13 @@ fn check(op: &'static OpDef, recipe: &Recipe, second: bool) -> Option<String> {
     tried().unwrap_or_else(|error| Some(format!("{}: {error}", op.name)))
 }
 
-/// Records whose gradient TensorFlow defines otherwise than by the derivative.
-const CONVENTIONS: &[&str] = &["NextAfter"];
+/// Records whose gradient is not the derivative by all arguments: TensorFlow has none by the order
+/// of a polygamma or zeta function, and calls one argument of `NextAfter` the result. Arguments of
+/// `ClipByValue` are in order, which random ones are not.
+const CONVENTIONS: &[&str] = &["ClipByValue", "NextAfter", "Polygamma", "Zeta"];
 
-/// Records whose second derivative is TensorFlow's convention, or has no rule there either.
-const FIRST_ORDER: &[&str] = &[
-    // Taken from their result, so that the second derivative goes through it.
-    "Softsign", "Igamma", "Igammac",
-];
+/// Records whose gradients are made of ops without a gradient, or of logarithms of gradients.
+const FIRST_ORDER: &[&str] = &["CumulativeLogsumexp", "Igamma", "Igammac", "Softsign"];
 
 #[test]
 fn every_elementwise_record_with_a_rule() {
@@ -202,12 +201,12 @@ fn other_records_by_recipe() {
         recipe("BiasAdd", none(), vec![x(&[2, 3]), x(&[3])]),
         recipe("Softmax", none(), vec![x(&[2, 3])]),
         recipe("LogSoftmax", none(), vec![x(&[2, 3])]),
-        recipe("SoftmaxCrossEntropyWithLogits", none(), vec![x(&[2, 3]), x(&[2, 3])]),
         recipe("Sum", none(), vec![x(&[2, 3]), int(&[1])]),
         recipe("Mean", none().with("keep_dims", true), vec![x(&[2, 3]), int(&[-1])]),
         recipe("Prod", none(), vec![x(&[2, 3]), int(&[0])]),
         recipe("Max", none(), vec![x(&[2, 3]), int(&[1])]),
         recipe("EuclideanNorm", none(), vec![x(&[2, 3]), int(&[1])]),
+        recipe("ClipByValue", none(), vec![x(&[9]), Tensor::from(0.3), Tensor::from(0.6)]),
         recipe("Cumsum", none().with("exclusive", true), vec![x(&[2, 3]), Tensor::from(1)]),
         recipe("Cumprod", none().with("reverse", true), vec![x(&[2, 3]), Tensor::from(1)]),
         recipe("CumulativeLogsumexp", none(), vec![x(&[4]), Tensor::from(0)]),
@@ -241,7 +240,9 @@ fn other_records_by_recipe() {
         recipe("SelectV2", none(), vec![Tensor::from([true, false]), x(&[2]), x(&[2])]),
         recipe("AddN", none(), vec![x(&[2]), x(&[2]), x(&[2])]),
     ];
-    let wrong: Vec<String> =
-        recipes.iter().filter_map(|(op, recipe)| check(op, recipe, true)).collect();
+    let wrong: Vec<String> = recipes
+        .iter()
+        .filter_map(|(op, recipe)| check(op, recipe, !FIRST_ORDER.contains(&op.name)))
+        .collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), recipes.len(), wrong.join("\n"));
 }

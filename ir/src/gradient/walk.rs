@@ -350,10 +350,10 @@ fn through(
     let seeds: Vec<(ValueId, ValueId)> =
         results.iter().zip(dys).filter_map(|(&y, &dy)| Some((y, dy?))).collect();
     let mut grads = backward(emit, &calls, &seeds, &call.inputs)?;
-    for index in 0..grads.len() {
+    for (index, grad) in grads.iter_mut().enumerate() {
         // A value that is given twice has its whole gradient already.
         if call.inputs[..index].contains(&call.inputs[index]) {
-            grads[index] = None;
+            *grad = None;
         }
     }
     Ok(grads)

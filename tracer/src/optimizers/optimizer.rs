@@ -289,7 +289,7 @@ mod tests {
         for _ in 0..steps {
             let tape = GradientTape::new();
             let loss = w.read().unwrap().square().unwrap().sum_all().unwrap();
-            optimizer.minimize(tape, &loss, &[w.clone()]).unwrap();
+            optimizer.minimize(tape, &loss, std::slice::from_ref(&w)).unwrap();
         }
         w.read().unwrap().to_vec::<f32>().unwrap()
     }
@@ -339,7 +339,7 @@ mod tests {
             function(move || {
                 let tape = GradientTape::new();
                 let loss = w.read()?.square()?.sum_all()?;
-                optimizer.minimize(tape, &loss, &[w.clone()])
+                optimizer.minimize(tape, &loss, std::slice::from_ref(&w))
             })
         };
         step.call(()).unwrap();
@@ -358,7 +358,7 @@ mod tests {
         let optimizer = Optimizer::new(Adagrad::default(), 1.0).unwrap();
         let tape = GradientTape::new();
         let rows = table.read().unwrap().gather(&Tensor::from([2i32, 2])).unwrap();
-        optimizer.minimize(tape, &rows.sum_all().unwrap(), &[table.clone()]).unwrap();
+        optimizer.minimize(tape, &rows.sum_all().unwrap(), std::slice::from_ref(&table)).unwrap();
         let accumulator = optimizer.slot(&table, "accumulator").unwrap();
         let sums = accumulator.read().unwrap().to_vec::<f32>().unwrap();
         check(&sums[1..], [0.1, 4.1]);
@@ -381,7 +381,7 @@ mod tests {
             function(move |x: Tensor| {
                 let tape = GradientTape::new();
                 let loss = (w.read()? * &x)?;
-                optimizer.minimize(tape, &loss, &[w.clone()])
+                optimizer.minimize(tape, &loss, std::slice::from_ref(&w))
             })
         };
         step.call((1.0f32,)).unwrap();
@@ -432,7 +432,7 @@ mod tests {
     fn dtypes_of_state_are_those_of_variables() {
         let w = Variable::named("w", [1.0f64]).unwrap();
         let optimizer = Optimizer::new(Adam::default(), 0.1).unwrap();
-        optimizer.build(&[w.clone()]).unwrap();
+        optimizer.build(std::slice::from_ref(&w)).unwrap();
         assert_eq!(optimizer.slot(&w, "momentum").unwrap().dtype(), DType::F64);
         assert!(optimizer.slot(&w, "norm").is_none());
     }

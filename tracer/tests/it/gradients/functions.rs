@@ -108,7 +108,7 @@ fn embeddings_in_functions_give_rows() -> Result<()> {
     };
     let tape = GradientTape::new();
     let y = f.call((Tensor::from([1i32, 1, 3]),))?;
-    let found = tape.variable_gradients(&y, &[table])?.remove(0).unwrap();
+    let found = tape.variable_gradients(&y, std::slice::from_ref(&table))?.remove(0).unwrap();
     assert!(matches!(found, ferroflow_tracer::Gradient::Slices(_)), "{found:?}");
     assert_eq!(found.dense()?.to_vec::<f32>()?, [0.0, 8.0, 0.0, 8.0]);
     Ok(())

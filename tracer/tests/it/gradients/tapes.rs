@@ -134,7 +134,7 @@ fn rows_that_were_gathered_give_rows() -> Result<()> {
     let tape = GradientTape::persistent();
     let rows = table.read()?.gather(&Tensor::from([2i32, 0, 2]))?;
     let y = (rows * 2.0)?;
-    let found = tape.variable_gradients(&y, &[table.clone()])?.remove(0).unwrap();
+    let found = tape.variable_gradients(&y, std::slice::from_ref(&table))?.remove(0).unwrap();
     let Gradient::Slices(slices) = &found else { panic!("{found:?} has no rows") };
     assert_eq!(slices.indices.to_vec::<i32>()?, [2, 0, 2]);
     assert_eq!(found.dense()?.to_vec::<f32>()?, [2.0, 2.0, 0.0, 0.0, 4.0, 4.0]);
