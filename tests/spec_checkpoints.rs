@@ -5,19 +5,24 @@ use ferroflow::{
     Variable, function,
     ir::{HostTensor, Limits},
     latest_checkpoint,
-    runtime::trackable::Description,
+    runtime::{
+        self,
+        trackable::{Description, Identity, Kind},
+    },
     saved_model::{
         self, CheckpointState,
         bundle::Reader,
         checkpoint::{Snapshot, WriteOptions},
-        proto::TrackableObjectGraph,
+        proto::{TrackableObjectGraph, trackable_object_graph::trackable_object::ObjectReference},
         restore::{OBJECT_GRAPH_KEY, object_graph},
     },
     tracer,
 };
 use std::{
+    collections::BTreeMap,
     error::Error,
     path::Path,
+    process::{Command, Stdio},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -376,5 +381,118 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_old_one() -> Outcome {
     // Half a checkpoint has no name yet.
     let snapshot: Snapshot = checkpoint.snapshot()?;
     assert_eq!(snapshot.n_bytes(), 12);
+    Ok(())
+}
+
+/// Objects of any structure.
+enum Tree {
+    Leaf(Variable),
+    Node(BTreeMap<String, Tree>),
+}
+
+impl Trackable for Tree {
+    fn describe(&self, object: &mut Description<'_>) {
+        match self {
+            Tree::Leaf(variable) => variable.describe(object),
+            Tree::Node(children) => children.iter().for_each(|(name, child)| {
+                object.child(name, child);
+            }),
+        }
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        match self {
+            Tree::Leaf(variable) => variable.identity(),
+            Tree::Node(_) => None,
+        }
+    }
+}
+
+/// The objects that a checkpoint was made of, without their values.
+fn tree(reader: &Reader, graph: &TrackableObjectGraph, id: usize) -> Tree {
+    let node = &graph.nodes[id];
+    if let Some(attribute) = node.attributes.first() {
+        let entry = reader.entry(&attribute.checkpoint_key).expect("the value of a variable");
+        let variable = runtime::Variable::uninitialized(
+            &*attribute.full_name,
+            entry.dtype,
+            (&entry.shape).into(),
+            true,
+        );
+        return Tree::Leaf(variable.into());
+    }
+    let child = |child: &ObjectReference| {
+        (child.local_name.clone(), tree(reader, graph, child.node_id as usize))
+    };
+    Tree::Node(node.children.iter().map(child).collect())
+}
+
+#[test]
+fn checkpoints_of_tensorflow_are_restored() -> Outcome {
+    let prefix = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/ckpt_objects/model/ckpt-1");
+    let reader = Reader::open(&prefix, &Limits::default())?;
+    let stored = object_graph(&reader)?;
+    let objects = tree(&reader, &stored, 0);
+    Checkpoint::of(&objects).read(&prefix)?.assert_consumed()?;
+    let graph = runtime::ObjectGraph::of(&objects)?;
+    let mut n_compared = 0;
+    for (path, node) in graph.paths().into_iter().zip(&graph.nodes) {
+        if let Kind::Variable(variable) = &node.kind {
+            let key = value_key(&path.ok_or("a path")?.join("/"));
+            assert_eq!(variable.read()?, reader.read(&key)?, "{key}");
+            n_compared += 1;
+        }
+    }
+    assert_eq!(n_compared, 19);
+    Ok(())
+}
+
+#[test]
+fn a_writer_that_is_killed_leaves_whole_checkpoints() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    for round in 0..20u64 {
+        let mut writer = Command::new(std::env::current_exe()?)
+            .args(["--exact", "writes_until_it_is_killed"])
+            .env(FOLDER, folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        std::thread::sleep(Duration::from_millis(30 + round * 37 % 90));
+        writer.kill()?;
+        writer.wait()?;
+        let v = Variable::new(vec![0.0f32; N_ELEMENTS])?;
+        let checkpoint = Checkpoint::new().with("v", &v);
+        let state = match CheckpointState::read(folder.path()) {
+            Ok(state) => state,
+            Err(_) if round < 3 => continue,
+            Err(error) => return Err(error.into()),
+        };
+        assert_eq!(latest_checkpoint(folder.path())?, Some(state.model_checkpoint_path));
+        for prefix in state.all_model_checkpoint_paths {
+            checkpoint.restore(&prefix)?.assert_consumed()?;
+            let values = v.read()?.to_vec::<f32>()?;
+            assert!(values[0] > 0.0 && values.iter().all(|value| *value == values[0]));
+        }
+    }
+    assert!(latest_checkpoint(folder.path())?.is_some());
+    Ok(())
+}
+
+const FOLDER: &str = "FERROFLOW_TEST_CHECKPOINTS";
+const N_ELEMENTS: usize = 50_000;
+
+/// The program that is killed; without its folder it does nothing.
+#[test]
+fn writes_until_it_is_killed() -> Outcome {
+    let Some(folder) = std::env::var_os(FOLDER) else { return Ok(()) };
+    let v = Variable::new(vec![0.0f32; N_ELEMENTS])?;
+    let options = ManagerOptions { max_to_keep: 2.try_into().ok(), ..Default::default() };
+    let checkpoint = Checkpoint::new().with("v", &v);
+    let mut manager = CheckpointManager::new(checkpoint, folder, options)?;
+    manager.restore_or_initialize(|| Ok(()))?;
+    for number in 1..=10_000 {
+        v.assign(Tensor::from(vec![number as f32; N_ELEMENTS]))?;
+        manager.save()?;
+    }
     Ok(())
 }

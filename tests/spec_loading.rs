@@ -89,7 +89,7 @@ fn saved_everything(folder: &Path) -> Outcome {
     Ok(())
 }
 
-// spec: 232, 234, 237, 263, 269, 291, 296, 301, 332
+// spec: 232, 234, 237, 263, 269, 270, 291, 296, 301, 323, 332
 #[test]
 fn objects_come_back_in_their_structure() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -415,6 +415,38 @@ fn tools_of_tensorflow_1_look_at_their_fields_only() -> Outcome {
     let inputs = BTreeMap::from([("x".to_string(), eager([1.0f32, 1.0]))]);
     let y = model.call_signature("serving_default", &inputs)?;
     assert_eq!(y["output_0"].host()?.as_slice::<f32>()?, [2.0, 3.0]);
+    Ok(())
+}
+
+// spec: 353
+#[test]
+fn gradients_of_functions_come_along() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    saved_everything(folder.path())?;
+    let path = folder.path().join("saved_model.pb");
+    let mut file: proto::SavedModel = read_message(&path)?;
+    let library = file.meta_graphs[0].graph_def.as_mut().and_then(|graph| graph.library.as_mut());
+    let library = library.ok_or("a library")?;
+    let mut gradient = library.function[0].clone();
+    gradient.signature.as_mut().ok_or("a signature")?.name = "gradient_of_it".into();
+    library.function.push(gradient);
+    library.registered_gradients.push(proto::RegisteredGradient {
+        gradient_func: "gradient_of_it".into(),
+        registered_op_type: "CustomGradient-7".into(),
+    });
+    let mul = library.function.iter_mut().flat_map(|f| &mut f.node_def).find(|n| n.op == "Mul");
+    let op_type = proto::attr_value::Value::S("CustomGradient-7".into());
+    let op_type = proto::AttrValue { value: Some(op_type) };
+    mul.ok_or("a product")?.attr.insert("_gradient_op_type".into(), op_type);
+    write_message(&path, &file)?;
+    let again = folder.path().join("again");
+    save(&loaded(folder.path())?, &again, &SaveOptions::default())?;
+    let library = meta_graph(&again)?.graph_def.and_then(|graph| graph.library);
+    let library = library.ok_or("a library")?;
+    let names: Vec<&str> =
+        library.function.iter().filter_map(|f| Some(f.signature.as_ref()?.name.as_str())).collect();
+    assert!(names.contains(&"gradient_of_it"), "{names:?}");
+    assert_eq!(library.registered_gradients[0].registered_op_type, "CustomGradient-7");
     Ok(())
 }
 

@@ -110,7 +110,7 @@ fn a_text_model_takes_its_vocabulary_along() -> Outcome {
     Ok(())
 }
 
-// spec: 305, 308, 314, 348, 351
+// spec: 305, 308, 314, 319, 348, 351
 #[test]
 fn sessions_feed_the_path_of_the_file() -> Outcome {
     let folder = tempfile::tempdir()?;

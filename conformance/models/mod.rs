@@ -1,6 +1,7 @@
 //! Models written in Rust, saved for TensorFlow to load: those of TensorFlow's own RFC, and others
 //! with what they leave out.
 
+mod checkpoints;
 mod layers;
 mod recorder;
 mod rfc;
@@ -34,6 +35,8 @@ const MODELS: &[(&str, Model)] = &[
     ("rust_mutable_table", state::mutable_table),
     ("rust_momentum", state::momentum),
     ("rust_shared_objects", state::shared_objects),
+    ("rust_checkpoint_tree", checkpoints::tree),
+    ("rust_checkpoint_adam", checkpoints::adam),
 ];
 
 /// Builds and saves all models: cases below `cases`, models below `models`. One result for each.

@@ -49,6 +49,25 @@ impl Recorder {
         Ok(())
     }
 
+    /// What the name of a checkpoint begins with.
+    pub(crate) fn prefix(&self) -> PathBuf {
+        self.model.join("ckpt")
+    }
+
+    /// The case is about a checkpoint of these objects.
+    pub(crate) fn checkpoint(&mut self, prefix: &Path, tree: Value) -> Result<()> {
+        let name = prefix.file_name().context("a checkpoint has a name")?;
+        self.note("kind", json!("object_checkpoint"));
+        self.note("prefix", json!(name.to_string_lossy()));
+        self.note("tree", tree);
+        Ok(())
+    }
+
+    /// Something more that the case says.
+    pub(crate) fn note(&mut self, key: &str, value: Value) {
+        self.json[key] = value;
+    }
+
     /// What else TensorFlow must do with the model.
     pub(crate) fn also(&mut self, what: &[&str]) {
         self.json["also"] = json!(what);

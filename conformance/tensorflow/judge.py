@@ -198,7 +198,46 @@ def is_plain(case, call):
         set(value) & {"sparse", "ragged"} for value in call["kwargs"].values())
 
 
+def made(case, tree, variables):
+    """The objects of a tree, with variables that are zero; `variables` gets these and their values."""
+    kind, content = next(iter(tree.items()))
+    if kind == "variable":
+        value = case.argument(content)
+        variables.append((tf.Variable(tf.zeros_like(value)), content))
+        return variables[-1][0]
+    if kind == "list":
+        return [made(case, item, variables) for item in content]
+    if kind == "dict":
+        return {key: made(case, item, variables) for key, item in content.items()}
+    module = tf.Module()
+    for name, item in content.items():
+        setattr(module, name, made(case, item, variables))
+    return module
+
+
+def check_checkpoint(case):
+    """TensorFlow restores a checkpoint of these objects, and trains on from there."""
+    variables = []
+    objects = {name: made(case, item, variables) for name, item in case.json["tree"].items()}
+    adam = case.json.get("adam")
+    if adam:
+        objects["optimizer"] = tf.compat.v1.train.AdamOptimizer(adam["learning_rate"])
+    path = tf.train.latest_checkpoint(case.model)
+    if path is None or os.path.basename(path) != case.json["prefix"]:
+        raise Problem(f"the latest checkpoint is {path}")
+    status = tf.train.Checkpoint(**objects).restore(path)
+    for number, (variable, value) in enumerate(variables):
+        close_arrays(case, {"rtol": 0, "atol": 0}, value, variable, f"variable {number}")
+    if adam:
+        variable, gradient = objects[adam["of"]], case.argument(adam["gradient"])
+        objects["optimizer"].apply_gradients([(gradient, variable)])
+        close_arrays(case, {"rtol": 1e-6, "atol": 1e-7}, adam["next"], variable, "the next step")
+    status.assert_consumed()
+
+
 def check(case):
+    if case.json["kind"] == "object_checkpoint":
+        return check_checkpoint(case)
     is_fresh = True
     for number, call in enumerate(case.json["calls"]):
         where = f"call {number} {call['kind']} {call.get('path', '')}"

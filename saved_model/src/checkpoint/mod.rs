@@ -109,22 +109,8 @@ impl<'a> Checkpoint<'a> {
 
     /// The variable that counts how often [`save`](Checkpoint::save) was called.
     pub fn save_counter(&self) -> Variable {
-        let zero = || {
-            Variable::uninitialized(
-                SAVE_COUNTER,
-                ferroflow_ir::DType::I64,
-                ferroflow_ir::PartialShape::scalar(),
-                false,
-            )
-        };
-        let mut counter = self.save_counter.borrow_mut();
-        let counter = counter.get_or_insert_with(|| {
-            let variable = zero();
-            // A scalar of its own dtype always fits.
-            let _ = variable.assign(HostTensor::scalar(0i64));
-            variable
-        });
-        counter.clone()
+        let zero = || Variable::new(SAVE_COUNTER, HostTensor::scalar(0i64));
+        self.save_counter.borrow_mut().get_or_insert_with(zero).clone()
     }
 
     fn graph(&self) -> Result<ObjectGraph> {
