@@ -71,11 +71,13 @@ impl TensorEmit {
     pub(crate) fn gradient(&self, tangent: Tangent, source: &Tensor) -> Gradient {
         match tangent {
             Tangent::Dense(id) => Gradient::Dense(self.tensor(id).clone()),
-            Tangent::Slices(Slices { values, indices }) => Gradient::Slices(IndexedSlices {
-                values: self.tensor(values).clone(),
-                indices: self.tensor(indices).clone(),
-                like: source.clone(),
-            }),
+            Tangent::Slices(Slices { values, indices }) => {
+                Gradient::Slices(Box::new(IndexedSlices {
+                    values: self.tensor(values).clone(),
+                    indices: self.tensor(indices).clone(),
+                    like: source.clone(),
+                }))
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     backprop::{TensorEmit, tensors},
     context,
     error::{Error, Result},
-    gradients::{Gradient, GradientOptions},
+    gradients::{Gradient, GradientOptions, IndexedSlices},
     recording,
     tape::GradientTape,
     tensor::Tensor,
@@ -179,7 +179,8 @@ impl OfCode {
         let mut tangent = |gradient: Gradient| match gradient {
             Gradient::Dense(tensor) => Tangent::Dense(emit.add(tensor)),
             Gradient::Slices(slices) => {
-                let (values, indices) = (emit.add(slices.values), emit.add(slices.indices));
+                let IndexedSlices { values, indices, .. } = *slices;
+                let (values, indices) = (emit.add(values), emit.add(indices));
                 Tangent::Slices(Slices { values, indices })
             }
         };

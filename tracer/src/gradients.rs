@@ -24,7 +24,7 @@ pub enum Gradient {
     /// A tensor of the same shape.
     Dense(Tensor),
     /// Rows, for some places.
-    Slices(IndexedSlices),
+    Slices(Box<IndexedSlices>),
 }
 
 impl Gradient {

@@ -60,7 +60,7 @@ pub enum Distribution {
 }
 
 /// The deviation of a standard normal distribution that is cut at ±2.
-const CUT_DEVIATION: f64 = 0.879_625_661_034_239_78;
+const CUT_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
     /// Uniform, by the mean of inputs and outputs (Glorot and Bengio 2010): what Keras takes for

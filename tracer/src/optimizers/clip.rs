@@ -60,7 +60,7 @@ impl Gradient {
             Gradient::Dense(tensor) => Gradient::Dense(change(tensor)?),
             Gradient::Slices(slices) => {
                 let values = change(&slices.values)?;
-                Gradient::Slices(IndexedSlices { values, ..slices.clone() })
+                Gradient::Slices(Box::new(IndexedSlices { values, ..(**slices).clone() }))
             }
         })
     }
@@ -129,7 +129,7 @@ pub fn global_norm(gradients: &[Gradient]) -> Result<Tensor> {
 pub fn clip_by_global_norm(gradients: &[Gradient], bound: f64) -> Result<(Vec<Gradient>, Tensor)> {
     let norm = global_norm(gradients)?;
     // A norm that is not finite makes NaN of everything.
-    let invalid = (&norm - &norm)?;
+    let invalid = (&norm * 0.0)?;
     let scale = ((bound / norm.maximum(bound)?)? + &invalid)?;
     let scaled =
         |gradient: &Gradient| gradient.map_values(|values| values * scale.cast(values.dtype())?);

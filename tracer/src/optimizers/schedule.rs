@@ -13,8 +13,11 @@ pub enum LearningRate {
     /// A function of the number of steps made.
     Schedule(Schedule),
     /// Any function of the number of steps made, a scalar of `f32`.
-    Function(Arc<dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync>),
+    Function(Arc<RateFunction>),
 }
+
+/// A learning rate as a function of the number of steps made, a scalar of `f32`.
+pub type RateFunction = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 impl From<f64> for LearningRate {
     fn from(rate: f64) -> LearningRate {
