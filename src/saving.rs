@@ -16,8 +16,8 @@ use std::{
 /// Saves an object, and all it leads to, as a SavedModel that TensorFlow loads like its own.
 ///
 /// ```
-/// use ferroflow::{Result, Tensor, Trackable, Variable, function, save, saved_model};
-/// use ferroflow::{Function, runtime::Context, saved_model::{LoadOptions, SaveOptions}};
+/// use ferroflow::{Function, Tensor, Trackable, Variable, function, save, saved_model};
+/// use ferroflow::{runtime::Context, saved_model::{LoadOptions, SaveOptions}};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// #[derive(Trackable)]

@@ -87,29 +87,23 @@ impl ObjectGraph {
         self.nodes.iter().position(|node| node.identity == Some(identity))
     }
 
-    /// Takes away the objects that nothing leads to any more.
+    /// Takes away the objects that nothing leads to any more, and puts the others in order.
     pub fn prune(&mut self) {
-        let mut kept = vec![false; self.nodes.len()];
-        let mut waiting = vec![0];
-        while let Some(id) = waiting.pop() {
-            if !std::mem::replace(&mut kept[id], true) {
-                waiting.extend(self.nodes[id].children.iter().map(|(_, child)| *child));
-                waiting.extend(self.nodes[id].slots.iter().map(|slot| slot.slot));
+        let mut order = Vec::new();
+        let mut number = vec![None; self.nodes.len()];
+        let (mut queue, mut slots) = (VecDeque::from([0]), VecDeque::new());
+        // What is kept for others comes last.
+        while let Some(id) = queue.pop_front().or_else(|| slots.pop_front()) {
+            if number[id].is_none() {
+                number[id] = Some(order.len());
+                order.push(id);
+                queue.extend(self.nodes[id].children.iter().map(|(_, child)| *child));
+                slots.extend(self.nodes[id].slots.iter().map(|slot| slot.slot));
             }
         }
-        let mut next = 0;
-        let number: Vec<usize> = kept
-            .iter()
-            .map(|&is_kept| {
-                next += usize::from(is_kept);
-                next.saturating_sub(1)
-            })
-            .collect();
-        let mut is_kept = kept.iter();
-        self.nodes.retain(|_| is_kept.next().copied().unwrap_or(false));
-        for node in &mut self.nodes {
-            renumber(node, &number);
-        }
+        let number: Vec<usize> = number.into_iter().map(Option::unwrap_or_default).collect();
+        self.nodes = order.into_iter().map(|id| std::mem::take(&mut self.nodes[id])).collect();
+        self.nodes.iter_mut().for_each(|node| renumber(node, &number));
     }
 
     /// For each node a path that leads to it, of those with the fewest edges the first. Variables

@@ -215,12 +215,7 @@ impl Writer<'_, '_> {
             let base = format!("resource/{}", node.name);
             names.insert(node.name.clone(), self.nodes.free_name(&base));
         }
-        let renamed = |input: &str| {
-            let (mark, input) = input.strip_prefix('^').map_or(("", input), |rest| ("^", rest));
-            let (node, output) = input.split_once(':').map_or((input, None), |(n, o)| (n, Some(o)));
-            let node = names.get(node).map_or(node, String::as_str);
-            output.map_or(format!("{mark}{node}"), |output| format!("{mark}{node}:{output}"))
-        };
+        let renamed = |input: &str| renamed_input(input, &names);
         for mut node in message.node {
             node.name = renamed(&node.name);
             node.input.iter_mut().for_each(|input| *input = renamed(input));
@@ -330,14 +325,10 @@ impl Writer<'_, '_> {
         let mut renamed = HashMap::new();
         let mut inputs = Vec::new();
         for input in &old_call.input[..n_args] {
-            let Some(old) = graph.node.iter().find(|node| node.name == *input) else {
+            if !self.copy_with_inputs(&graph.node, input, &mut renamed) {
                 return Ok(None);
-            };
-            let mut node = old.clone();
-            node.name = self.nodes.free_name(&old.name);
-            renamed.insert(old.name.clone(), node.name.clone());
-            inputs.push(node.name.clone());
-            self.nodes.list.push(node);
+            }
+            inputs.push(renamed_input(input, &renamed));
         }
         let mut node = old_call.clone();
         node.name = self.nodes.free_name(&old_call.name);
@@ -349,6 +340,33 @@ impl Writer<'_, '_> {
         let infos = message.inputs.values_mut().chain(message.outputs.values_mut());
         infos.for_each(|info| rename_tensors(info, &renamed));
         Ok(Some(message))
+    }
+
+    /// Copies a node of another graph and what it takes, such as a placeholder and its default;
+    /// `false` if there is no such node.
+    fn copy_with_inputs(
+        &mut self,
+        nodes: &[proto::NodeDef],
+        name: &str,
+        renamed: &mut HashMap<String, String>,
+    ) -> bool {
+        let (mut waiting, mut found) = (vec![node_name(name).to_string()], Vec::new());
+        while let Some(name) = waiting.pop() {
+            if renamed.contains_key(&name) {
+                continue;
+            }
+            let Some(node) = nodes.iter().find(|node| node.name == name) else { return false };
+            renamed.insert(name, self.nodes.free_name(&node.name));
+            waiting.extend(node.input.iter().map(|input| node_name(input).to_string()));
+            found.push(node);
+        }
+        for old in found {
+            let mut node = old.clone();
+            node.name = renamed[&old.name].clone();
+            node.input.iter_mut().for_each(|input| *input = renamed_input(input, renamed));
+            self.nodes.list.push(node);
+        }
+        true
     }
 
     fn saver(&mut self, keyed: &Keyed) -> Result<proto::SaverDef> {
@@ -414,6 +432,21 @@ impl Writer<'_, '_> {
         let op = "StatefulPartitionedCall";
         let inputs = std::iter::once(filename.to_string()).chain(inputs);
         self.nodes.add(op, op, inputs, &attrs)
+    }
+}
+
+/// The node that an input of another comes from.
+fn node_name(input: &str) -> &str {
+    let input = input.strip_prefix('^').unwrap_or(input);
+    input.split_once(':').map_or(input, |(node, _)| node)
+}
+
+/// An input of a node where nodes have other names.
+fn renamed_input(input: &str, names: &HashMap<String, String>) -> String {
+    let node = node_name(input);
+    match names.get(node) {
+        Some(new) => input.replacen(node, new, 1),
+        None => input.into(),
     }
 }
 

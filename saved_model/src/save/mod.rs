@@ -217,6 +217,7 @@ fn with_slots_as_children(mut graph: ObjectGraph) -> ObjectGraph {
             }
         }
     }
+    graph.prune();
     graph
 }
 
