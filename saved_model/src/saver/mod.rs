@@ -31,7 +31,7 @@ impl Session {
             let container = node.attrs.string("container")?;
             let found = || self.resources().find(container, &name);
             if found().is_none() {
-                self.run(&[], &[], &[&node.name])?;
+                self.run(&[], &[&node.name], &[])?;
             }
             let absent = || ferroflow_ir::Error::NotFound { kind: "variable", name: name.clone() };
             let handle = ResourceHandle::owning(name.as_str(), found().ok_or_else(absent)?);
