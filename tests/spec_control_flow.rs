@@ -3,12 +3,16 @@
 mod support;
 
 use ferroflow::{
-    Tensor, cond, function,
+    Function, Tensor, Trackable, cond, function,
     ir::{Code, DType, FunctionDef, FunctionLibrary, trace_type::Literal},
     ops, print, range,
+    runtime::Context,
+    save,
+    saved_model::{LoadOptions, SaveOptions, load},
     tracer::{ConcreteFunction, Error, Result, Value},
     while_loop,
 };
+use std::collections::BTreeMap;
 use support::printed;
 
 /// The ops that a function and all it calls are made of.
@@ -295,5 +299,59 @@ fn each_construct_has_its_op() -> Result<()> {
     let concrete = all::concrete((&n,))?;
     let of = |op| count(&concrete, op);
     assert_eq!((of("StatelessWhile"), of("StatelessIf"), of("Assert")), (2, 1, 1));
+    Ok(())
+}
+
+/// Loops within loops, branches, all kinds of jumps, and what is captured through several levels.
+#[function]
+fn winding(x: &Tensor) -> Result<Tensor> {
+    let (limit, step) = ((x * 3)?, Tensor::from(2));
+    let (mut x, mut steps) = (x.clone(), Tensor::from(0));
+    'outer: for i in range(Tensor::from(5)) {
+        while x.less(&limit)? && !steps.greater(20)? {
+            steps = (steps + 1)?;
+            if (&x % 5)?.equal(0)? {
+                x = (x + 1)?;
+                continue;
+            }
+            x = (x + &step)?;
+            if x.equal(17)? || steps.equal(13)? {
+                break 'outer;
+            }
+            if x.greater(60)? {
+                return x.neg();
+            }
+        }
+        x = (x - &i)?;
+    }
+    (x * 100)? + steps
+}
+
+// spec: 193
+#[test]
+fn control_flow_is_saved_and_loaded() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    #[derive(Trackable)]
+    struct Model {
+        winding: Function<(Tensor,), Tensor>,
+    }
+
+    let model = Model { winding: winding::function().clone() };
+    let inputs = [-7, 0, 1, 2, 4, 6, 9, 23, 40];
+    let expected = [-1700, -397, -96, 206, 909, 1410, 2813, 4513, -63];
+    let host = model.winding.host_fn();
+    for (x, expected) in inputs.into_iter().zip(expected) {
+        assert_eq!(host((Tensor::from(x),))?.to_scalar::<i32>()?, expected, "eager, {x}");
+        assert_eq!(winding(&Tensor::from(x))?.to_scalar::<i32>()?, expected, "traced, {x}");
+    }
+
+    let folder = tempfile::tempdir()?;
+    save(&model, folder.path(), &SaveOptions::default())?;
+    let loaded = load(&Context::new(), folder.path(), &LoadOptions::default())?;
+    let loaded = loaded.root().ok_or("an object")?.get("winding")?.function()?;
+    for (x, expected) in inputs.into_iter().zip(expected) {
+        let x = Tensor::from(x).eager()?.clone();
+        let y = loaded.call(&[x.into()], &BTreeMap::new())?;
+        assert_eq!(y.tensor().ok_or("a tensor")?.host()?.as_scalar::<i32>()?, expected);
+    }
     Ok(())
 }
