@@ -12,6 +12,7 @@ use crate::{
     graph::{Graph, NodeId, Outlet},
     host_tensor::HostTensor,
     op::OpDef,
+    pass::prune::prune,
     spec::ValueType,
 };
 use smallvec::SmallVec;
@@ -94,27 +95,33 @@ impl<'a> Back<'a> {
         Ok(taken)
     }
 
-    /// The finished function, and the values of the first one that it takes.
+    /// The finished function, and the values of the first one that it takes. What rules computed
+    /// for gradients that nobody asked for is left out.
     pub(super) fn finish(
-        mut self,
+        self,
         name: &str,
         results: Vec<Outlet>,
     ) -> Result<(FunctionDef, Vec<Outlet>)> {
-        let args: Vec<NodeId> = self.seeds.iter().chain(&self.kept).copied().collect();
+        let Back { mut graph, seeds, kept, needed, .. } = self;
+        let roots = results.iter().map(|outlet| outlet.node).chain(seeds.iter().copied());
+        prune(&mut graph, roots)?;
+        let kept = kept.into_iter().zip(needed).filter(|(node, _)| graph.contains(*node));
+        let (kept, needed): (Vec<NodeId>, Vec<Outlet>) = kept.unzip();
+        let args: Vec<NodeId> = seeds.into_iter().chain(kept).collect();
         for (index, &arg) in args.iter().enumerate() {
-            let attrs = Attrs::clone(&self.graph[arg].attrs).with("index", index as i64);
-            *self.graph.node_mut(arg).attrs = attrs.into();
+            let attrs = Attrs::clone(&graph[arg].attrs).with("index", index as i64);
+            *graph.node_mut(arg).attrs = attrs.into();
         }
         let named = results.into_iter().enumerate();
         let def = FunctionDef {
             name: unique(name),
-            graph: self.graph,
+            graph,
             args,
             results: named.map(|(index, outlet)| (format!("dx_{index}"), outlet)).collect(),
             control_results: Vec::new(),
             attrs: Attrs::new(),
         };
-        Ok((def, self.needed))
+        Ok((def, needed))
     }
 }
 
