@@ -255,7 +255,7 @@ fn jumping(on: i64, a: &[i32]) -> i32 {
                         x -= 9;
                     }
                 }
-                if is_on(6) && !(steps < 7) && x > a[2] {
+                if is_on(6) && steps >= 7 && x > a[2] {
                     break 'middle;
                 }
                 x += 2;
