@@ -56,8 +56,8 @@ fn loss(x: &Tensor) -> Result<Tensor> {
 #[test]
 fn one_call_that_records_and_one_that_does_not_write_one_summary() {
     let traced = function(|x: Tensor| loss(&x));
-    let calls: [&dyn Fn(&Tensor) -> Result<Tensor>; 2] = [&loss, &|x| traced.call((x,))];
-    for f in calls {
+    type Code<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
+    for f in [&loss as Code<'_>, &|x| traced.call((x,))] {
         let summaries = written_by(|writer| {
             let x = Tensor::from(2.0f32);
             writer.with(|| summary::record_if(true, || f(&x)))?;
@@ -87,7 +87,7 @@ fn writer_and_condition_are_those_of_each_call() {
     for step in 0..3 {
         let recorded = || second.with(|| f.call((step as f32, true)));
         summary::record_if(is_even.read().unwrap(), recorded).unwrap();
-        is_even.assign(&Tensor::from(step % 2 == 0)).unwrap();
+        is_even.assign(Tensor::from(step % 2 == 0)).unwrap();
     }
     for writer in [&first, &second] {
         writer.close().unwrap();

@@ -21,9 +21,9 @@ pub(crate) fn draw(path: &Path, losses: &[f32], misread: &[Misread]) -> Result<(
         let grid = ChartBuilder::on(cell)
             .caption(format!("{} read as {}", digit.label, digit.read_as), ("sans-serif", 13))
             .margin(4)
-            .build_cartesian_2d(0..8i32, 8..0i32)?;
+            .build_cartesian_2d(0..8i32, 0..8i32)?;
         for (index, &pixel) in (0..).zip(&digit.pixels) {
-            let (x, y) = (index % 8, index / 8);
+            let (x, y) = (index % 8, 7 - index / 8);
             let shade = 255 - (pixel * 255.0) as u8;
             let colour = RGBColor(shade, shade, shade).filled();
             let corners = [(x, y), (x + 1, y + 1)].map(|corner| grid.backend_coord(&corner));
