@@ -1,12 +1,12 @@
 //! Summaries, and the event files they go to.
 //!
 //! ```
-//! use ferroflow::{Tensor, function, summary};
+//! use ferroflow::{Tensor, function, summary, tracer::Result};
 //!
-//! # fn main() -> ferroflow::tracer::Result<()> {
+//! # fn main() -> Result<()> {
 //! # let folder = std::env::temp_dir().join(format!("summaries-{}", std::process::id()));
 //! let writer = summary::create_file_writer(&folder)?;
-//! let step = function(|x: Tensor, step: Tensor| {
+//! let step = function(|x: Tensor, step: Tensor| -> Result<Tensor> {
 //!     let loss = x.square()?;
 //!     summary::scalar("loss", &loss, &step)?;
 //!     Ok(loss)

@@ -12,7 +12,7 @@
 //! use ferroflow_tracer::{Result, Tensor, function, summary};
 //!
 //! # fn main() -> Result<()> {
-//! let step = function(|x: Tensor| {
+//! let step = function(|x: Tensor| -> Result<Tensor> {
 //!     let loss = x.square()?;
 //!     summary::scalar("loss", &loss, 1)?;
 //!     Ok(loss)
