@@ -46,7 +46,7 @@ use std::{
 ///
 /// # Errors
 ///
-/// As [`saved_model::save`]; [`saved_model::Error::WhileTracing`] in a function that is traced.
+/// As [`saved_model::save()`]; [`saved_model::Error::WhileTracing`] in a function that is traced.
 pub fn save(
     root: &dyn Trackable,
     folder: impl AsRef<Path>,

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! What a summary is, and where it goes when functions are traced, is told in
-//! [`tracer::summary`].
+//! [`ferroflow_tracer::summary`].
 
 pub use ferroflow_tracer::summary::{
     graph, histogram, image, record_if, scalar, text, with_writer, write,

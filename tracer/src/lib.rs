@@ -343,7 +343,7 @@ pub use ferroflow_tracer_macros::TraceType;
 pub use ferroflow_tracer_macros::HasFunctions;
 
 pub use ferroflow_runtime::trackable::Trackable;
-/// Implements [`Trackable`](ferroflow_runtime::Trackable) for a structure: its fields are the
+/// Implements [`Trackable`] for a structure: its fields are the
 /// objects it leads to, by their names; the methods in its [`Functions`] are by theirs.
 ///
 /// `#[trackable(skip)]` leaves a field out, `#[trackable(name = "..")]` gives it another name, and

@@ -83,7 +83,7 @@ pub(super) fn record(name: &str) -> &'static OpDef {
 ///
 /// # Errors
 ///
-/// As [`differentiate`].
+/// As [`differentiate`](super::function::differentiate).
 pub fn with_gradient(
     library: &FunctionLibrary,
     op: &'static OpDef,

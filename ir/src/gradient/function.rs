@@ -59,7 +59,7 @@ pub enum Place {
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`], with the node, when a gradient has to go through an op without a rule;
+/// [`Error::Unsupported`](crate::Error::Unsupported), with the node, when a gradient has to go through an op without a rule;
 /// whatever else is wrong with the function.
 pub fn differentiate(
     library: &FunctionLibrary,

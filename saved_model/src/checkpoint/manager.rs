@@ -51,7 +51,7 @@ impl Default for ManagerOptions {
 /// let options = ManagerOptions { max_to_keep: 3.try_into().ok(), ..Default::default() };
 /// let checkpoint = Checkpoint::new().with("step", &step);
 /// let mut manager = CheckpointManager::new(checkpoint, folder.path(), options)?;
-/// for number in 1..=4 {
+/// for number in 1..=4i64 {
 ///     step.assign(HostTensor::scalar(number))?;
 ///     manager.save()?;
 /// }

@@ -23,7 +23,7 @@
 //! They must be [`carry::Carry`]: made of tensors. Values of Rust are the same in all branches, which
 //! the types ensure.
 //!
-//! A jump out of a traced branch ends the branch with a code; [`flow`] tells how codes are joined, and
+//! A jump out of a traced branch ends the branch with a code; `flow` tells how codes are joined, and
 //! how what follows a jump is guarded.
 //!
 //! These functions are public for the macro. By hand there is [`control_flow`](crate::control_flow).
