@@ -215,7 +215,7 @@ fn a_loaded_graph_is_pruned_by_names() -> Outcome {
     Ok(())
 }
 
-// spec: 198
+// spec: 198, 321
 #[test]
 fn control_flow_in_collections_is_rewritten() -> Outcome {
     let folder = "tests/zoo/v1_flow_cond_in_while/model";

@@ -7,6 +7,10 @@
 //!
 //! A MetaGraph of TensorFlow 2 has an object graph, and [`load`] gives those objects. One of
 //! TensorFlow 1 has signatures over a graph only; they are run through its [`Session`].
+//!
+//! Objects are loaded into programs, never into a graph that is being built for a session, and are
+//! not tested with sessions: whoever has sessions, as other languages have, takes the graph of the
+//! same file ([`load_session`]).
 
 use crate::{
     convert::{self, Definitions, add_functions},

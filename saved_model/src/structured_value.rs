@@ -1,5 +1,6 @@
 //! Nests of containers with tensor specs and host values as leaves: how a SavedModel describes
-//! the arguments and results of functions.
+//! the arguments and results of functions. The format has the types of Python: what has no
+//! counterpart here keeps its name, and is written again as it was read.
 
 pub use crate::proto::type_spec_proto::TypeSpecClass;
 use ferroflow_ir::{DType, HostTensor, PartialShape, TensorSpec};

@@ -4,7 +4,8 @@
 //! variables belong to the function and keep their values from call to call; effects happen where
 //! results or [control dependencies](crate::control_dependencies) ask for them, in no other order;
 //! and there are named variables and collections, local to the trace. The name is that of
-//! `tf.compat.v1.wrap_function`.
+//! `tf.compat.v1.wrap_function`. The model function of an Estimator is such code, and stays as it
+//! is.
 
 use crate::{
     args::{Args, Body},

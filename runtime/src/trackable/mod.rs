@@ -6,7 +6,8 @@
 //!
 //! Rust has no list of the fields of a value, so that every type tells itself what it leads to:
 //! [`Trackable::describe`]. Containers of the standard library do, and so do the derived
-//! implementations of structures. Plain values of Rust (numbers, texts) are part of no graph.
+//! implementations of structures. Plain values of Rust (numbers, texts) are part of no graph. Nothing
+//! here knows of layers or models: they are objects like others.
 //!
 //! ```
 //! use ferroflow_ir::HostTensor;

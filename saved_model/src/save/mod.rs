@@ -3,7 +3,8 @@
 //! What is saved is what one object leads to: variables, functions with all their traces, files,
 //! resources, and objects of loaded models, which stay as they were. The file describes it twice:
 //! as objects, for loaders of TensorFlow 2, and as a graph with signatures, for session-style
-//! loaders such as TF Serving's.
+//! loaders such as TF Serving's. Both are in one MetaGraph and share its functions: two MetaGraphs
+//! would hold every function twice, in a file that may have 2 GiB at most.
 
 mod assets;
 mod fingerprint;
