@@ -4,6 +4,7 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::{Error, Result},
+    gradient::CarriedGradient,
     graph::{Graph, NodeId, Outlet},
     op::Effect,
     spec::ValueType,
@@ -75,6 +76,16 @@ struct Entry {
 #[derive(Default)]
 pub struct FunctionLibrary {
     entries: RwLock<HashMap<Arc<str>, Arc<Entry>>>,
+    gradients: RwLock<Gradients>,
+}
+
+/// The gradients that programs bring along.
+#[derive(Default, Clone)]
+struct Gradients {
+    /// Of nodes, by the names that nodes have for them.
+    of_nodes: HashMap<Arc<str>, Arc<CarriedGradient>>,
+    /// Of functions: the names of the functions that are their gradients.
+    of_functions: HashMap<Arc<str>, Arc<str>>,
 }
 
 impl FunctionLibrary {
@@ -142,6 +153,7 @@ impl FunctionLibrary {
     ///
     /// [`Error::Duplicate`] when another function has the name of one of them.
     pub fn share(&self, other: &FunctionLibrary) -> Result<()> {
+        self.share_gradients(other)?;
         let theirs = other.entries.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut ours = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         for (name, entry) in theirs {
@@ -161,6 +173,45 @@ impl FunctionLibrary {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Adds the gradient of nodes that name it in the attribute `_gradient_op_type`. A name means
+    /// one gradient: of two, the first stays.
+    pub fn carry_gradient(&self, name: impl Into<Arc<str>>, gradient: CarriedGradient) {
+        let mut gradients = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
+        gradients.of_nodes.entry(name.into()).or_insert_with(|| Arc::new(gradient));
+    }
+
+    /// The gradient that nodes name so.
+    pub fn carried_gradient(&self, name: &str) -> Option<Arc<CarriedGradient>> {
+        let gradients = self.gradients.read().unwrap_or_else(PoisonError::into_inner);
+        gradients.of_nodes.get(name).cloned()
+    }
+
+    /// Makes a function the gradient of another: it takes the arguments of the other and the
+    /// gradients of its results, and gives the gradients of the arguments.
+    pub fn set_gradient(&self, function: impl Into<Arc<str>>, gradient: impl Into<Arc<str>>) {
+        let mut gradients = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
+        gradients.of_functions.insert(function.into(), gradient.into());
+    }
+
+    /// The name of the function that was made the gradient of another.
+    pub fn gradient_of(&self, function: &str) -> Option<Arc<str>> {
+        let gradients = self.gradients.read().unwrap_or_else(PoisonError::into_inner);
+        gradients.of_functions.get(function).cloned()
+    }
+
+    fn share_gradients(&self, other: &FunctionLibrary) -> Result<()> {
+        let theirs = other.gradients.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut ours = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, gradient) in theirs.of_nodes {
+            let kept = ours.of_nodes.entry(name.clone()).or_insert_with(|| gradient.clone());
+            if *kept != gradient {
+                return Err(Error::Duplicate { kind: "gradient", name: name.to_string() });
+            }
+        }
+        ours.of_functions.extend(theirs.of_functions);
         Ok(())
     }
 

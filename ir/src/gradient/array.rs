@@ -119,6 +119,16 @@ pub(crate) fn strided_slice_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
     only(4, b.with_attrs("StridedSlice", [b.dy(0), b.x(1), b.x(2), b.x(3)]))
 }
 
+/// What was overwritten has no gradient.
+pub(crate) fn strided_slice_update<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (begin, end, strides, value, dy) = (b.x(1), b.x(2), b.x(3), b.x(4), b.dy(0));
+    let inputs = [dy, begin, end, strides, value.zeros_like()];
+    let kept = b.with_attrs("TensorStridedSliceUpdate", inputs);
+    let taken = b.with_attrs("StridedSlice", [dy, begin, end, strides]);
+    let by_value = shapes::sum_to_shape_of(taken, value);
+    vec![Some(kept.into()), None, None, None, Some(by_value.into())]
+}
+
 pub(crate) fn tile<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, times, dy) = (b.x(0), b.x(1).cast(DType::I64), b.dy(0));
     let (Some(rank), dims, known) = (x.rank(), x.dims(), times.ints()) else {

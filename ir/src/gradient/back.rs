@@ -2,7 +2,7 @@
 
 use super::{
     function::unique,
-    sketch::{add_argument, add_call, add_constant, constant},
+    sketch::{add_argument, add_call, add_constant, constant, type_of},
 };
 use crate::{
     attr::Attrs,
@@ -84,7 +84,7 @@ impl<'a> Back<'a> {
         let taken = match constant(self.forward, outlet) {
             Some(value) => add_constant(&mut self.graph, value.clone())?,
             None => {
-                let ty = self.forward.ty(outlet).expect("every node is typed").clone();
+                let ty = type_of(self.forward, outlet)?;
                 let argument = add_argument(&mut self.graph, &node.name, 0, ty)?;
                 self.kept.push(argument.node);
                 self.needed.push(outlet);

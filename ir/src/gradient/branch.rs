@@ -5,7 +5,8 @@ use super::{
         Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
         with_functions,
     },
-    function::{Differentiated, Kept, differentiate, unique},
+    extent::Extent,
+    function::{Differentiated, Kept, differentiate_within, unique},
     sketch::{Sketch, without_shape},
     walk::is_differentiable,
 };
@@ -25,19 +26,23 @@ use std::sync::Arc;
 
 /// A choice that also gives what the branch that ran keeps.
 pub(super) fn branches(
-    library: &FunctionLibrary,
+    extent: &Extent<'_>,
     op: &'static OpDef,
     attrs: &Attrs,
     inputs: &[ValueType],
     functions: &[Arc<FunctionDef>],
 ) -> Result<Recorded> {
+    let library = extent.library();
     let arguments = &inputs[1..];
     let wanted: Vec<bool> = arguments.iter().map(|ty| is_differentiable(ty.dtype)).collect();
-    let parts: Vec<Differentiated> =
-        functions.iter().map(|def| differentiate(library, def, &wanted)).collect::<Result<_>>()?;
+    let parts: Vec<Differentiated> = functions
+        .iter()
+        .map(|def| differentiate_within(extent, def, &wanted))
+        .collect::<Result<_>>()?;
     let n_results = functions[0].results.len();
-    let kept: Vec<Vec<ValueType>> =
-        parts.iter().map(|part| result_types(&part.forward)[n_results..].to_vec()).collect();
+    let types: Vec<Vec<ValueType>> =
+        parts.iter().map(|part| result_types(&part.forward)).collect::<Result<_>>()?;
+    let kept: Vec<Vec<ValueType>> = types.iter().map(|types| types[n_results..].to_vec()).collect();
     let seeds = parts[0].seeds.clone();
     let with_any: Vec<usize> = (0..arguments.len())
         .filter(|&index| parts.iter().any(|part| part.gradients[index].is_some()))
@@ -46,13 +51,11 @@ pub(super) fn branches(
     for (number, part) in parts.iter().enumerate() {
         forward.push(filled(library, &part.forward, n_results, number, &kept)?);
         let mut sketch = Sketch::on(Graph::new());
-        let dys = seeds
-            .iter()
-            .map(|&seed| sketch.argument(without_shape(&result_types(&part.forward)[seed])));
+        let dys = seeds.iter().map(|&seed| sketch.argument(without_shape(&types[number][seed])));
         let mut given: Vec<ValueId> = dys.collect::<Result<_>>()?;
         let xs: Vec<ValueId> =
             arguments.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
-        let ys: Vec<ValueId> = result_types(&part.forward)[..n_results]
+        let ys: Vec<ValueId> = types[number][..n_results]
             .iter()
             .map(|ty| sketch.argument(without_shape(ty)))
             .collect::<Result<_>>()?;
@@ -87,7 +90,7 @@ pub(super) fn branches(
     }
     let added: Vec<ValueType> = kept.iter().flatten().map(without_shape).collect();
     let names: Vec<Arc<str>> = forward.iter().map(|def| def.name.clone()).collect();
-    let mut outputs = dtypes(&result_types(&parts[0].forward)[..n_results]);
+    let mut outputs = dtypes(&types[0][..n_results]);
     outputs.extend(dtypes(&added));
     let recorded = retyped(op, attrs, &dtypes(arguments), &outputs);
     let recorded = with_functions(op, &recorded, &names);
@@ -98,7 +101,7 @@ pub(super) fn branches(
         .enumerate()
         .map(|(index, _)| backward[0].arg_type(index).dtype)
         .collect();
-    let attrs = retyped(op, attrs, &taken, &dtypes(&result_types(&backward[0])));
+    let attrs = retyped(op, attrs, &taken, &dtypes(&result_types(&backward[0])?));
     let mut gradients = vec![None; inputs.len()];
     for (position, &index) in with_any.iter().enumerate() {
         gradients[index + 1] = Some(position);

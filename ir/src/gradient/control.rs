@@ -8,10 +8,11 @@
 
 use super::{
     branch::branches,
+    extent::Extent,
     function::Place,
     repeat::a_loop,
     shapes,
-    sketch::Sketch,
+    sketch::{Sketch, type_of},
     walk::{Call, CustomGradient, Tangent},
 };
 use crate::{
@@ -20,13 +21,12 @@ use crate::{
     emit::{self, Emit, Emitter, ValueId},
     error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
-    graph::Outlet,
     host_tensor::HostTensor,
     op::{Call as Calls, OpDef},
     registry,
     spec::ValueType,
 };
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// A call that also gives what its gradient needs.
 pub struct Recorded {
@@ -90,17 +90,73 @@ pub fn with_gradient(
     attrs: &Attrs,
     inputs: &[ValueType],
 ) -> Result<Recorded> {
+    with_gradient_within(&Extent::new(library), op, attrs, inputs)
+}
+
+/// As [`with_gradient`], inside functions that are being differentiated.
+pub(super) fn with_gradient_within(
+    extent: &Extent<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[ValueType],
+) -> Result<Recorded> {
     let functions = functions_of(op, attrs);
     let functions: Vec<Arc<FunctionDef>> =
-        functions.iter().map(|name| library.get(name)).collect::<Result<_>>()?;
-    match (op.call, &functions[..]) {
-        (Calls::If | Calls::Case, [_, ..]) => branches(library, op, attrs, inputs, &functions),
-        (Calls::While, [condition, body]) => a_loop(library, op, attrs, inputs, condition, body),
+        functions.iter().map(|name| extent.library().get(name)).collect::<Result<_>>()?;
+    match (op.call, &functions[..], inputs) {
+        (Calls::If | Calls::Case, [_, ..], [_, arguments @ ..]) => {
+            let results = op.output_dtypes(attrs)?;
+            for function in &functions {
+                check_signature(function, &dtypes(arguments), &results)?;
+            }
+            branches(extent, op, attrs, inputs, &functions)
+        }
+        (Calls::While, [condition, body], _) => {
+            let types = dtypes(inputs);
+            check_arguments(condition, &types)?;
+            if condition.results.is_empty() {
+                return Err(misfit(condition, "results", "a condition".into(), 0));
+            }
+            check_signature(body, &types, &types)?;
+            a_loop(extent, op, attrs, inputs, condition, body)
+        }
         _ => {
             let what = "its gradient, without the functions it calls".into();
             Err(Error::Unsupported { op: op.name.into(), what })
         }
     }
+}
+
+/// Checks that a function takes and gives what its caller hands on: a file may say anything.
+fn check_signature(def: &FunctionDef, arguments: &[DType], results: &[DType]) -> Result<()> {
+    check_arguments(def, arguments)?;
+    let found = dtypes(&result_types(def)?);
+    match found == results {
+        true => Ok(()),
+        false => Err(misfit(def, "results", list(results), list(&found))),
+    }
+}
+
+fn check_arguments(def: &FunctionDef, arguments: &[DType]) -> Result<()> {
+    let found = def.arg_dtypes();
+    match found == arguments {
+        true => Ok(()),
+        false => Err(misfit(def, "arguments", list(arguments), list(&found))),
+    }
+}
+
+fn list(dtypes: &[DType]) -> String {
+    let names: Vec<&str> = dtypes.iter().map(|dtype| dtype.name()).collect();
+    format!("({})", names.join(", "))
+}
+
+fn misfit(
+    def: &FunctionDef,
+    what: &'static str,
+    expected: String,
+    found: impl fmt::Display,
+) -> Error {
+    Error::argument(def.name.to_string(), what, expected, found)
 }
 
 fn functions_of(op: &OpDef, attrs: &Attrs) -> Vec<Arc<str>> {
@@ -118,13 +174,16 @@ fn functions_of(op: &OpDef, attrs: &Attrs) -> Vec<Arc<str>> {
 /// The attributes with other functions, in the order of [`functions_of`].
 pub(super) fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
     let mut attrs = attrs.clone();
-    let mut names = names.iter();
-    let mut next = || NameAttrList::new(names.next().expect("as many names as before").clone());
+    let mut named = names.iter().map(|name| NameAttrList::new(name.clone()));
     for attr in op.attrs {
         match attrs.get(attr.name) {
-            Some(AttrValue::Func(_)) => attrs.set(attr.name, AttrValue::Func(next())),
+            Some(AttrValue::Func(_)) => {
+                if let Some(function) = named.next() {
+                    attrs.set(attr.name, AttrValue::Func(function));
+                }
+            }
             Some(AttrValue::Funcs(list)) => {
-                let list = list.iter().map(|_| next()).collect();
+                let list = named.by_ref().take(list.len()).collect();
                 attrs.set(attr.name, AttrValue::Funcs(list));
             }
             _ => {}
@@ -147,9 +206,13 @@ pub(super) fn retyped(op: &OpDef, attrs: &Attrs, inputs: &[DType], outputs: &[DT
     attrs
 }
 
-pub(super) fn result_types(def: &FunctionDef) -> Vec<ValueType> {
-    let ty = |outlet: &Outlet| def.graph.ty(*outlet).expect("every node is typed").clone();
-    def.results.iter().map(|(_, outlet)| ty(outlet)).collect()
+/// The types of the results of a function.
+///
+/// # Errors
+///
+/// [`Error::Malformed`] for a result of an op that nobody knows the types of.
+pub(super) fn result_types(def: &FunctionDef) -> Result<Vec<ValueType>> {
+    def.results.iter().map(|(_, outlet)| type_of(&def.graph, *outlet)).collect()
 }
 
 pub(super) fn dtypes(types: &[ValueType]) -> Vec<DType> {

@@ -2,9 +2,10 @@
 
 use super::{
     back::Back,
-    control,
-    sketch::{Sketch, add_argument},
-    walk::{Call, CustomGradient, Refused},
+    carried, control,
+    extent::Extent,
+    sketch::{Sketch, add_argument, type_of},
+    walk::{Call, CustomGradient},
 };
 use crate::{
     attr::{AttrValue, Attrs},
@@ -44,23 +45,20 @@ impl CopiedCall {
     }
 }
 
-/// The attribute by which TensorFlow names the gradient of a node that has one of its own.
-const CUSTOM_GRADIENT: &str = "_gradient_op_type";
-
 /// The copy of a function under construction.
 pub(super) struct Copy<'a> {
     library: &'a FunctionLibrary,
+    extent: Extent<'a>,
     pub(super) graph: Graph,
     pub(super) calls: Vec<CopiedCall>,
     /// The call before which no other with effects may run.
     last_effect: Option<NodeId>,
-    path: Vec<Arc<str>>,
 }
 
 impl<'a> Copy<'a> {
-    pub(super) fn new(library: &'a FunctionLibrary) -> Copy<'a> {
-        let (calls, path) = (Vec::new(), Vec::new());
-        Copy { library, graph: Graph::new(), calls, last_effect: None, path }
+    pub(super) fn new(extent: Extent<'a>) -> Copy<'a> {
+        let library = extent.library();
+        Copy { library, extent, graph: Graph::new(), calls: Vec::new(), last_effect: None }
     }
 
     pub(super) fn argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
@@ -68,17 +66,16 @@ impl<'a> Copy<'a> {
     }
 
     pub(super) fn inline(&mut self, def: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
-        if self.path.contains(&def.name) {
-            let what = format!("a call of `{}` inside itself", def.name).into();
-            return Err(Error::Limit { what, needed: "no end".into(), limit: 0 });
-        }
         if def.args.len() != args.len() {
             let expected = format!("{} tensors", def.args.len());
             return Err(Error::argument(def.name.to_string(), "arguments", expected, args.len()));
         }
-        self.path.push(def.name.clone());
-        let live: HashSet<NodeId> = def.live_nodes(self.library);
+        self.extent.enter(def)?;
+        let captured = carried::captured_nodes(self.library, def);
+        let live: HashSet<NodeId> =
+            def.graph.reachable_from(def.live_nodes(self.library).into_iter().chain(captured));
         let mut moved: HashMap<NodeId, SmallVec<[Outlet; 2]>> = HashMap::new();
+        let mut gradients = Vec::new();
         for (&id, &arg) in def.args.iter().zip(args) {
             moved.insert(id, SmallVec::from_slice(&[arg]));
         }
@@ -90,13 +87,38 @@ impl<'a> Copy<'a> {
             let inputs = node.inputs().iter().map(|input| find(&moved, *input));
             let inputs: SmallVec<[Outlet; 4]> = inputs.collect::<Result<_>>()?;
             let outputs = self.node(node, &inputs).map_err(node.locate(&def.name))?;
+            if let Some(own) = carried::of_node(self.library, def, node) {
+                gradients.push((self.calls.len() - 1, own));
+            }
             moved.insert(id, outputs);
         }
-        self.path.pop();
+        for (call, own) in gradients {
+            self.give_gradient(call, own, &moved)?;
+        }
+        self.extent.leave();
         def.results.iter().map(|(_, outlet)| find(&moved, *outlet)).collect()
     }
 
+    /// Gives a call the gradient that its node brings along.
+    fn give_gradient(
+        &mut self,
+        call: usize,
+        found: Result<carried::Found>,
+        moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>,
+    ) -> Result<()> {
+        let copied = &mut self.calls[call];
+        copied.custom = Some(carried::custom(self.library, copied.op, &found));
+        let (Ok(found), Some(output)) = (found, copied.outputs.first()) else { return Ok(()) };
+        let captures: Vec<Outlet> =
+            found.captures.iter().map(|&outlet| find(moved, outlet)).collect::<Result<_>>()?;
+        copied.attrs = Arc::new(carried::note(&copied.attrs, &self.graph, &captures));
+        *self.graph.node_mut(output.node).attrs = copied.attrs.clone();
+        copied.inputs.extend(captures);
+        Ok(())
+    }
+
     fn node(&mut self, node: &NodeDef, inputs: &[Outlet]) -> Result<SmallVec<[Outlet; 2]>> {
+        self.extent.take_call()?;
         let Some(op) = node.op.def() else {
             let what = "no op of this name is known".into();
             return Err(Error::Unsupported { op: node.op.name().to_string().into(), what });
@@ -104,14 +126,19 @@ impl<'a> Copy<'a> {
         match op.call {
             Calls::Inline => {
                 let callee = self.library.get(&callee(op, &node.attrs)?)?;
-                Ok(self.inline(&callee, inputs)?.into())
+                let Some(gradient) = self.library.gradient_of(&callee.name) else {
+                    return Ok(self.inline(&callee, inputs)?.into());
+                };
+                let gradient = Arc::new(carried::OfFunction(self.library.get(&gradient)?));
+                let outputs = output_types(node, op)?;
+                self.add(node, op, node.attrs.clone(), inputs, outputs, Some(gradient))
             }
             Calls::If | Calls::Case | Calls::While => {
                 let types: Vec<ValueType> = inputs
                     .iter()
-                    .map(|&input| self.graph.ty(input).expect("every node is typed").clone())
-                    .collect();
-                let call = control::with_gradient(self.library, op, &node.attrs, &types)?;
+                    .map(|&input| type_of(&self.graph, input))
+                    .collect::<Result<_>>()?;
+                let call = control::with_gradient_within(&self.extent, op, &node.attrs, &types)?;
                 let mut outputs = output_types(node, op)?;
                 let visible = outputs.len();
                 outputs.extend(call.added);
@@ -128,12 +155,7 @@ impl<'a> Copy<'a> {
             }
             Calls::None => {
                 let outputs = output_types(node, op)?;
-                let custom = node.attrs.string(CUSTOM_GRADIENT).ok().map(|name| {
-                    let what = format!("its own gradient `{name}`, which is not part of the model");
-                    let error = Error::Unsupported { op: op.name.into(), what: what.into() };
-                    Arc::new(Refused(error)) as Arc<dyn CustomGradient>
-                });
-                self.add(node, op, node.attrs.clone(), inputs, outputs, custom)
+                self.add(node, op, node.attrs.clone(), inputs, outputs, None)
             }
         }
     }

@@ -8,6 +8,8 @@
 use super::{
     back::Back,
     copy::Copy,
+    extent::Extent,
+    sketch::type_of,
     walk::{Call, Slices, Tangent, backward, is_differentiable},
 };
 use crate::{
@@ -66,7 +68,17 @@ pub fn differentiate(
     def: &FunctionDef,
     wanted: &[bool],
 ) -> Result<Differentiated> {
-    let mut copy = Copy::new(library);
+    differentiate_within(&Extent::new(library), def, wanted)
+}
+
+/// As [`differentiate`], inside functions that are being differentiated.
+pub(super) fn differentiate_within(
+    extent: &Extent<'_>,
+    def: &FunctionDef,
+    wanted: &[bool],
+) -> Result<Differentiated> {
+    let library = extent.library();
+    let mut copy = Copy::new(extent.clone());
     let args: Vec<Outlet> = (0..def.args.len())
         .map(|index| copy.argument(def.arg_name(index), def.arg_type(index).clone()))
         .collect::<Result<_>>()?;
@@ -79,7 +91,7 @@ pub fn differentiate(
     let seeds: Vec<usize> = (0..results.len()).filter(|&index| is_seed(&results[index])).collect();
     let mut pairs = Vec::with_capacity(seeds.len());
     for &index in &seeds {
-        let ty = graph.ty(results[index]).expect("looked at above").clone();
+        let ty = type_of(&graph, results[index])?;
         let dy = back.seed(&format!("dy_{index}"), ty)?;
         pairs.push((back.id(results[index]), dy));
     }

@@ -4,7 +4,7 @@ use super::{Backprop, Grad, Grads, grads, only, shapes};
 use crate::{
     attr::Attrs,
     dtype::DType,
-    emit::{Value, call, calls_with},
+    emit::{Value, call, call_with, calls_with},
 };
 
 /// Rows of `dy` and their places in the first dimension of `params`.
@@ -41,6 +41,13 @@ pub(crate) fn resource_gather<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let inner = shape.slice(&[1], &[-1]);
     let values = dy.reshape_to(Value::concat(&[dy.int_vector(&[-1]), inner], 0));
     vec![Some(Grad::Slices { values, indices: flat(b.x(1)) })]
+}
+
+/// Of slices read from a variable.
+pub(crate) fn resource_gather_nd<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let attrs = Attrs::new().with("out_type", b.x(1).dtype());
+    let shape = call_with("VariableShape", attrs, [b.x(0)]);
+    grads([call("ScatterNd", [b.x(1), b.dy(0), shape])])
 }
 
 /// The places within the batch are numbered through, so that one sum by place serves all.

@@ -21,13 +21,13 @@ pub(crate) fn cholesky<'e>(b: &Backprop<'e>) -> Grads<'e> {
 }
 
 /// The lower or the upper triangle.
-fn part(x: Value<'_>, lower: bool) -> Value<'_> {
+pub(super) fn part(x: Value<'_>, lower: bool) -> Value<'_> {
     let (below, above) = if lower { (-1i64, 0i64) } else { (0, -1) };
     call("MatrixBandPart", [x, x.literal(below), x.literal(above)])
 }
 
 /// The conjugate transpose of each matrix.
-fn adjoint_of(x: Value<'_>) -> Value<'_> {
+pub(super) fn adjoint_of(x: Value<'_>) -> Value<'_> {
     let Some(rank) = x.rank() else {
         let one = call("MatrixBandPart", [x.ones_like(), x.literal(0i64), x.literal(0i64)]);
         return x.batch_matmul(one, true, false);
@@ -170,7 +170,7 @@ pub(crate) fn self_adjoint_eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
         let row = call("ExpandDims", [values, values.literal(-2i64)]);
         let column = call("ExpandDims", [values, values.literal(-1i64)]);
         let gaps = row - column;
-        let factors = math::where_false(gaps.equal(0.0), call("Reciprocal", [gaps]));
+        let factors = math::reciprocal_or_zero(gaps);
         let turned = vectors.batch_matmul(b.dy(1), true, false);
         by_values + factors.cast(vectors.dtype()) * turned
     } else if b.flag("compute_v") {

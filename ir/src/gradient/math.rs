@@ -23,6 +23,19 @@ pub(crate) fn where_false<'e>(condition: Value<'e>, gradient: Value<'e>) -> Valu
     condition.select(gradient.like(0.0), gradient)
 }
 
+/// `1 / x`, and 0 where `x` is 0, as are its derivatives there.
+pub(crate) fn reciprocal_or_zero(x: Value<'_>) -> Value<'_> {
+    let is_zero = x.equal(0.0);
+    let other = is_zero.select(x.ones_like(), x);
+    where_false(is_zero, call("Reciprocal", [other]))
+}
+
+/// `1/√(1 - x²)`. On the branch cuts the sign of a zero imaginary part decides the side, so the
+/// conjugate is taken first, as TensorFlow's gradients do.
+pub(crate) fn arc_slope(x: Value<'_>) -> Value<'_> {
+    call("Reciprocal", [(1.0 - x.adjoint().square()).sqrt()]).adjoint()
+}
+
 /// A complex number of a real part.
 fn complex<'e>(real: Value<'e>, imag: Value<'e>) -> Value<'e> {
     call_with("Complex", complex_type(real), [real, imag])
@@ -50,6 +63,19 @@ pub(crate) fn angle<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, _, dy) = b.unary();
     let turned = complex(imag(x), real(x));
     grads([-(complex(dy, dy.zeros_like()) * call("Reciprocal", [turned]))])
+}
+
+/// The direction of a complex number turns: only what is at a right angle to it has a gradient.
+/// TensorFlow gives zeros.
+pub(crate) fn sign<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (x, y, dy) = b.unary();
+    if !x.dtype().is_complex() {
+        return grads([x.zeros_like()]);
+    }
+    let across = imag(y.conj() * dy);
+    let size = call_with("ComplexAbs", Attrs::new().with("Tout", across.dtype()), [x]);
+    let turn = call("DivNoNan", [across, size]);
+    grads([y * complex(turn.zeros_like(), turn)])
 }
 
 pub(crate) fn complex_abs<'e>(b: &Backprop<'e>) -> Grads<'e> {

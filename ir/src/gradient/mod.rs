@@ -19,17 +19,27 @@
 pub(crate) mod array;
 mod back;
 mod branch;
+mod carried;
 pub mod control;
 pub(crate) mod conv;
 mod copy;
+#[cfg(test)]
+mod coverage;
+mod extent;
+pub(crate) mod factor;
 pub mod function;
+#[cfg(test)]
+mod hostile;
 pub(crate) mod indexing;
 pub(crate) mod linalg;
 pub(crate) mod list;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod nn;
+pub(crate) mod optional;
 pub(crate) mod pool;
+pub(crate) mod random;
+pub(crate) mod recurrent;
 pub(crate) mod reduce;
 mod repeat;
 pub(crate) mod segment;
@@ -37,8 +47,10 @@ pub mod shapes;
 pub(crate) mod signal;
 mod sketch;
 pub(crate) mod sparse;
+pub(crate) mod tensor_array;
 mod walk;
 
+pub use carried::{CarriedCapture, CarriedGradient};
 pub use function::{Differentiated, Kept, Place, differentiate};
 pub use walk::{
     Call, CustomGradient, Refused, Slices, Tangent, backward, dense, is_differentiable,
@@ -121,6 +133,7 @@ pub struct Backprop<'e> {
     dy: Vec<Option<Value<'e>>>,
     needed: &'e [bool],
     emitter: &'e Emitter<'e>,
+    walk: u64,
 }
 
 impl<'e> Backprop<'e> {
@@ -152,6 +165,11 @@ impl<'e> Backprop<'e> {
     /// The gradient of result `index`, if anything depends on it.
     pub fn given_dy(&self, index: usize) -> Option<Value<'e>> {
         self.dy[index]
+    }
+
+    /// The number of the walk, which no other has.
+    pub fn walk(&self) -> u64 {
+        self.walk
     }
 
     /// Whether the gradient of input `index` is asked for; those of others may be left out.

@@ -36,7 +36,13 @@ fn cross_entropy_by_logits<'e>(b: &Backprop<'e>) -> Option<Value<'e>> {
 
 pub(crate) fn cross_entropy<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let by_labels = |dy: Value<'e>| column(dy) * -call("LogSoftmax", [b.x(0)]);
-    let by_labels = b.given_dy(0).filter(|_| b.needs(1)).map(by_labels);
+    let by_loss = b.given_dy(0).filter(|_| b.needs(1)).map(by_labels);
+    // TensorFlow leaves this out: its second derivative by logits and labels is 0.
+    let by_gradient = b.given_dy(1).filter(|_| b.needs(1)).map(|dy| -dy);
+    let by_labels = match (by_loss, by_gradient) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    };
     vec![cross_entropy_by_logits(b).map(Grad::Dense), by_labels.map(Grad::Dense)]
 }
 
@@ -131,6 +137,14 @@ pub(crate) fn resize_bilinear<'e>(b: &Backprop<'e>) -> Grads<'e> {
 
 pub(crate) fn resize_bicubic<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([b.with_attrs("ResizeBicubicGrad", [b.dy(0), b.x(0)])])
+}
+
+pub(crate) fn resize_bilinear_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    grads([b.with_attrs("ResizeBilinear", [b.dy(0), image_size(b.x(0))])])
+}
+
+pub(crate) fn resize_bicubic_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    grads([b.with_attrs("ResizeBicubic", [b.dy(0), image_size(b.x(0))])])
 }
 
 /// Height and width of a batch of images.

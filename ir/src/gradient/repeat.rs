@@ -5,7 +5,8 @@ use super::{
         Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
         with_functions, zeros,
     },
-    function::{Differentiated, Kept, differentiate, has_gradient, unique},
+    extent::Extent,
+    function::{Differentiated, Kept, differentiate_within, has_gradient, unique},
     sketch::Sketch,
     walk::is_differentiable,
 };
@@ -46,17 +47,17 @@ struct Stack {
 
 /// A loop that also appends what each iteration keeps to lists.
 pub(super) fn a_loop(
-    library: &FunctionLibrary,
+    extent: &Extent<'_>,
     op: &'static OpDef,
     attrs: &Attrs,
     inputs: &[ValueType],
     condition: &FunctionDef,
     body: &Arc<FunctionDef>,
 ) -> Result<Recorded> {
-    let n = inputs.len();
+    let (library, n) = (extent.library(), inputs.len());
     let wanted: Vec<bool> = inputs.iter().map(|ty| is_differentiable(ty.dtype)).collect();
-    let part = differentiate(library, body, &wanted)?;
-    let results = result_types(&part.forward);
+    let part = differentiate_within(extent, body, &wanted)?;
+    let results = result_types(&part.forward)?;
     let mut stacks: Vec<Stack> = Vec::new();
     for &kept in &part.kept {
         let element = match kept {

@@ -5,7 +5,7 @@ use crate::{
     build::infer_attrs,
     dtype::DType,
     emit::{Emit, ValueId, check_call},
-    error::Result,
+    error::{Error, Result},
     function::{FunctionDef, FunctionLibrary},
     graph::{Graph, NodeDef, NodeId, Outlet},
     host_tensor::HostTensor,
@@ -64,12 +64,9 @@ impl Sketch {
         callee: &FunctionDef,
         inputs: &[ValueId],
     ) -> Result<SmallVec<[ValueId; 2]>> {
-        let types = |outlet: &Outlet| callee.graph.ty(*outlet).cloned();
-        let results: Vec<ValueType> =
-            callee.results.iter().filter_map(|(_, outlet)| types(outlet)).collect();
-        let dtypes: Vec<DType> = results.iter().map(|ty| ty.dtype).collect();
-        let attrs = Attrs::new().with("Tout", dtypes).with("f", function(&callee.name));
-        let found = self.call("StatefulPartitionedCall", attrs, inputs)?;
+        let results = callee.results.iter().map(|(_, outlet)| type_of(&callee.graph, *outlet));
+        let results: Vec<ValueType> = results.collect::<Result<_>>()?;
+        let found = self.call("StatefulPartitionedCall", call_attrs(callee, &results), inputs)?;
         if let Some(&first) = found.first() {
             let node = self.outlet(first).node;
             *self.graph.node_mut(node).outputs = results.into();
@@ -92,9 +89,19 @@ impl Sketch {
     }
 }
 
-/// The name of a function as an attribute.
-pub(super) fn function(name: &Arc<str>) -> AttrValue {
-    AttrValue::Func(NameAttrList::new(name.clone()))
+/// The type of a value. An op from a file that has no record here has no types.
+pub(super) fn type_of(graph: &Graph, outlet: Outlet) -> Result<ValueType> {
+    graph.ty(outlet).cloned().ok_or_else(|| Error::Malformed {
+        node: graph[outlet.node].name.to_string(),
+        rule: "the types of results are known".into(),
+    })
+}
+
+/// The attributes of a call of a function with results of these types.
+pub(super) fn call_attrs(callee: &FunctionDef, results: &[ValueType]) -> Attrs {
+    let dtypes: Vec<DType> = results.iter().map(|ty| ty.dtype).collect();
+    let function = AttrValue::Func(NameAttrList::new(callee.name.clone()));
+    Attrs::new().with("Tout", dtypes).with("f", function)
 }
 
 pub(super) fn add_argument(
@@ -130,10 +137,8 @@ pub(super) fn add_call(
     attrs: Attrs,
     inputs: &[Outlet],
 ) -> Result<SmallVec<[Outlet; 2]>> {
-    let types: SmallVec<[ValueType; 4]> = inputs
-        .iter()
-        .map(|&outlet| graph.ty(outlet).expect("every node is typed").clone())
-        .collect();
+    let types: SmallVec<[ValueType; 4]> =
+        inputs.iter().map(|&outlet| type_of(graph, outlet)).collect::<Result<_>>()?;
     let op = op.for_dtype(types.first().map(|ty| ty.dtype));
     let dtypes: SmallVec<[DType; 4]> = types.iter().map(|ty| ty.dtype).collect();
     let attrs = infer_attrs(op, attrs, &dtypes);

@@ -118,6 +118,50 @@ pub(crate) fn to_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
     vec![None, None, Some(by_values.into()), Some(by_default.into())]
 }
 
+/// The dense tensor counts where the sparse one has elements.
+pub(crate) fn plus_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (dense, dy) = (b.x(3), b.dy(0));
+    let Some(places) = places(b.x(0), b.x(2), dense) else {
+        return b.unsupported("its gradient needs known ranks");
+    };
+    let by_dense = call("ScatterNd", [places, dy, dense.shape_vector()]);
+    vec![None, Some(dy.into()), None, Some(by_dense.into())]
+}
+
+pub(crate) fn dense_add<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let dy = b.dy(0);
+    let by_values = call("GatherNd", [dy, b.x(0)]);
+    vec![None, Some(by_values.into()), None, Some(dy.into())]
+}
+
+pub(crate) fn ragged_fill_empty_rows<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let found = calls_with("RaggedFillEmptyRowsGrad", Attrs::new(), &[b.y(3), b.dy(1)]);
+    vec![None, Some(found.at(0).into()), None, Some(found.at(1).into())]
+}
+
+/// The values of the gradients, joined.
+pub(crate) fn ragged_to_variant<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let n_splits = b.xs().len() - 1;
+    let values = b.x(n_splits);
+    let splits = if n_splits == 0 { values.int_vector(&[]) } else { b.x(0) };
+    let inputs = [b.dy(0), splits, shapes::shape_i32(values)];
+    let attrs = Attrs::new().with("Tvalues", values.dtype());
+    only(n_splits, call_with("RaggedTensorToVariantGradient", attrs, inputs))
+}
+
+/// The gradient of the values, taken apart along the same splits.
+pub(crate) fn ragged_from_variant<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let n_splits = b.ys().len() - 1;
+    let mut inputs = b.ys()[..n_splits].to_vec();
+    inputs.push(b.dy(n_splits));
+    let is_batched = b.x(0).rank().is_some_and(|rank| rank > 0);
+    let attrs = Attrs::new()
+        .with("RAGGED_RANK", n_splits as i64)
+        .with("Tsplits", b.dtype("Tsplits"))
+        .with("batched_input", is_batched);
+    only(0, calls_with("RaggedTensorToVariant", attrs, &inputs).at(0))
+}
+
 /// Numbers in place of the values tell which were taken.
 pub(crate) fn ragged_gather<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let n_splits = b.int("PARAMS_RAGGED_RANK") as usize;

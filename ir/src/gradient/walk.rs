@@ -14,7 +14,10 @@ use smallvec::SmallVec;
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// A call that was made.
@@ -32,6 +35,19 @@ pub struct Call {
     pub name: Arc<str>,
     /// How gradients go through this call, in place of what the record says.
     pub custom: Option<Arc<dyn CustomGradient>>,
+}
+
+impl Call {
+    /// A call through which gradients go as its record says.
+    pub fn new(
+        op: &'static OpDef,
+        attrs: impl Into<Arc<Attrs>>,
+        inputs: &[ValueId],
+        outputs: &[ValueId],
+    ) -> Call {
+        let (attrs, inputs, outputs) = (attrs.into(), inputs.into(), outputs.into());
+        Call { op, attrs, inputs, outputs, name: "".into(), custom: None }
+    }
 }
 
 impl fmt::Debug for Call {
@@ -105,6 +121,8 @@ pub fn backward(
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
 ) -> Result<Vec<Option<Tangent>>> {
+    static WALKS: AtomicU64 = AtomicU64::new(0);
+    let walk = WALKS.fetch_add(1, Ordering::Relaxed);
     let needed = depending_on(emit, calls, sources);
     let mut found = Found::default();
     for &(value, gradient) in seeds {
@@ -122,7 +140,7 @@ pub fn backward(
             "" => error,
             name => error.at_node(name, call.op.name, ""),
         };
-        one_call(emit, call, &wanted, &mut found).map_err(located)?;
+        one_call(emit, call, &wanted, walk, &mut found).map_err(located)?;
     }
     sources.iter().map(|&source| found.total(emit, source)).collect()
 }
@@ -251,7 +269,13 @@ fn filled<'e>(grad: Grad<'e>, like: Value<'e>) -> Value<'e> {
     }
 }
 
-fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found) -> Result<()> {
+fn one_call(
+    emit: &mut dyn Emit,
+    call: &Call,
+    wanted: &[bool],
+    walk: u64,
+    found: &mut Found,
+) -> Result<()> {
     if let (Gradient::Same, None) = (call.op.gradient, &call.custom) {
         let total = found.total(emit, call.outputs[0])?;
         found.take(call, wanted, [total]);
@@ -291,6 +315,7 @@ fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found
         dy: dys.iter().map(|dy| dy.map(|id| emitter.at(id))).collect(),
         needed: wanted,
         emitter: &emitter,
+        walk,
     };
     let mut grads = rule(&backprop);
     if broadcasts {
@@ -301,7 +326,10 @@ fn one_call(emit: &mut dyn Emit, call: &Call, wanted: &[bool], found: &mut Found
         Grad::Slices { values, indices } => values.id().is_none() || indices.id().is_none(),
     });
     emitter.finish()?;
-    assert!(!invalid, "a value without an id comes with an error");
+    if invalid {
+        let rule = "its gradient rule gives a value that no op computes".into();
+        return Err(Error::Malformed { node: call.op.name.into(), rule });
+    }
     let grads: Vec<Option<Tangent>> = grads.into_iter().map(|grad| grad.map(tangent)).collect();
     found.take(call, wanted, grads);
     Ok(())
@@ -374,14 +402,7 @@ impl Emit for Recorder<'_> {
     ) -> Result<SmallVec<[ValueId; 2]>> {
         let attrs = op.complete_attrs(attrs)?;
         let outputs = self.emit.emit(op, attrs.clone(), inputs)?;
-        self.calls.push(Call {
-            op,
-            attrs: attrs.into(),
-            inputs: inputs.into(),
-            outputs: outputs.clone(),
-            name: "".into(),
-            custom: None,
-        });
+        self.calls.push(Call::new(op, attrs, inputs, &outputs));
         Ok(outputs)
     }
 

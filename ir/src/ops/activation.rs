@@ -228,6 +228,12 @@ pub(super) static OPS: &[OpDef] = &[
         name: "SoftsignGrad",
         summary: "Gradient of `Softsign` from its input.",
         lowering: Lowering::Elementwise(|s| s.x(0) / (s.x(1).abs() + 1.0).square()),
+        gradient: Gradient::Rule(|b| {
+            let (dy, x, ddy) = b.binary();
+            let size = x.abs() + 1.0;
+            let by_x = call("Sign", [x]) * dy * -2.0 / (size * size.square());
+            grads([ddy / size.square(), ddy * by_x])
+        }),
         ..OF_FEATURES
     },
     OpDef {

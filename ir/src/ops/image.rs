@@ -456,6 +456,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "ResizeBicubicGrad",
         summary: "Gradient of `ResizeBicubic`.",
         attrs: &[ty("T", F32_F64), ALIGN, CENTRES],
+        gradient: Gradient::Rule(gradient::nn::resize_bicubic_grad),
         ..RESIZE_GRADIENT
     },
     OpDef {
@@ -467,6 +468,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "ResizeBilinearGrad",
         summary: "Gradient of `ResizeBilinear`.",
+        gradient: Gradient::Rule(gradient::nn::resize_bilinear_grad),
         ..RESIZE_GRADIENT
     },
     OpDef {

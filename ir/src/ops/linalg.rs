@@ -117,6 +117,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "MatrixSquareRoot",
         summary: "Computes the principal square root of the matrix.",
+        gradient: Gradient::Rule(gradient::factor::square_root),
         ..SQUARE
     },
     OpDef {
@@ -149,6 +150,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(1, of_matrices(&shape, &[inner, columns]));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::factor::qr),
         ..SQUARE
     },
     OpDef {
@@ -186,6 +188,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.set(2, of_matrices(&shape, &[columns, if full { columns } else { inner }]));
             Ok(())
         },
+        gradient: Gradient::Rule(gradient::factor::svd),
         ..SQUARE
     },
     OpDef {

@@ -75,9 +75,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Acos",
         summary: "Computes the inverse cosine.",
         lowering: Lowering::Elementwise(|s| s.x(0).acos()),
-        gradient: Gradient::Rule(|b| {
-            b.times(-call("Reciprocal", [(1.0 - b.x(0).square()).sqrt()]))
-        }),
+        gradient: Gradient::Rule(|b| b.times(-gradient::math::arc_slope(b.x(0)))),
         ..FUNCTION
     },
     OpDef {
@@ -101,7 +99,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Asin",
         summary: "Computes the inverse sine.",
         lowering: Lowering::Elementwise(|s| s.x(0).asin()),
-        gradient: Gradient::Rule(|b| b.times(call("Reciprocal", [(1.0 - b.x(0).square()).sqrt()]))),
+        gradient: Gradient::Rule(|b| b.times(gradient::math::arc_slope(b.x(0)))),
         ..FUNCTION
     },
     OpDef {
@@ -429,7 +427,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the sign: -1, 0 or 1, and `x / |x|` for complex numbers.",
         attrs: &[ty("T", NEGATABLE)],
         lowering: Lowering::Elementwise(|s| s.x(0).sign()),
-        gradient: Gradient::Rule(|b| grads([b.x(0).zeros_like()])),
+        gradient: Gradient::Rule(gradient::math::sign),
         ..FUNCTION
     },
     OpDef {

@@ -1,5 +1,6 @@
 //! Optional values: tensors or nothing, behind a handle of dtype variant.
 
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -16,6 +17,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("Toutput_types").at_least(1)],
         infer: infer::scalar,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::optional::from_value),
         ..OpDef::PURE
     },
     OpDef {
@@ -26,6 +28,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[types("output_types").at_least(1), shapes("output_shapes").at_least(1)],
         infer: components,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::optional::get_value),
         ..OpDef::PURE
     },
     OpDef {

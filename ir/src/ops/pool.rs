@@ -137,11 +137,13 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "FractionalAvgPool",
         summary: "Takes the mean of windows with random borders.",
+        gradient: Gradient::Rule(gradient::pool::fractional_avg),
         ..FRACTIONAL
     },
     OpDef {
         name: "FractionalMaxPool",
         summary: "Takes the largest element of windows with random borders.",
+        gradient: Gradient::Rule(gradient::pool::fractional_max),
         ..FRACTIONAL
     },
     OpDef {

@@ -48,6 +48,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("T")],
         infer: fill_empty_rows,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::ragged_fill_empty_rows),
         ..OpDef::PURE
     },
     OpDef {

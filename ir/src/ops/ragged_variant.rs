@@ -1,6 +1,7 @@
 //! Ragged tensors as values of dtype variant.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{dtype::DType, error::Result, infer::OpContext, op::*, shape::PartialShape};
 
 pub(super) static OPS: &[OpDef] = &[
@@ -20,6 +21,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: from_variant,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::sparse::ragged_from_variant),
         ..OpDef::PURE
     },
     OpDef {
@@ -38,6 +40,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: to_variant,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::sparse::ragged_to_variant),
         ..OpDef::PURE
     },
     OpDef {

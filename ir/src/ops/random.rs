@@ -5,7 +5,7 @@
 //! seed are formulas over them, and ops with state call them from the runtime.
 
 use super::sets::*;
-use crate::gradient::Gradient;
+use crate::gradient::{self, Gradient};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -269,6 +269,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("alpha", "dtype"),
         ],
         attrs: &[ty("dtype", IEEE_FLOATS), ty_or("shape_dtype", INDEX, DType::I32)],
+        gradient: Gradient::Rule(gradient::random::gamma),
         ..OF_KEY
     },
     OpDef {
@@ -472,6 +473,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("maxvals", "dtype"),
         ],
         attrs: &[ty("S", INDEX), ty("dtype", FLOATS)],
+        gradient: Gradient::Rule(gradient::random::truncated_normal),
         ..OF_KEY
     },
     OpDef {

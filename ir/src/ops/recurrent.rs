@@ -1,6 +1,7 @@
 //! Long short-term memory in one op.
 
 use super::sets::*;
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -72,12 +73,14 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "BlockLSTM",
         summary: "Runs a cell of long short-term memory over a sequence.",
+        gradient: Gradient::Rule(gradient::recurrent::block_lstm),
         ..SEQUENCE
     },
     OpDef {
         name: "BlockLSTMV2",
         summary: "As `BlockLSTM`, with the gates in another order and no bias of its own.",
         attrs: &[float_or("cell_clip", 0.0), flag("use_peephole", false), ty("T", F16_F32)],
+        gradient: Gradient::Rule(gradient::recurrent::block_lstm_v2),
         ..SEQUENCE
     },
     OpDef {

@@ -132,6 +132,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: strided_slice_update,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::array::strided_slice_update),
         ..OpDef::PURE
     },
     OpDef {

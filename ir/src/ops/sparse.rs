@@ -238,6 +238,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "SparseDenseCwiseAdd",
         summary: "Adds the elements of a dense tensor to those of a sparse one.",
+        gradient: Gradient::Rule(gradient::sparse::plus_dense),
         ..WITH_DENSE
     },
     OpDef {
@@ -428,6 +429,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX)],
         infer: dense_add,
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::sparse::dense_add),
         ..OpDef::PURE
     },
     OpDef {

@@ -300,7 +300,10 @@ fn bessel_y1(x: Scalar<'_>) -> Scalar<'_> {
 fn dawsn(x: Scalar<'_>) -> Scalar<'_> {
     let small = up_to_five(x).chebyshev(DAWSN_SMALL) * x;
     let large = ((5.0 / x).square() * 2.0 - 1.0).chebyshev(DAWSN_LARGE) * (0.5 / x);
-    x.abs().le(5.0).select(small, large)
+    // Close to 5 the terms of the first series cancel; there the product with `2 x` is almost 1.
+    let size = x.abs();
+    let middle = (size - 4.0).chebyshev(DAWSN_MIDDLE) * (0.5 / x);
+    size.le(3.0).select(small, size.le(5.0).select(middle, large))
 }
 
 /// The digamma function: reflected to the right half-line (DLMF 5.5.4), shifted beyond 10 (5.5.2),

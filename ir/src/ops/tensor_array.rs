@@ -1,6 +1,7 @@
 //! Arrays of tensors and stacks of tensors, as programs from before TensorFlow 2 use them: state
 //! behind handles. A flow value orders what happens to an array.
 
+use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
     error::Result,
@@ -85,6 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::tensor_array::of_concat),
         ..OpDef::WRITES
     },
     OpDef {
@@ -99,6 +101,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dtype"), shape("element_shape").or(AttrDefault::UnknownShape)],
         infer: gathered,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::tensor_array::of_gather),
         ..OpDef::WRITES
     },
     OpDef {
@@ -128,6 +131,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("value", "dtype")],
         attrs: &[any_ty("dtype")],
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::tensor_array::of_read),
         ..OpDef::WRITES
     },
     OpDef {
@@ -139,6 +143,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("value", "T"),
             arg_of("flow_in", DType::F32),
         ],
+        gradient: Gradient::Rule(gradient::tensor_array::of_scatter),
         ..WRITE
     },
     OpDef {
@@ -159,6 +164,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("lengths", DType::I64),
             arg_of("flow_in", DType::F32),
         ],
+        gradient: Gradient::Rule(gradient::tensor_array::of_split),
         ..WRITE
     },
     OpDef {
@@ -187,6 +193,7 @@ pub(super) static OPS: &[OpDef] = &[
             arg("value", "T"),
             arg_of("flow_in", DType::F32),
         ],
+        gradient: Gradient::Rule(gradient::tensor_array::of_write),
         ..WRITE
     },
 ];

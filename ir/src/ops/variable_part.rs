@@ -60,6 +60,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[any_ty("dtype"), ty("Tindices", INDEX)],
         infer: gather_nd,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(gradient::indexing::resource_gather_nd),
         ..OpDef::READS
     },
     OpDef {

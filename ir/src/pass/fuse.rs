@@ -39,7 +39,7 @@ pub fn fuse(graph: &mut Graph, results: &[Outlet]) -> Result<()> {
     for &id in order.iter().rev() {
         let Some(candidate) = Candidate::of(graph, id)? else { continue };
         let root = match common_group(graph, id, &group_of) {
-            Some(root) if !kept.contains(&id) => root,
+            Some(root) if !kept.contains(&id) && graph[root].device == graph[id].device => root,
             _ => id,
         };
         let joined = groups.get_mut(&root).is_some_and(|group| group.join(graph, id, &candidate));

@@ -111,7 +111,7 @@ impl Specializer<'_> {
     /// What is wrong with the function, with the node where it is; [`Error::Limit`] when it calls
     /// itself or grows too large.
     pub fn specialize(&self, function: &FunctionDef, args: &[Argument]) -> Result<Specialized> {
-        self.body(function, args, &mut Vec::new())
+        self.body(function, args, &mut Vec::new(), "")
     }
 
     fn body(
@@ -119,6 +119,7 @@ impl Specializer<'_> {
         function: &FunctionDef,
         args: &[Argument],
         path: &mut Vec<Arc<str>>,
+        device: &str,
     ) -> Result<Specialized> {
         let mut body = Body {
             specializer: *self,
@@ -130,6 +131,7 @@ impl Specializer<'_> {
             prefix: String::new(),
             function: function.name.clone(),
             location: None,
+            device: device.into(),
         };
         let mut arg_outlets = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
@@ -162,6 +164,8 @@ struct Body<'a> {
     function: Arc<str>,
     /// Where the call at hand was written.
     location: Option<SourceLocation>,
+    /// The device that calls ask for which ask for none themselves.
+    device: Box<str>,
 }
 
 type Outlets = SmallVec<[Outlet; 2]>;
@@ -243,12 +247,15 @@ impl Body<'_> {
         };
         let outer = self.location;
         self.location = node.location.or(outer);
+        let device = if node.device.is_empty() { &self.device } else { &node.device }.clone();
+        let outer_device = mem::replace(&mut self.device, device);
         let outlets = if op.effect == Effect::OfCallee {
             self.call(node, op, inputs)
         } else {
-            self.add(&node.name, op, node.attrs.clone(), inputs, &node.device)
+            self.add(&node.name, op, node.attrs.clone(), inputs)
         };
         self.location = outer;
+        self.device = outer_device;
         outlets
     }
 
@@ -259,7 +266,6 @@ impl Body<'_> {
         op: &'static OpDef,
         attrs: Arc<Attrs>,
         inputs: &[Outlet],
-        device: &str,
     ) -> Result<Outlets> {
         if let Some(value) = constant(op, &attrs) {
             infer(op, &attrs, &[])?;
@@ -286,7 +292,7 @@ impl Body<'_> {
         {
             return self.expand(name, op, &attrs, inputs);
         }
-        self.push(name, op, attrs, inputs, outputs, device)
+        self.push(name, op, attrs, inputs, outputs)
     }
 
     fn push(
@@ -296,7 +302,6 @@ impl Body<'_> {
         attrs: Arc<Attrs>,
         inputs: &[Outlet],
         outputs: impl IntoIterator<Item = ValueType>,
-        device: &str,
     ) -> Result<Outlets> {
         let limit = self.specializer.limits.nodes;
         if self.graph.len() >= limit {
@@ -307,7 +312,7 @@ impl Body<'_> {
         let name = self.graph.unique_name(&format!("{}{name}", self.prefix));
         let mut node =
             NodeDef::new(name, op, attrs).with_inputs(inputs.iter().copied()).with_outputs(outputs);
-        node.device = device.into();
+        node.device = self.device.clone();
         node.function = Some(self.function.clone());
         node.location = self.location;
         let n_outputs = node.outputs().len();
@@ -319,7 +324,10 @@ impl Body<'_> {
         let op = registry::find("Const").expect("a built-in record");
         let ty = ValueType::new(value.dtype(), value.shape());
         let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value.clone());
-        let outlet = self.push(name, op, Arc::new(attrs), &[], [ty], "")?[0];
+        // Constants have no place of their own: they are wherever they are used.
+        let device = mem::take(&mut self.device);
+        let outlet = self.push(name, op, Arc::new(attrs), &[], [ty])?[0];
+        self.device = device;
         self.known.insert(outlet, value);
         Ok(outlet)
     }
@@ -434,8 +442,7 @@ impl Body<'_> {
             .map(|function| self.nested_body(function, &known))
             .collect::<Result<_>>()?;
         let outputs = joined_types(op, node, &bodies)?;
-        let outlets =
-            self.push(&node.name, op, node.attrs.clone(), inputs, outputs, &node.device)?;
+        let outlets = self.push(&node.name, op, node.attrs.clone(), inputs, outputs)?;
         self.attach(&outlets, bodies);
         Ok(outlets)
     }
@@ -474,8 +481,7 @@ impl Body<'_> {
             }
             let condition = self.nested_body(condition, &args)?;
             let bodies = vec![condition, specialized];
-            let outlets =
-                self.push(&node.name, op, node.attrs.clone(), inputs, types, &node.device)?;
+            let outlets = self.push(&node.name, op, node.attrs.clone(), inputs, types)?;
             self.attach(&outlets, bodies);
             return Ok(outlets);
         }
@@ -511,7 +517,7 @@ impl Body<'_> {
             let name = function.name.to_string();
             return Err(Error::argument(name, "arguments", expected, args.len()));
         }
-        self.specializer.body(&function, args, &mut self.path)
+        self.specializer.body(&function, args, &mut self.path, &self.device)
     }
 
     fn attach(&mut self, outlets: &[Outlet], bodies: Vec<Specialized>) {
@@ -657,7 +663,7 @@ impl Emit for Body<'_> {
         let inputs: SmallVec<[Outlet; 4]> =
             inputs.iter().map(|id| self.values[id.0 as usize]).collect();
         let attrs = op.complete_attrs(attrs)?;
-        let outlets = self.add(op.name, op, Arc::new(attrs), &inputs, "")?;
+        let outlets = self.add(op.name, op, Arc::new(attrs), &inputs)?;
         Ok(outlets.into_iter().map(|outlet| self.value_id(outlet)).collect())
     }
 

@@ -1,0 +1,86 @@
+//! Expressions put into each other.
+
+use super::{
+    Expr, ExprId, ExprKind, ExprNode, add,
+    prim::{Constant, Prim},
+};
+use crate::dtype::DType;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// What takes the place of an input in [`Expr::substitute`].
+#[derive(Debug, Clone, Copy)]
+pub enum Replacement<'a> {
+    /// An input of the new expression.
+    Input(usize, DType),
+    /// A constant.
+    Const(Constant, DType),
+    /// An expression, already in terms of the new inputs.
+    Expr(&'a Expr),
+}
+
+/// Copies expressions into one list of nodes without repetitions.
+pub(super) struct Merge {
+    pub(super) nodes: Vec<ExprNode>,
+    pub(super) known: HashMap<ExprNode, ExprId>,
+}
+
+impl Merge {
+    pub(super) fn copy(
+        &mut self,
+        expr: &Expr,
+        input: impl Fn(usize) -> Option<Result<ExprId, ExprNode>>,
+    ) -> ExprId {
+        let mut ids: Vec<ExprId> = Vec::with_capacity(expr.nodes.len());
+        for node in &expr.nodes {
+            let id = match &node.kind {
+                ExprKind::Input(position) => match input(*position) {
+                    Some(Ok(id)) => id,
+                    Some(Err(node)) => self.add(node),
+                    None => self.add(node.clone()),
+                },
+                ExprKind::Const(_) => self.add(node.clone()),
+                ExprKind::Apply(prim, args) => {
+                    let args: SmallVec<[ExprId; 3]> =
+                        args.iter().map(|arg| ids[arg.index()]).collect();
+                    let inside = *prim == Prim::Flush
+                        && ids.len() != expr.root.index()
+                        && !self.is_border(args[0]);
+                    if inside {
+                        args[0]
+                    } else {
+                        let kind = ExprKind::Apply(*prim, args);
+                        self.add(ExprNode { kind, dtype: node.dtype })
+                    }
+                }
+            };
+            ids.push(id);
+        }
+        ids[expr.root.index()]
+    }
+
+    /// Copies an expression that becomes part of another: what flushes its result is left out.
+    pub(super) fn copy_inner(&mut self, expr: &Expr) -> ExprId {
+        let root = &expr.nodes[expr.root.index()];
+        match &root.kind {
+            ExprKind::Apply(Prim::Flush, args) => {
+                let inner = Expr { nodes: expr.nodes.clone(), root: args[0], fault: None };
+                self.copy(&inner, |_| None)
+            }
+            _ => self.copy(expr, |_| None),
+        }
+    }
+
+    pub(super) fn add(&mut self, node: ExprNode) -> ExprId {
+        add(&mut self.nodes, &mut self.known, node)
+    }
+
+    /// Whether a value comes from outside the expression, or leaves it.
+    fn is_border(&self, id: ExprId) -> bool {
+        match &self.nodes[id.index()].kind {
+            ExprKind::Input(_) | ExprKind::Const(_) => true,
+            ExprKind::Apply(Prim::Cast, args) => self.nodes[args[0].index()].dtype.is_float(),
+            ExprKind::Apply(..) => false,
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Scalar expressions: the meaning of elementwise ops, independent of any device.
+//!
+//! A record's formula builds an [`Expr`] through [`Scalars`]; devices interpret it or print it.
+//! Fusion is substitution of one expression into another.
+//!
+//! 16-bit floats compute in `f32`: [`Scalars::x`] widens them and [`Expr::of`] rounds the result,
+//! so one op rounds once, and fusing two ops changes no bit.
+//!
+//! As in TensorFlow, arithmetic knows no subnormal numbers: arguments of arithmetic pass through
+//! [`Prim::Flush`], and so does its result. When expressions are fused this happens at the borders
+//! of the whole only.
+
+mod merge;
+mod prim;
+mod scalar;
+mod scalars;
+
+use crate::{
+    attr::Attrs,
+    dtype::DType,
+    error::{Code, Error, Result},
+    op::{Lowering, OpDef},
+};
+use merge::Merge;
+use smallvec::SmallVec;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
+
+pub use merge::Replacement;
+pub use prim::{Constant, Prim};
+pub use scalar::{IntoScalar, Scalar};
+pub use scalars::Scalars;
+
+/// A position in [`Expr::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ExprId(u32);
+
+impl ExprId {
+    /// The position as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a node of an expression computes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ExprKind {
+    /// An input, by position.
+    Input(usize),
+    /// A constant.
+    Const(Constant),
+    /// A scalar function of earlier nodes.
+    Apply(Prim, SmallVec<[ExprId; 3]>),
+}
+
+/// One value of an expression.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ExprNode {
+    /// How it is computed.
+    pub kind: ExprKind,
+    /// Its dtype.
+    pub dtype: DType,
+}
+
+/// A scalar expression: nodes in order of evaluation, without repetitions, the result last.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Expr {
+    nodes: Vec<ExprNode>,
+    root: ExprId,
+    /// The status of integer arithmetic that fails, where it is not that of a wrong argument.
+    fault: Option<Code>,
+}
+
+impl Expr {
+    /// The expression of a call of an elementwise op.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] when the op is not elementwise, [`Error::Argument`] when an
+    /// attribute that the formula reads is absent.
+    pub fn of(op: &'static OpDef, attrs: &Attrs, inputs: &[DType], output: DType) -> Result<Expr> {
+        let Lowering::Elementwise(formula) = op.lowering else {
+            let what = "it has no scalar formula".into();
+            return Err(Error::Unsupported { op: op.name.into(), what });
+        };
+        Expr::build(attrs, inputs, output, formula)
+    }
+
+    /// The expression that `formula` builds.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when an attribute that the formula reads is absent.
+    pub fn build(
+        attrs: &Attrs,
+        inputs: &[DType],
+        output: DType,
+        formula: impl for<'s> FnOnce(&'s Scalars<'s>) -> Scalar<'s>,
+    ) -> Result<Expr> {
+        let scalars = Scalars {
+            attrs,
+            inputs,
+            output,
+            nodes: RefCell::default(),
+            known: RefCell::default(),
+            error: RefCell::default(),
+            fault: Cell::default(),
+        };
+        let root = formula(&scalars).flushed();
+        let root = if root.dtype() == output { root } else { root.cast(output) }.id;
+        match scalars.error.into_inner() {
+            Some(error) => Err(error),
+            None => {
+                let (nodes, fault) = (scalars.nodes.into_inner(), scalars.fault.get());
+                Ok(Expr { nodes, root, fault }.without_dead_nodes())
+            }
+        }
+    }
+
+    /// The nodes, each after the nodes it uses.
+    pub fn nodes(&self) -> &[ExprNode] {
+        &self.nodes
+    }
+
+    /// The node that is the result.
+    pub fn root(&self) -> ExprId {
+        self.root
+    }
+
+    /// The dtype of the result.
+    pub fn dtype(&self) -> DType {
+        self.nodes[self.root.index()].dtype
+    }
+
+    /// The error when integer arithmetic `prim` of this expression fails.
+    pub fn fault(&self, prim: Prim) -> Error {
+        let error = if prim == Prim::Pow { Error::NegativePower } else { Error::DivisionByZero };
+        match self.fault {
+            Some(code) => {
+                let detail = error.to_string();
+                Error::Status { code, op: "integer arithmetic".into(), detail }
+            }
+            None => error,
+        }
+    }
+
+    /// One more than the largest input position used.
+    pub fn n_inputs(&self) -> usize {
+        let used = self.nodes.iter().filter_map(|node| match node.kind {
+            ExprKind::Input(position) => Some(position + 1),
+            ExprKind::Const(_) | ExprKind::Apply(..) => None,
+        });
+        used.max().unwrap_or(0)
+    }
+
+    /// Whether integer division or powers in it can fail.
+    pub fn is_fallible(&self) -> bool {
+        self.nodes.iter().any(|node| match &node.kind {
+            ExprKind::Apply(prim, _) => prim.is_fallible() && !node.dtype.is_float(),
+            ExprKind::Input(_) | ExprKind::Const(_) => false,
+        })
+    }
+
+    /// This expression with each input replaced: by another input, a constant, or an expression
+    /// over the new inputs.
+    ///
+    /// # Panics
+    ///
+    /// When `replacements` has no entry for an input that is used, or one of another dtype.
+    #[must_use]
+    pub fn substitute(&self, replacements: &[Replacement<'_>]) -> Expr {
+        let mut builder = Merge { nodes: Vec::new(), known: HashMap::new() };
+        let new: Vec<Option<ExprId>> = replacements
+            .iter()
+            .map(|replacement| match replacement {
+                Replacement::Expr(expr) => Some(builder.copy_inner(expr)),
+                Replacement::Input(..) | Replacement::Const(..) => None,
+            })
+            .collect();
+        let root = builder.copy(self, |position| {
+            Some(match replacements[position] {
+                Replacement::Input(position, dtype) => {
+                    Err(ExprNode { kind: ExprKind::Input(position), dtype })
+                }
+                Replacement::Const(constant, dtype) => {
+                    Err(ExprNode { kind: ExprKind::Const(constant), dtype })
+                }
+                Replacement::Expr(_) => Ok(new[position].expect("copied above")),
+            })
+        });
+        Expr { nodes: builder.nodes, root, fault: self.fault }.without_dead_nodes()
+    }
+
+    fn without_dead_nodes(self) -> Expr {
+        let mut live = vec![false; self.nodes.len()];
+        live[self.root.index()] = true;
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            if let (true, ExprKind::Apply(_, args)) = (live[index], &node.kind) {
+                args.iter().for_each(|arg| live[arg.index()] = true);
+            }
+        }
+        let mut new_ids = vec![ExprId(0); self.nodes.len()];
+        let mut nodes = Vec::new();
+        for (index, mut node) in
+            self.nodes.into_iter().enumerate().filter(|(index, _)| live[*index])
+        {
+            if let ExprKind::Apply(_, args) = &mut node.kind {
+                args.iter_mut().for_each(|arg| *arg = new_ids[arg.index()]);
+            }
+            new_ids[index] = ExprId(nodes.len() as u32);
+            nodes.push(node);
+        }
+        Expr { nodes, root: new_ids[self.root.index()], fault: self.fault }
+    }
+}
+
+fn add(nodes: &mut Vec<ExprNode>, known: &mut HashMap<ExprNode, ExprId>, node: ExprNode) -> ExprId {
+    *known.entry(node).or_insert_with_key(|node| {
+        nodes.push(node.clone());
+        ExprId(nodes.len() as u32 - 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(
+        inputs: &[DType],
+        output: DType,
+        formula: impl for<'s> FnOnce(&'s Scalars<'s>) -> Scalar<'s>,
+    ) -> Expr {
+        Expr::build(&Attrs::new(), inputs, output, formula).unwrap()
+    }
+
+    #[test]
+    fn common_subexpressions_are_shared_and_dead_ones_dropped() {
+        let expr = build(&[DType::F32], DType::F32, |s| {
+            let _unused = s.x(0).sin();
+            s.x(0).tanh() * s.x(0).tanh()
+        });
+        assert_eq!(expr.nodes().len(), 5);
+        assert_eq!(expr.n_inputs(), 1);
+    }
+
+    #[test]
+    fn sixteen_bit_floats_compute_in_f32() {
+        let expr = build(&[DType::BF16], DType::BF16, |s| s.x(0) + 1.0);
+        let dtypes: Vec<DType> = expr.nodes().iter().map(|node| node.dtype).collect();
+        let f32 = DType::F32;
+        assert_eq!(dtypes, [DType::BF16, f32, f32, f32, f32, f32, DType::BF16]);
+    }
+
+    #[test]
+    fn substitution_merges_expressions() {
+        let inner = build(&[DType::F32, DType::F32], DType::F32, |s| s.x(0) + s.x(1));
+        let outer = build(&[DType::F32, DType::F32], DType::F32, |s| s.x(0) * s.x(1));
+        let fused =
+            outer.substitute(&[Replacement::Expr(&inner), Replacement::Input(1, DType::F32)]);
+        let expected = build(&[DType::F32, DType::F32], DType::F32, |s| (s.x(0) + s.x(1)) * s.x(1));
+        assert_eq!(fused, expected);
+    }
+
+    #[test]
+    fn an_absent_attribute_is_an_error() {
+        let attrs = Attrs::new();
+        let result = Expr::build(&attrs, &[DType::F32], DType::F32, |s| s.x(0) * s.float("alpha"));
+        assert!(result.is_err());
+    }
+}

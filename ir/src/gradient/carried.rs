@@ -1,0 +1,218 @@
+//! Gradients that a program brings along: of nodes that name one, and of functions that have one.
+//!
+//! TensorFlow notes the name of a gradient of its own in the attribute `_gradient_op_type` of a
+//! node. Its function takes the gradients of the results of the node, then values of the function
+//! around the node, and gives gradients of the inputs. On the way into a form that keeps what
+//! gradients need, nodes get other names: which values a node's gradient takes is noted on it.
+
+use super::{
+    control::record,
+    sketch::{call_attrs, type_of},
+    walk::{Call, CustomGradient, Refused, Tangent},
+};
+use crate::{
+    attr::{AttrValue, Attrs},
+    emit::{Emit, ValueId},
+    error::{Error, Result},
+    function::{FunctionDef, FunctionLibrary},
+    graph::{Graph, NodeDef, NodeId, Outlet},
+    op::{Call as Calls, OpDef},
+};
+use std::sync::Arc;
+
+/// The attribute that names the values a gradient takes, of nodes that were copied.
+const TAKEN: &str = "_gradient_captures";
+
+/// The gradient of nodes whose `_gradient_op_type` has a certain name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedGradient {
+    /// The function that computes it.
+    pub function: Arc<str>,
+    /// Which of its results are the gradients of the inputs of the node.
+    pub gradients: Vec<Option<usize>>,
+    /// What it takes after the gradients of the results of the node.
+    pub captures: Vec<CarriedCapture>,
+}
+
+impl CarriedGradient {
+    /// The attribute by which TensorFlow names the gradient of a node that has one of its own.
+    pub const ATTRIBUTE: &str = "_gradient_op_type";
+}
+
+/// A value that a gradient takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedCapture {
+    /// The function it belongs to.
+    pub function: Arc<str>,
+    /// The node.
+    pub node: String,
+    /// Which of the results of the node.
+    pub index: usize,
+}
+
+/// A node's own gradient, with the values that it takes besides those of its node.
+pub(super) struct Found {
+    gradient: Arc<CarriedGradient>,
+    pub(super) captures: Vec<Outlet>,
+}
+
+/// The gradient that a node names; an error where the program does not have it. Calls of functions
+/// have names of gradients too, which say no more than that functions are differentiated.
+pub(super) fn of_node(
+    library: &FunctionLibrary,
+    def: &FunctionDef,
+    node: &NodeDef,
+) -> Option<Result<Found>> {
+    node.op.def().filter(|op| op.call == Calls::None)?;
+    let name = node.attrs.string(CarriedGradient::ATTRIBUTE).ok()?;
+    let absent = || {
+        let what = format!("its own gradient `{name}`, which is not part of the model");
+        Error::Unsupported { op: node.op.name().to_string().into(), what: what.into() }
+    };
+    let found = || {
+        let gradient = library.carried_gradient(name).ok_or_else(absent)?;
+        let captures = match node.attrs.get(TAKEN) {
+            Some(AttrValue::Strings(names)) => noted(&def.graph, names)?,
+            _ => {
+                let captures = gradient.captures.iter();
+                captures.map(|capture| capture_of(def, capture)).collect::<Result<_>>()?
+            }
+        };
+        Ok(Found { gradient, captures })
+    };
+    Some(found())
+}
+
+fn capture_of(def: &FunctionDef, capture: &CarriedCapture) -> Result<Outlet> {
+    if capture.function != def.name {
+        let what = format!(
+            "a gradient that takes `{}` of the function `{}` around it",
+            capture.node, capture.function
+        );
+        return Err(Error::Unsupported { op: def.name.to_string().into(), what: what.into() });
+    }
+    value(&def.graph, &capture.node, capture.index)
+}
+
+fn noted(graph: &Graph, names: &[impl AsRef<[u8]>]) -> Result<Vec<Outlet>> {
+    let outlet = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name);
+        let absent = || Error::NotFound { kind: "value", name: name.to_string() };
+        let (node, index) = name.rsplit_once(':').ok_or_else(absent)?;
+        value(graph, node, index.parse().map_err(|_| absent())?)
+    };
+    names.iter().map(|name| outlet(name.as_ref())).collect()
+}
+
+fn value(graph: &Graph, node: &str, index: usize) -> Result<Outlet> {
+    let absent = || Error::NotFound { kind: "value", name: format!("{node}:{index}") };
+    let outlet = Outlet::new(graph.find(node).ok_or_else(absent)?, index);
+    graph.ty(outlet).map(|_| outlet).ok_or_else(absent)
+}
+
+/// The nodes that gradients take values of.
+pub(super) fn captured_nodes<'a>(
+    library: &'a FunctionLibrary,
+    def: &'a FunctionDef,
+) -> impl Iterator<Item = NodeId> + 'a {
+    let found = def.graph.iter().filter_map(|(_, node)| of_node(library, def, node)?.ok());
+    found.flat_map(|found| found.captures.into_iter().map(|outlet| outlet.node))
+}
+
+/// Notes on a copied node which values of the copy its gradient takes.
+pub(super) fn note(attrs: &Attrs, graph: &Graph, captures: &[Outlet]) -> Attrs {
+    let name = |outlet: &Outlet| format!("{}:{}", graph[outlet.node].name, outlet.index);
+    let names = captures.iter().map(|outlet| name(outlet).into_bytes().into()).collect();
+    attrs.clone().with(TAKEN, AttrValue::Strings(names))
+}
+
+/// How gradients go through a node with a gradient of its own.
+pub(super) fn custom(
+    library: &FunctionLibrary,
+    op: &'static OpDef,
+    found: &Result<Found>,
+) -> Arc<dyn CustomGradient> {
+    let made = found.as_ref().map_err(Error::clone).and_then(|found| {
+        let function = library.get(&found.gradient.function)?;
+        Ok(OfNode { op, function, gradient: found.gradient.clone() })
+    });
+    match made {
+        Ok(gradient) => Arc::new(gradient),
+        Err(error) => Arc::new(Refused(error)),
+    }
+}
+
+/// The gradient of a node; the call has what the function takes besides after its own inputs.
+struct OfNode {
+    op: &'static OpDef,
+    function: Arc<FunctionDef>,
+    gradient: Arc<CarriedGradient>,
+}
+
+impl CustomGradient for OfNode {
+    fn backward(
+        &self,
+        emit: &mut dyn Emit,
+        call: &Call,
+        dys: &[Option<ValueId>],
+    ) -> Result<Vec<Option<Tangent>>> {
+        let n_captures = self.gradient.captures.len();
+        let own = call.inputs.len().saturating_sub(n_captures);
+        let mut inputs = dense_dys(emit, call, dys)?;
+        inputs.extend(&call.inputs[own..]);
+        let found = call_function(emit, &self.function, &inputs)?;
+        let place = |index: &Option<usize>| match *index {
+            None => Ok(None),
+            Some(index) => found.get(index).map(|&id| Some(Tangent::Dense(id))).ok_or_else(|| {
+                let name = format!("{index} of `{}`, for {}", self.function.name, self.op.name);
+                Error::NotFound { kind: "result", name }
+            }),
+        };
+        self.gradient.gradients.iter().take(own).map(place).collect()
+    }
+}
+
+/// The gradient of a call of a function that has one: it takes the inputs of the call and the
+/// gradients of its results, and gives the gradients of the inputs.
+pub(super) struct OfFunction(pub(super) Arc<FunctionDef>);
+
+impl CustomGradient for OfFunction {
+    fn backward(
+        &self,
+        emit: &mut dyn Emit,
+        call: &Call,
+        dys: &[Option<ValueId>],
+    ) -> Result<Vec<Option<Tangent>>> {
+        let mut inputs: Vec<ValueId> = call.inputs.to_vec();
+        inputs.extend(dense_dys(emit, call, dys)?);
+        let found = call_function(emit, &self.0, &inputs)?;
+        Ok(found.into_iter().map(|id| Some(Tangent::Dense(id))).collect())
+    }
+}
+
+/// The gradients of all results; zeros where nothing depends on one.
+fn dense_dys(emit: &mut dyn Emit, call: &Call, dys: &[Option<ValueId>]) -> Result<Vec<ValueId>> {
+    let mut dense = Vec::with_capacity(dys.len());
+    for (dy, &output) in dys.iter().zip(&call.outputs) {
+        dense.push(match dy {
+            Some(dy) => *dy,
+            None => emit.emit(record("ZerosLike"), Attrs::new(), &[output])?[0],
+        });
+    }
+    Ok(dense)
+}
+
+fn call_function(
+    emit: &mut dyn Emit,
+    function: &FunctionDef,
+    inputs: &[ValueId],
+) -> Result<Vec<ValueId>> {
+    if function.args.len() != inputs.len() {
+        let expected = format!("{} tensors", inputs.len());
+        let found = function.args.len();
+        return Err(Error::argument(function.name.to_string(), "arguments", expected, found));
+    }
+    let results = function.results.iter().map(|(_, outlet)| type_of(&function.graph, *outlet));
+    let attrs = call_attrs(function, &results.collect::<Result<Vec<_>>>()?);
+    Ok(emit.emit(record("StatefulPartitionedCall"), attrs, inputs)?.into_vec())
+}
