@@ -40,6 +40,12 @@ pub trait Device: Send + Sync + fmt::Debug {
     ///
     /// When the call does not fit its op.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
+
+    /// Whether tensors of a dtype can lie in the device's memory.
+    fn holds(&self, dtype: DType) -> bool {
+        let _ = dtype;
+        true
+    }
 }
 
 /// One input of a call.

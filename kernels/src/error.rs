@@ -42,6 +42,40 @@ pub enum Error {
         /// Where the buffer is.
         found: String,
     },
+    /// A dtype that the device cannot hold.
+    #[error("{device} cannot hold {dtype}")]
+    UnsupportedDType {
+        /// The device.
+        device: String,
+        /// The dtype.
+        dtype: DType,
+    },
+    /// The device has no room.
+    #[error("{device} has no room for {bytes} bytes")]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        bytes: usize,
+    },
+    /// The device refused a program: a defect of whoever wrote it.
+    #[error("{device} cannot compile its program for {op}: {reason}")]
+    Compile {
+        /// The device.
+        device: String,
+        /// The op type.
+        op: &'static str,
+        /// What it reported.
+        reason: String,
+    },
+    /// The device is gone: unplugged, reset, or crashed. It stays so.
+    #[error("{device} is lost: {reason}")]
+    DeviceLost {
+        /// The device.
+        device: String,
+        /// What it reported.
+        reason: String,
+    },
     /// The device itself failed.
     #[error("{device} failed: {reason}")]
     Device {
@@ -60,7 +94,10 @@ impl Error {
             Error::NoKernel { .. } => Code::Unimplemented,
             Error::TensorTooLarge { .. } => Code::ResourceExhausted,
             Error::WrongDevice { .. } => Code::InvalidArgument,
-            Error::Device { .. } => Code::Internal,
+            Error::UnsupportedDType { .. } => Code::Unimplemented,
+            Error::OutOfMemory { .. } => Code::ResourceExhausted,
+            Error::DeviceLost { .. } => Code::Unavailable,
+            Error::Compile { .. } | Error::Device { .. } => Code::Internal,
         }
     }
 }

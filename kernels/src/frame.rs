@@ -6,6 +6,7 @@
 //! that go to slots.
 
 use crate::{
+    buffer::DeviceBuffer,
     error::Result,
     kernel::{Io, Kernel, Operand, Target},
     threads::Threads,
@@ -61,6 +62,7 @@ impl Sink {
 pub struct Frame {
     arena: HostMemory,
     slots: Vec<Option<HostTensor>>,
+    devices: Vec<Option<DeviceBuffer>>,
 }
 
 impl fmt::Debug for Frame {
@@ -77,7 +79,25 @@ impl Frame {
     ///
     /// When the system refuses the memory.
     pub fn new(arena: usize, n_slots: usize) -> Result<Frame> {
-        Ok(Frame { arena: HostMemory::recycled(arena)?, slots: vec![None; n_slots] })
+        let (arena, slots) = (HostMemory::recycled(arena)?, vec![None; n_slots]);
+        Ok(Frame { arena, slots, devices: Vec::new() })
+    }
+
+    /// The frame with so many empty slots for tensors in the memory of devices.
+    #[must_use]
+    pub fn with_device_slots(mut self, n_slots: usize) -> Frame {
+        self.devices = vec![None; n_slots];
+        self
+    }
+
+    /// The tensor in a device slot.
+    pub fn device_slot(&self, slot: usize) -> Option<&DeviceBuffer> {
+        self.devices[slot].as_ref()
+    }
+
+    /// A device slot, to be filled or emptied.
+    pub fn device_slot_mut(&mut self, slot: usize) -> &mut Option<DeviceBuffer> {
+        &mut self.devices[slot]
     }
 
     /// The tensor in a slot.

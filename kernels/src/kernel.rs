@@ -1,6 +1,7 @@
 //! A compiled op call, and the memory it runs on.
 
 use crate::{
+    buffer::DeviceBuffer,
     error::{Error, Result},
     threads::Threads,
 };
@@ -43,6 +44,8 @@ pub enum Operand<'a> {
     Tensor(&'a HostTensor),
     /// The memory of output 0, which already holds this input.
     InPlace,
+    /// In the memory of the kernel's device.
+    Device(&'a DeviceBuffer),
 }
 
 /// An output of a running kernel.
@@ -52,6 +55,8 @@ pub enum Target<'a> {
     Plain(&'a mut [u8]),
     /// An empty place, to be filled with a tensor.
     Empty(&'a mut Option<HostTensor>),
+    /// Memory of the kernel's device, to be written.
+    Device(&'a DeviceBuffer),
 }
 
 /// The memory and the threads a kernel runs with.
@@ -72,15 +77,33 @@ impl<'a> Io<'a> {
         threads: &'a Threads,
         limit: usize,
     ) -> Io<'a> {
-        let mut io = Io { inputs: SmallVec::new(), outputs: SmallVec::new(), threads, limit };
+        let mut io = Io::empty(threads, limit);
         // Collecting costs more than the loops.
         for input in inputs {
-            io.inputs.push(input);
+            io.read(input);
         }
         for output in outputs {
-            io.outputs.push(Some(output));
+            io.write(output);
         }
         io
+    }
+
+    /// No memory yet to run a kernel on. No output may take more than `limit` bytes.
+    #[inline]
+    pub fn empty(threads: &'a Threads, limit: usize) -> Io<'a> {
+        Io { inputs: SmallVec::new(), outputs: SmallVec::new(), threads, limit }
+    }
+
+    /// Adds an input.
+    #[inline]
+    pub fn read(&mut self, input: Operand<'a>) {
+        self.inputs.push(input);
+    }
+
+    /// Adds an output.
+    #[inline]
+    pub fn write(&mut self, output: Target<'a>) {
+        self.outputs.push(Some(output));
     }
 
     /// The threads to share the work with.
@@ -89,21 +112,24 @@ impl<'a> Io<'a> {
     }
 
     /// The number of inputs.
+    #[inline]
     pub fn n_inputs(&self) -> usize {
         self.inputs.len()
     }
 
     /// Whether input `index` lies in the memory of output 0.
+    #[inline]
     pub fn is_in_place(&self, index: usize) -> bool {
         matches!(self.inputs[index], Operand::InPlace)
     }
 
     /// The bytes of plain input `index`; none for an input that lies in the output's memory.
+    #[inline]
     pub fn bytes(&self, index: usize) -> &'a [u8] {
         match self.inputs[index] {
             Operand::Plain(bytes) => bytes,
             Operand::Tensor(tensor) => tensor.bytes(),
-            Operand::InPlace => &[],
+            Operand::InPlace | Operand::Device(_) => &[],
         }
     }
 
@@ -125,7 +151,7 @@ impl<'a> Io<'a> {
     pub fn strings(&self, index: usize) -> Result<&'a [Bytes]> {
         match self.inputs[index] {
             Operand::Tensor(tensor) => Ok(tensor.strings()?),
-            Operand::Plain(_) | Operand::InPlace => {
+            Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => {
                 let (expected, found) = (DType::String, DType::U8);
                 Err(ferroflow_ir::Error::DType { expected, found }.into())
             }
@@ -140,10 +166,26 @@ impl<'a> Io<'a> {
     pub fn handles(&self, index: usize) -> Result<&'a [Arc<dyn Handle>]> {
         match self.inputs[index] {
             Operand::Tensor(tensor) => Ok(tensor.handles()?),
-            Operand::Plain(_) | Operand::InPlace => {
+            Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => {
                 let (expected, found) = (DType::Variant, DType::U8);
                 Err(ferroflow_ir::Error::DType { expected, found }.into())
             }
+        }
+    }
+
+    /// Input `index` in the memory of the kernel's device; `None` if it is not there.
+    pub fn device_input(&self, index: usize) -> Option<&'a DeviceBuffer> {
+        match self.inputs[index] {
+            Operand::Device(buffer) => Some(buffer),
+            Operand::Plain(_) | Operand::Tensor(_) | Operand::InPlace => None,
+        }
+    }
+
+    /// The memory of output `index` on the kernel's device; `None` if it is not there.
+    pub fn device_output(&self, index: usize) -> Option<&'a DeviceBuffer> {
+        match self.outputs[index] {
+            Some(Target::Device(buffer)) => Some(buffer),
+            Some(Target::Plain(_) | Target::Empty(_)) | None => None,
         }
     }
 
@@ -157,10 +199,12 @@ impl<'a> Io<'a> {
     /// # Panics
     ///
     /// When they were taken already, or the shape was not known.
+    #[inline]
     pub fn output_bytes(&mut self, index: usize) -> &'a mut [u8] {
         match self.outputs[index].take() {
             Some(Target::Plain(bytes)) => bytes,
             Some(Target::Empty(_)) => panic!("the shape of output {index} was not known"),
+            Some(Target::Device(_)) => panic!("output {index} is on another device"),
             None => panic!("output {index} was taken already"),
         }
     }
@@ -214,12 +258,14 @@ impl<'a> Io<'a> {
                 *place = Some(tensor);
                 Ok(())
             }
-            Some(Target::Plain(_)) | None => Err(ferroflow_ir::Error::ElementCount {
-                dtype: tensor.dtype(),
-                shape: tensor.shape().clone(),
-                found: tensor.len(),
+            Some(Target::Plain(_) | Target::Device(_)) | None => {
+                Err(ferroflow_ir::Error::ElementCount {
+                    dtype: tensor.dtype(),
+                    shape: tensor.shape().clone(),
+                    found: tensor.len(),
+                }
+                .into())
             }
-            .into()),
         }
     }
 }

@@ -34,6 +34,8 @@
 #![allow(clippy::excessive_precision, reason = "constants stand as their sources give them")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "`!(a < b)` is also true of NaN")]
 
+use std::sync::Arc;
+
 pub mod buffer;
 mod cpu;
 pub mod device;
@@ -47,8 +49,15 @@ pub mod optimizer;
 pub mod philox;
 pub mod plan;
 mod scratch;
+#[cfg_attr(
+    not(feature = "wgpu"),
+    expect(dead_code, reason = "no device that takes programs is compiled in")
+)]
+mod shader;
 mod simd;
 mod threads;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 mod wide;
 mod wire;
 
@@ -57,6 +66,18 @@ pub use cpu::CpuDevice;
 pub use device::{Device, OpCall, OperandSpec};
 pub use elementwise::scalar;
 pub use error::{Error, Result};
-pub use hash::fingerprint::fingerprint64;
+pub use hash::{fingerprint::fingerprint64, murmur::hash64};
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
 pub use threads::Threads;
+
+/// The devices of this process besides the CPU. They are looked for once, when they are first asked
+/// for; without a driver there are none.
+pub fn accelerators() -> Vec<Arc<dyn Device>> {
+    #[cfg_attr(not(feature = "wgpu"), expect(unused_mut, reason = "nothing else is compiled in"))]
+    let mut found: Vec<Arc<dyn Device>> = Vec::new();
+    #[cfg(feature = "wgpu")]
+    for device in wgpu::devices() {
+        found.push(device.clone());
+    }
+    found
+}

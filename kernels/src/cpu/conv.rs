@@ -14,15 +14,12 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    plan::window::Sweep,
+    plan::{sliding, window::Sweep},
     scratch::Scratch,
     threads::Threads,
     wide::{Round, Wide},
 };
-use ferroflow_ir::{
-    Error, Shape,
-    window::{Layout, Slide, convolution_steps},
-};
+use ferroflow_ir::{Error, Shape};
 use std::{ops::Range, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -47,21 +44,11 @@ pub(super) struct Geometry {
 impl Geometry {
     /// The geometry of a call that convolves tensors of these shapes.
     pub(super) fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
-        let layout = Layout::read(call.attrs, input.rank() - 2)?;
-        if !layout.channels_last {
-            return Err(channels_first(call));
-        }
-        let steps = convolution_steps(call.op.name, call.attrs, layout)?;
-        let slides: ferroflow_ir::Result<Vec<Slide>> = steps
-            .iter()
-            .enumerate()
-            .map(|(index, step)| step.slide(input[layout.at(index)], filter[index]))
-            .collect();
-        let channels = input[layout.channels()];
-        let own = filter[layout.spatial];
-        let groups = channels.checked_div(own).unwrap_or(1).max(1);
-        let sweep = Sweep::new(input[0], channels, &slides?);
-        Ok(Geometry { sweep, groups, filters: filter[layout.spatial + 1] })
+        let sweep = sliding::convolution(call, input, filter)?;
+        let sweep = sweep.ok_or_else(|| channels_first(call))?;
+        let (own, filters) = (filter[filter.rank() - 2], filter[filter.rank() - 1]);
+        let groups = sweep.channels.checked_div(own).unwrap_or(1).max(1);
+        Ok(Geometry { sweep, groups, filters })
     }
 
     /// The channels of group `index`.

@@ -9,15 +9,12 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    plan::window::Sweep,
+    plan::{sliding, window::Sweep},
     simd::{Vectorized, vectorize},
     threads::Threads,
     wide::{Round, Wide},
 };
-use ferroflow_ir::{
-    Shape,
-    window::{Layout, Slide, convolution_steps},
-};
+use ferroflow_ir::{Shape, window::Slide};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -35,17 +32,9 @@ struct Geometry {
 
 impl Geometry {
     fn new(call: &OpCall<'_>, input: &Shape, filter: &Shape) -> Result<Geometry> {
-        let layout = Layout::read(call.attrs, 2)?;
-        if !layout.channels_last {
-            return Err(channels_first(call));
-        }
-        let steps = convolution_steps(call.op.name, call.attrs, layout)?;
-        let slides: ferroflow_ir::Result<Vec<Slide>> = steps
-            .iter()
-            .enumerate()
-            .map(|(index, step)| step.slide(input[layout.at(index)], filter[index]))
-            .collect();
-        Ok(Geometry { sweep: Sweep::new(input[0], input[3], &slides?), multiplier: filter[3] })
+        let sweep = sliding::convolution(call, input, filter)?;
+        let sweep = sweep.ok_or_else(|| channels_first(call))?;
+        Ok(Geometry { sweep, multiplier: filter[3] })
     }
 
     /// The channels of the output.

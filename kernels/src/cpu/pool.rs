@@ -12,14 +12,14 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::{Number, Ordered},
-    plan::window::Sweep,
+    plan::{sliding, window::Sweep},
     simd::{Vectorized, vectorize},
     threads::Threads,
     wide::Wide,
 };
 use ferroflow_ir::{
     Error, Shape,
-    window::{Pool, Slide, pool},
+    window::{Pool, Slide},
 };
 use num_traits::{Bounded, NumCast};
 use std::sync::Arc;
@@ -46,31 +46,13 @@ const PIECE: usize = 1 << 13;
 
 /// The windows of a call over a tensor of shape `input`.
 fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Pool> {
-    let n = call.inputs.len();
-    let windows = match call.attrs.get("ksize") {
-        Some(_) => {
-            let (sizes, strides) = (call.attrs.ints("ksize")?, call.attrs.ints("strides")?);
-            pool(call.op.name, call.attrs, sizes, strides)?
-        }
-        None => pool(call.op.name, call.attrs, &call.ints(n - 2)?, &call.ints(n - 1)?)?,
-    };
+    let windows = sliding::pool(call)?;
     if !windows.layout.channels_last {
         let format = call.attrs.string("data_format")?;
         return Err(call.wrong("data_format", "one with the channels last", format));
     }
     debug_assert_eq!(input.rank(), windows.layout.rank(), "the shape function checked the rank");
     Ok(windows)
-}
-
-fn sweep(pool: &Pool, input: &Shape) -> Result<Sweep> {
-    let slides: ferroflow_ir::Result<Vec<Slide>> = pool
-        .steps
-        .iter()
-        .zip(&pool.sizes)
-        .enumerate()
-        .map(|(at, (step, &size))| step.slide(input[pool.layout.at(at)], size))
-        .collect();
-    Ok(Sweep::new(input[0], input[pool.layout.channels()], &slides?))
 }
 
 /// Windows over space alone.
@@ -80,14 +62,14 @@ pub(super) fn spatial(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
         let what = "windows over channels".into();
         return Err(Error::Unsupported { op: call.op.name.into(), what }.into());
     }
-    sweep(&pool, input)
+    sliding::windows(&pool, input)
 }
 
 /// Windows over space, or over channels as a spatial dimension of one channel.
 fn any_windows(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
     let pool = windows(call, input)?;
     if pool.depth == 1 {
-        return sweep(&pool, input);
+        return sliding::windows(&pool, input);
     }
     let channels = input[pool.layout.channels()];
     let (size, output) = (pool.depth, channels / pool.depth);

@@ -9,6 +9,7 @@ mod float8;
 mod number;
 mod portable;
 pub mod scalar;
+mod single;
 mod special;
 mod spelling;
 mod strings;
@@ -52,7 +53,7 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if inputs.contains(&DType::String) {
         return Ok(strings::compile(&expr, accesses, output));
     }
-    if let Some(kernel) = scalar::compile(call) {
+    if let Some(kernel) = single::compile(call) {
         return Ok(Some(kernel));
     }
     #[cfg(target_arch = "x86_64")]

@@ -27,16 +27,13 @@ use super::{
     portable::constant_bytes,
     spelling::{Loop, spell},
 };
-use crate::{
-    device::OpCall,
-    kernel::{Io, Kernel},
-};
+use crate::device::OpCall;
 use ferroflow_ir::{
     DType, Error, Expr, Lowering, Prim,
     expr::{ExprKind, ExprNode},
 };
 use smallvec::SmallVec;
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
 /// A register of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +77,13 @@ enum Instruction {
         out: u32,
         /// The bytes that the arguments take, then those of the result.
         widths: [u8; 4],
+    },
+    /// Subnormal floats become zeros of their sign. Nearly every float is asked, so this is no loop.
+    Flush {
+        from: u32,
+        to: u32,
+        exponent: u64,
+        sign: u64,
     },
     Copy {
         from: u32,
@@ -175,6 +179,12 @@ impl Program {
                 ExprKind::Apply(_, args) => {
                     let place = if is_root { out } else { self.register() };
                     let Some((run, prim)) = loops[index] else { continue };
+                    if let (Prim::Flush, Some((exponent, sign))) = (prim, float_masks(node.dtype)) {
+                        let (from, to) = (places[args[0].index()].0, place.0);
+                        self.code.push(Instruction::Flush { from, to, exponent, sign });
+                        places.push(place);
+                        continue;
+                    }
                     let (mut registers, mut widths) = ([0; 3], [0, 0, 0, width(node)]);
                     for (position, arg) in args.iter().enumerate() {
                         registers[position] = places[arg.index()].0;
@@ -228,7 +238,10 @@ impl Program {
         let here = self.position();
         match &mut self.code[jump.0 as usize] {
             Instruction::Jump { to } | Instruction::JumpUnless { to, .. } => *to = here,
-            Instruction::Apply { .. } | Instruction::Copy { .. } | Instruction::Round { .. } => {}
+            Instruction::Apply { .. }
+            | Instruction::Flush { .. }
+            | Instruction::Copy { .. }
+            | Instruction::Round { .. } => {}
         }
     }
 
@@ -264,6 +277,11 @@ impl Program {
                         _ => result,
                     };
                 }
+                Instruction::Flush { from, to, exponent, sign } => {
+                    let number = registers[from as usize];
+                    let kept = if number & exponent == 0 { sign } else { u64::MAX };
+                    registers[to as usize] = number & kept;
+                }
                 Instruction::Copy { from, to } => {
                     registers[to as usize] = registers[from as usize];
                 }
@@ -293,61 +311,43 @@ impl Program {
     }
 }
 
-/// The kernel of an elementwise call on single elements, if a program can do it.
-pub(super) fn compile(call: &OpCall<'_>) -> Option<Arc<dyn Kernel>> {
-    let mut program = Program::new();
-    let inputs: SmallVec<[(Register, usize); 4]> = call
-        .inputs
-        .iter()
-        .map(|input| Some((program.register(), input.dtype.size()?)))
-        .collect::<Option<_>>()?;
-    let registers: SmallVec<[Register; 4]> = inputs.iter().map(|(register, _)| *register).collect();
-    let out = program.register();
-    program.call(call, &registers, out)?;
-    let width = call.outputs[0].dtype.size()?;
-    Some(Arc::new(Single { program, inputs, out, width }))
-}
-
-/// A call on single elements.
-#[derive(Debug)]
-struct Single {
-    program: Program,
-    /// Where the program finds the inputs, and the bytes they take.
-    inputs: SmallVec<[(Register, usize); 4]>,
-    out: Register,
-    /// The bytes of the output.
-    width: usize,
-}
-
-impl Kernel for Single {
-    fn run(&self, io: &mut Io<'_>) -> crate::Result<()> {
-        let out = io.output_bytes(0);
-        let mut registers: SmallVec<[u64; 16]> = SmallVec::from_slice(self.program.registers());
-        for (index, (register, width)) in self.inputs.iter().enumerate() {
-            let bytes = if io.is_in_place(index) { &*out } else { io.bytes(index) };
-            set(&mut registers[register.index()], &bytes[..*width]);
-        }
-        self.program.run(&mut registers, u64::MAX).map_err(|stop| match stop {
-            Stop::Fault(_, error) => error,
-            Stop::Rounds(_) => unreachable!("an expression has no loops"),
-        })?;
-        out.copy_from_slice(get(&registers[self.out.index()], self.width));
-        Ok(())
-    }
-
-    fn in_place(&self, index: usize) -> bool {
-        self.inputs[index].1 == self.width
-    }
-}
-
 /// Puts the bytes of an element into a register.
 ///
 /// # Panics
 ///
 /// When the register has no room for them.
+#[inline]
 pub fn set(register: &mut u64, bytes: &[u8]) {
-    *register = 0;
-    bytemuck::bytes_of_mut(register)[..bytes.len()].copy_from_slice(bytes);
+    let mut cell = [0; WIDTH];
+    copy(&mut cell[..bytes.len()], bytes);
+    *register = u64::from_ne_bytes(cell);
+}
+
+/// Copies the bytes of an element. Copies of a known length take no call.
+#[inline]
+pub(super) fn copy(to: &mut [u8], from: &[u8]) {
+    match to.len() {
+        1 => to[..1].copy_from_slice(&from[..1]),
+        2 => to[..2].copy_from_slice(&from[..2]),
+        4 => to[..4].copy_from_slice(&from[..4]),
+        8 => to[..8].copy_from_slice(&from[..8]),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// The bits of the exponent and of the sign in a register with a float.
+fn float_masks(dtype: DType) -> Option<(u64, u64)> {
+    let masks = |exponent: &[u8], sign: &[u8]| {
+        let mut masks = (0, 0);
+        set(&mut masks.0, exponent);
+        set(&mut masks.1, sign);
+        Some(masks)
+    };
+    match dtype {
+        DType::F32 => masks(&f32::INFINITY.to_ne_bytes(), &(-0f32).to_ne_bytes()),
+        DType::F64 => masks(&f64::INFINITY.to_ne_bytes(), &(-0f64).to_ne_bytes()),
+        _ => None,
+    }
 }
 
 /// The same register, of which only `WIDTH` bytes were written. Reading no others spares the
@@ -478,6 +478,20 @@ mod tests {
         let mut registers = program.registers().to_vec();
         let stop = program.run(&mut registers, 1).unwrap_err();
         assert!(matches!(stop, Stop::Fault(Position(0), Error::DivisionByZero)), "{stop:?}");
+    }
+
+    #[test]
+    fn subnormal_floats_count_as_zeros() {
+        let mut program = Program::new();
+        let least = f32::MIN_POSITIVE;
+        let [x, y] = [least / 2.0, -least].map(|x| program.constant(&x.to_ne_bytes()));
+        let (double, less) = (program.register(), program.register());
+        add(&mut program, "AddV2", DType::F32, &[x, x], double).unwrap();
+        add(&mut program, "AddV2", DType::F32, &[x, y], less).unwrap();
+        let mut registers = program.registers().to_vec();
+        program.run(&mut registers, 1).unwrap();
+        assert_eq!(get(&registers[double.index()], 4), 0f32.to_ne_bytes());
+        assert_eq!(get(&registers[less.index()], 4), (-least).to_ne_bytes());
     }
 
     #[test]

@@ -5,8 +5,8 @@ const SEED: u64 = 0x00de_cafc_affe;
 const MUL: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;
 
-/// The hash of a string.
-pub(crate) fn hash64(text: &[u8]) -> u64 {
+/// The hash of a string: TensorFlow's `Hash64`.
+pub fn hash64(text: &[u8]) -> u64 {
     let mut hash = SEED ^ (text.len() as u64).wrapping_mul(MUL);
     let (blocks, rest) = text.as_chunks::<8>();
     for block in blocks {

@@ -23,13 +23,46 @@ pub struct Update<'a> {
     /// The variable and its slots, in the order of the op's arguments, all of one dtype and shape.
     pub state: Vec<&'a mut HostTensor>,
     /// The gradient: of the shape of the variable, or with a row for each index.
-    pub gradient: &'a HostTensor,
+    pub gradient: View<'a>,
     /// The rows that the gradient is for; all if there are none given.
-    pub indices: Option<&'a HostTensor>,
+    pub indices: Option<View<'a>>,
     /// Scalars by the names of the op's arguments.
-    pub scalars: &'a [(&'static str, &'a HostTensor)],
+    pub scalars: &'a [(&'static str, View<'a>)],
     /// The flags that are set, by the names of the op's attributes.
     pub flags: &'a [&'static str],
+}
+
+/// A tensor of numbers, wherever its elements are.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// The dtype.
+    pub dtype: DType,
+    /// The shape.
+    pub shape: &'a Shape,
+    /// The elements, aligned for their dtype.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> From<&'a HostTensor> for View<'a> {
+    fn from(tensor: &'a HostTensor) -> View<'a> {
+        View { dtype: tensor.dtype(), shape: tensor.shape(), bytes: tensor.bytes() }
+    }
+}
+
+impl View<'_> {
+    /// The elements, which are all of type `T`.
+    fn elements<T: bytemuck::Pod>(&self) -> &[T] {
+        bytemuck::cast_slice(self.bytes)
+    }
+
+    /// Integers, as indices.
+    fn to_i64s(self) -> Option<Vec<i64>> {
+        match self.dtype {
+            DType::I32 => Some(self.elements::<i32>().iter().map(|&x| x.into()).collect()),
+            DType::I64 => Some(self.elements::<i64>().to_vec()),
+            _ => None,
+        }
+    }
 }
 
 /// The optimizers that TensorFlow has ops for.
@@ -92,7 +125,7 @@ fn real<R, const N: usize>(update: Update<'_>, threads: &Threads) -> Result<()>
 where
     R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
 {
-    match update.gradient.dtype() {
+    match update.gradient.dtype {
         DType::F16 => run::<f16, R, N>(update, threads),
         DType::BF16 => run::<bf16, R, N>(update, threads),
         DType::F32 => run::<f32, R, N>(update, threads),
@@ -107,7 +140,7 @@ where
     R: Rule<f16, N> + Rule<bf16, N> + Rule<f32, N> + Rule<f64, N>,
     R: Rule<Complex<f32>, N> + Rule<Complex<f64>, N>,
 {
-    match update.gradient.dtype() {
+    match update.gradient.dtype {
         DType::C64 => run::<Complex<f32>, R, N>(update, threads),
         DType::C128 => run::<Complex<f64>, R, N>(update, threads),
         _ => real::<R, N>(update, threads),
@@ -128,7 +161,8 @@ where
     let rows = rows(&update, &shape)?;
     let parameters = Parameters::<T>::read(&update)?;
     let step = R::step(&parameters)?;
-    let gradient = bytemuck::cast_slice::<_, T>(update.gradient.bytes());
+    let gradient = update.gradient;
+    let gradient = gradient.elements::<T>();
     let mut tensors = update.state.into_iter();
     let state: [&mut [T]; N] = std::array::from_fn(|_| {
         let tensor = tensors.next().expect("the number of tensors was checked");
@@ -152,7 +186,7 @@ fn wrong(
 
 /// Checks that the tensors of the state belong together; gives their shape.
 fn check_state(update: &Update<'_>, count: usize) -> Result<Shape> {
-    let dtype = update.gradient.dtype();
+    let dtype = update.gradient.dtype;
     let shape = match update.state.first() {
         Some(first) if update.state.len() == count => first.shape().clone(),
         _ => return Err(wrong(update, "var", format!("{count} tensors"), update.state.len())),
@@ -170,7 +204,7 @@ fn check_state(update: &Update<'_>, count: usize) -> Result<Shape> {
 
 /// The rows that the gradient is for, in its order; none where it is for all.
 fn rows(update: &Update<'_>, shape: &Shape) -> Result<Option<Vec<usize>>> {
-    let found = update.gradient.shape();
+    let found = update.gradient.shape;
     let Some(indices) = update.indices else {
         if found != shape {
             return Err(wrong(update, "grad", format!("of shape {shape}"), found));
@@ -180,8 +214,9 @@ fn rows(update: &Update<'_>, shape: &Shape) -> Result<Option<Vec<usize>>> {
     let Some((&n_rows, row)) = shape.split_first() else {
         return Err(wrong(update, "var", "of rank 1 or more", shape));
     };
-    let expected = Shape::new([indices.len()].into_iter().chain(row.iter().copied()))?;
-    if *found != expected || indices.shape().rank() != 1 {
+    let n_indices = indices.shape.num_elements();
+    let expected = Shape::new([n_indices].into_iter().chain(row.iter().copied()))?;
+    if *found != expected || indices.shape.rank() != 1 {
         return Err(wrong(update, "grad", format!("of shape {expected}"), found));
     }
     let to_row = |index: i64| {
@@ -190,7 +225,9 @@ fn rows(update: &Update<'_>, shape: &Shape) -> Result<Option<Vec<usize>>> {
             crate::Error::from(Error::Index { what, index, low: 0, high })
         })
     };
-    indices.to_i64s()?.into_iter().map(to_row).collect::<Result<_>>().map(Some)
+    let indices =
+        indices.to_i64s().ok_or_else(|| wrong(update, "indices", "integers", indices.dtype))?;
+    indices.into_iter().map(to_row).collect::<Result<_>>().map(Some)
 }
 
 /// The scalars and flags of a step.
@@ -204,14 +241,14 @@ impl<'a, A: Field> Parameters<'a, A> {
     fn read(update: &Update<'a>) -> Result<Parameters<'a, A>> {
         let mut values = SmallVec::new();
         for &(name, tensor) in update.scalars {
-            if tensor.shape().rank() != 0 {
-                return Err(wrong(update, name, "a scalar", tensor.shape()));
+            if tensor.shape.rank() != 0 {
+                return Err(wrong(update, name, "a scalar", tensor.shape));
             }
             values.push((
                 name,
-                match tensor.dtype() {
-                    DType::I64 => A::of(tensor.as_scalar::<i64>()? as f64),
-                    _ => bytemuck::cast_slice(tensor.bytes())[0],
+                match tensor.dtype {
+                    DType::I64 => A::of(tensor.elements::<i64>()[0] as f64),
+                    _ => tensor.elements::<A>()[0],
                 },
             ));
         }

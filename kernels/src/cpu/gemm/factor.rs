@@ -1,6 +1,10 @@
 //! How the products of each element type are computed on one thread.
 
-use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_rows};
+use super::{
+    Factor, Matrix, Product, Sizes,
+    integer::multiply_integers,
+    panels::{by_columns, by_rows},
+};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, packed, small};
 use crate::{number::Number, threads::Threads, wide::Wide};
@@ -34,10 +38,29 @@ impl Factor for f32 {
             _ => by_rows(threads, sizes, a, b, out),
         }
     }
+
+    fn multiply_wide(
+        threads: &Threads,
+        sizes: Sizes,
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        out: Product<'_, f32>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = Avx2::detect()
+            && packed::serves(sizes, a, b)
+        {
+            // A panel alone might be too small to be packed; the whole is not.
+            return by_columns(threads, sizes, a, b, out, |sizes, a, b, out| {
+                packed::multiply(machine, &Threads::single(), sizes, a, b, out);
+            });
+        }
+        by_columns(threads, sizes, a, b, out, Self::multiply);
+    }
 }
 
-macro_rules! all_by_the_crate {
-    ($($type:ty)*) => {$(
+macro_rules! all_by {
+    ($function:path: $($type:ty)*) => {$(
         impl Factor for $type {
             fn multiply(
                 sizes: Sizes,
@@ -45,13 +68,14 @@ macro_rules! all_by_the_crate {
                 b: Matrix<'_, Self>,
                 out: Product<'_, Self>,
             ) {
-                by_the_crate(sizes, a, b, out);
+                $function(sizes, a, b, out);
             }
         }
     )*};
 }
 
-all_by_the_crate! { f64 Complex<f32> Complex<f64> }
+all_by! { by_the_crate: f64 Complex<f32> Complex<f64> }
+all_by! { multiply_integers: i8 i16 i32 i64 u8 u16 u32 u64 }
 
 /// Computes a product of a type that the `gemm` crate knows.
 pub(super) fn by_the_crate<T: Number>(
@@ -115,20 +139,3 @@ macro_rules! by_widening {
 }
 
 by_widening! { f16 bf16 }
-
-macro_rules! by_rows_of_b {
-    ($($type:ty)*) => {$(
-        impl Factor for $type {
-            fn multiply(
-                sizes: Sizes,
-                a: Matrix<'_, Self>,
-                b: Matrix<'_, Self>,
-                out: Product<'_, Self>,
-            ) {
-                multiply_integers(sizes, a, b, out);
-            }
-        }
-    )*};
-}
-
-by_rows_of_b! { i8 i16 i32 i64 u8 u16 u32 u64 }

@@ -4,9 +4,9 @@
 //! widened to `f32` and rounded once at the end, integers wrap. On AVX2 large and very small
 //! products of `f32` go other ways, which give the same bits in less time.
 //!
-//! Work is cut into panels of rows or columns. The summed dimension is cut by its length alone once
-//! a panel has more than 64 rows or columns, so a product cut into such panels has the same bits as
-//! the whole; results do not depend on the number of threads.
+//! Work is cut into panels of rows or columns. The order of a sum is that of its length alone once a
+//! panel has more than 64 rows or columns and more than 256 elements, so a product cut into such
+//! panels has the same bits as the whole; results do not depend on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -115,6 +115,17 @@ pub(crate) trait Factor: Wide {
     ) {
         by_rows(threads, sizes, a, b, out);
     }
+
+    /// Computes a product that has fewer rows than columns.
+    fn multiply_wide(
+        threads: &Threads,
+        sizes: Sizes,
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: Product<'_, Self>,
+    ) {
+        by_columns(threads, sizes, a, b, out, Self::multiply);
+    }
 }
 
 /// Computes `a × b`.
@@ -139,7 +150,7 @@ pub(crate) fn gemm<T: Factor>(
     if m >= n {
         T::multiply_tall(threads, sizes, a, b, out);
     } else {
-        by_columns(threads, sizes, a, b, out);
+        T::multiply_wide(threads, sizes, a, b, out);
     }
 }
 

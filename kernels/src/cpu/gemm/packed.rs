@@ -228,7 +228,10 @@ impl Block<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::factor::by_the_crate, *};
+    use super::{
+        super::{factor::by_the_crate, panels::by_columns},
+        *,
+    };
     use std::num::NonZeroUsize;
 
     fn numbers(len: usize, seed: usize) -> Vec<f32> {
@@ -258,6 +261,12 @@ mod tests {
             let out = Product { data: &mut found, row_stride, accumulate };
             multiply(machine, &threads, sizes, a, b, out);
             assert_eq!(found, expected, "{sizes:?} {transposed_a} {transposed_b}");
+            let mut in_panels = numbers(m * row_stride, 9);
+            let out = Product { data: &mut in_panels, row_stride, accumulate };
+            by_columns(&threads, sizes, a, b, out, |sizes, a, b, out| {
+                multiply(machine, &Threads::single(), sizes, a, b, out);
+            });
+            assert_eq!(in_panels, expected, "{sizes:?} in panels");
         }
     }
 

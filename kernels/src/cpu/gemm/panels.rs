@@ -6,13 +6,18 @@ use crate::threads::Threads;
 /// The fewest rows or columns of a panel.
 const PANEL: usize = 128;
 
+/// The fewest rows of a panel of one or two columns, and columns of one or two rows: smaller panels
+/// are tables of dot products to the `gemm` crate, which have an order of their own.
+const LONG_PANEL: usize = 3 * PANEL;
+
 /// The most panels of a product.
 const MAX_PANELS: usize = 16;
 
-/// The sizes of the panels that `len` rows or columns are cut into. All but the last are multiples
-/// of [`PANEL`], and the last is no smaller.
-fn panels(len: usize) -> impl Iterator<Item = usize> {
-    let size = len.div_ceil(MAX_PANELS).next_multiple_of(PANEL);
+/// The sizes of the panels that `len` rows or columns, `across` elements long, are cut into. All but
+/// the last are multiples of [`PANEL`], and the last is no smaller.
+fn panels(len: usize, across: usize) -> impl Iterator<Item = usize> {
+    let least = if across > 2 { PANEL } else { LONG_PANEL };
+    let size = len.div_ceil(MAX_PANELS).next_multiple_of(least);
     let count = (len / size).max(1);
     (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
 }
@@ -28,7 +33,7 @@ pub(super) fn by_rows<T: Factor>(
     let Product { data, row_stride, accumulate } = out;
     let (mut rest, mut first) = (data, 0);
     let mut pieces = Vec::new();
-    for rows in panels(sizes.m) {
+    for rows in panels(sizes.m, sizes.n) {
         let end = if first + rows < sizes.m { rows * row_stride } else { rest.len() };
         let (own, later) = rest.split_at_mut(end);
         pieces.push((first, rows, own));
@@ -40,24 +45,25 @@ pub(super) fn by_rows<T: Factor>(
     });
 }
 
-/// Computes a product by panels of columns. They are not slices of the output: each is computed
-/// aside and copied into its place row by row.
+/// Computes a product by panels of columns, each by `multiply`. They are not slices of the output:
+/// each is computed aside and copied into its place row by row.
 pub(super) fn by_columns<T: Factor>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     out: Product<'_, T>,
+    multiply: impl Fn(Sizes, Matrix<'_, T>, Matrix<'_, T>, Product<'_, T>) + Sync,
 ) {
     let mut pieces: Vec<(usize, Vec<&mut [T]>)> = Vec::new();
     let mut first = 0;
-    for cols in panels(sizes.n) {
+    for cols in panels(sizes.n, sizes.m) {
         pieces.push((first, Vec::with_capacity(sizes.m)));
         first += cols;
     }
     for row in out.data.chunks_mut(out.row_stride).take(sizes.m) {
         let mut rest = &mut row[..sizes.n];
-        for ((_, rows), cols) in pieces.iter_mut().zip(panels(sizes.n)) {
+        for ((_, rows), cols) in pieces.iter_mut().zip(panels(sizes.n, sizes.m)) {
             let (own, later) = rest.split_at_mut(cols);
             rows.push(own);
             rest = later;
@@ -70,7 +76,7 @@ pub(super) fn by_columns<T: Factor>(
             aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
         }
         let place = Product { accumulate: out.accumulate, ..Product::row_major(&mut aside, cols) };
-        T::multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
+        multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
         rows.into_iter()
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));

@@ -1,0 +1,129 @@
+//! Device programs as text: one generator, two dialects.
+//!
+//! A [`Shader`] computes one call on a device: its body is run once for each number `n` below
+//! `count`, by as many invocations at a time as the device has. Bodies are written in what WGSL and
+//! CUDA C++ have in common: `let` and `var` without types, `u32`/`i32`/`f32` literals with suffixes,
+//! `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions and arrays,
+//! the entry point) is printed by [`Dialect`].
+//!
+//! Every element takes one word of 32 bits on a device, or two where it has 64 ([`Word`]): WGSL has
+//! no smaller storage, and 16-bit floats compute in `f32` anyway. Sizes and strides are part of the
+//! text, so that compilers see constants; equal texts are compiled once.
+//!
+//! A call that has no shader is a call that the device does not run: `None`, never a slow way
+//! around.
+
+mod concat;
+mod conv;
+mod copy;
+mod dialect;
+mod elementwise;
+mod expr;
+mod extreme;
+mod gather;
+mod index;
+mod math;
+mod matmul;
+mod pool;
+mod prim;
+mod reduce;
+mod scan;
+mod scatter;
+mod softmax;
+#[cfg(test)]
+mod tests;
+mod window;
+mod word;
+
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::{DType, Lowering};
+use std::{collections::HashMap, sync::OnceLock};
+
+pub(crate) use dialect::{Dialect, grid};
+pub(crate) use word::{Caps, Word};
+
+/// A program for one call.
+#[derive(Debug, Clone)]
+pub(crate) struct Shader {
+    /// The inputs it reads, `in0`, `in1`, …: position in the call, and how elements lie there.
+    pub(crate) inputs: Vec<(usize, Word)>,
+    /// The outputs it writes, `out0`, `out1`, ….
+    pub(crate) outputs: Vec<Word>,
+    /// What invocation `n` does.
+    pub(crate) body: String,
+    /// The number of invocations.
+    pub(crate) count: usize,
+}
+
+/// Makes the shader of one op's calls; `None` for what it has no text for.
+type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
+
+/// The shaders of ops that are no formula, reduction or view, by op.
+const SHADERS: &[&[(&str, Build)]] = &[
+    concat::SHADERS,
+    conv::SHADERS,
+    extreme::SHADERS,
+    gather::SHADERS,
+    matmul::SHADERS,
+    pool::SHADERS,
+    scan::SHADERS,
+    scatter::SHADERS,
+    softmax::SHADERS,
+];
+
+/// The most elements a tensor may have: positions are 31-bit numbers in shaders.
+const MOST_ELEMENTS: usize = i32::MAX as usize;
+
+/// The shader of a call, if it has one.
+///
+/// # Errors
+///
+/// When the call's attributes do not fit its op.
+pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let small = |dtype: DType, n: usize| Word::of(dtype, caps).is_some() && n <= MOST_ELEMENTS;
+    for (index, output) in call.outputs.iter().enumerate() {
+        if output.shape.known().is_none()
+            || !small(output.dtype, call.output_shape(index)?.num_elements())
+        {
+            return Ok(None);
+        }
+    }
+    if call
+        .inputs
+        .iter()
+        .any(|input| input.value.is_none() && !small(input.dtype, input.shape.num_elements()))
+    {
+        return Ok(None);
+    }
+    match call.op.lowering {
+        Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
+        Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
+        Lowering::View(rule) => copy::shader(call, caps, rule),
+        Lowering::Kernel if call.expr.is_none() => match build(call.op.name) {
+            Some(build) => build(call, caps),
+            None => Ok(None),
+        },
+        Lowering::Kernel
+        | Lowering::Alias
+        | Lowering::Composite(_)
+        | Lowering::Runtime
+        | Lowering::Interface => Ok(None),
+    }
+}
+
+fn build(op: &str) -> Option<Build> {
+    static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
+    let rows = || SHADERS.iter().flat_map(|rows| rows.iter().copied()).collect();
+    BY_NAME.get_or_init(rows).get(op).copied()
+}
+
+/// The words of a call's first output and of inputs, where the device has them.
+fn words<const N: usize>(
+    call: &OpCall<'_>,
+    caps: Caps,
+    inputs: [usize; N],
+) -> Option<(Vec<(usize, Word)>, Word)> {
+    let inputs: Option<Vec<(usize, Word)>> =
+        inputs.iter().map(|&index| Some((index, Word::of(call.dtype(index), caps)?))).collect();
+    Some((inputs?, Word::of(call.outputs[0].dtype, caps)?))
+}

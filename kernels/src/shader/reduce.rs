@@ -1,0 +1,164 @@
+//! Reductions along any axes: one invocation per result.
+//!
+//! Sums of floats are kept in sixteen interleaved partial sums, which are then added in pairs: their
+//! rounding error grows with a sixteenth of the length.
+
+use super::{
+    Shader,
+    index::position,
+    word::{Caps, Word, float},
+};
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::{DType, ReduceKind, StridedView, infer::reduced_axes, view::ViewDim};
+use smallvec::SmallVec;
+
+/// Partial sums of floats.
+const LANES: usize = 16;
+
+/// The shader of a reduction.
+///
+/// # Errors
+///
+/// When the axes are none of the input.
+pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<Option<Shader>> {
+    let Some(word) = Word::of(call.dtype(0), caps) else { return Ok(None) };
+    let shape = call.shape(0);
+    let reduced = reduced_axes(&call.ints(1)?, shape.rank())?;
+    let strides = shape.strides();
+    let loops = |wanted: bool| {
+        let dims = shape.iter().zip(&strides).zip(&reduced);
+        let dims: SmallVec<[ViewDim; 6]> = dims
+            .filter(|(_, reduced)| **reduced == wanted)
+            .map(|((&size, &stride), _)| ViewDim { size, stride: stride as isize })
+            .collect();
+        StridedView { offset: 0, dims }
+    };
+    let (kept, folded) = (loops(false), loops(true));
+    let (count, length) = (kept.num_elements(), folded.num_elements());
+    let Some(rule) = Rule::of(kind, call.dtype(0), word, length) else { return Ok(None) };
+    let base = position(&kept, "n");
+    let offset = position(&folded, "i");
+    let load = |at: &str| rule.contribution(&word.load("in0", at));
+    let lanes = if word == Word::F32 && rule.is_sum && length >= 4 * LANES { LANES } else { 1 };
+    let mut body = format!("let base = {base};\n");
+    for lane in 0..lanes {
+        body += &format!("var acc{lane} = {};\n", rule.start);
+    }
+    let whole = length / lanes * lanes;
+    body += &format!("for (var i = 0u; i < {whole}u; i++) {{\n");
+    for lane in 0..lanes {
+        let step = rule.combine(&format!("acc{lane}"), &load(&format!("base + {offset}")));
+        body += &format!("acc{lane} = {step};\n");
+        if lane + 1 < lanes {
+            body += "i++;\n";
+        }
+    }
+    body += "}\n";
+    if whole < length {
+        let step = rule.combine("acc0", &load(&format!("base + {offset}")));
+        body += &format!("for (var i = {whole}u; i < {length}u; i++) {{\nacc0 = {step};\n}}\n");
+    }
+    let mut width = lanes / 2;
+    while width > 0 {
+        for lane in 0..width {
+            let sum = rule.combine(&format!("acc{lane}"), &format!("acc{}", lane + width));
+            body += &format!("acc{lane} = {sum};\n");
+        }
+        width /= 2;
+    }
+    body += &word.store("out0", "n", &rule.finish("acc0"));
+    Ok(Some(Shader { inputs: vec![(0, word)], outputs: vec![word], body, count }))
+}
+
+/// What is done to the elements.
+struct Rule {
+    kind: ReduceKind,
+    dtype: DType,
+    start: String,
+    is_sum: bool,
+    length: usize,
+}
+
+impl Rule {
+    fn of(kind: ReduceKind, dtype: DType, word: Word, length: usize) -> Option<Rule> {
+        use ReduceKind::*;
+        let is_float = word == Word::F32;
+        let one = match word {
+            Word::F32 => "1.0f".to_string(),
+            _ => format!("{}(1)", word.name()),
+        };
+        let start = match (kind, word) {
+            (All, Word::Bool) => "true".into(),
+            (Any, Word::Bool) => "false".into(),
+            (_, Word::Bool) | (All | Any, _) => return None,
+            (Sum | Mean, _) => word.zero().to_string(),
+            (EuclideanNorm, _) if is_float => word.zero().to_string(),
+            (EuclideanNorm, _) => return None,
+            (Prod, _) => one,
+            (Max, _) => extreme(dtype, true)?,
+            (Min, _) => extreme(dtype, false)?,
+        };
+        if kind == Mean && !is_float {
+            return None; // The sum needs more bits than the word has.
+        }
+        let is_sum = matches!(kind, Sum | Mean | EuclideanNorm);
+        Some(Rule { kind, dtype, start, is_sum, length })
+    }
+
+    fn contribution(&self, element: &str) -> String {
+        match self.kind {
+            ReduceKind::EuclideanNorm => format!("square_({element})"),
+            _ => element.into(),
+        }
+    }
+
+    fn combine(&self, acc: &str, x: &str) -> String {
+        use ReduceKind::*;
+        let is_float = self.dtype.is_float();
+        match self.kind {
+            Sum | Mean | EuclideanNorm => format!("{acc} + {x}"),
+            Prod => format!("{acc} * {x}"),
+            Max if is_float => format!("max_({acc}, {x})"),
+            Min if is_float => format!("min_({acc}, {x})"),
+            Max => format!("max({acc}, {x})"),
+            Min => format!("min({acc}, {x})"),
+            All => format!("{acc} & {x}"),
+            Any => format!("{acc} | {x}"),
+        }
+    }
+
+    fn finish(&self, acc: &str) -> String {
+        let value = match (self.kind, self.dtype.is_float()) {
+            (ReduceKind::Mean, true) if self.length == 0 => float(f32::NAN),
+            (ReduceKind::Mean, _) => format!("{acc} / {}", float(self.length as f32)),
+            (ReduceKind::EuclideanNorm, _) => format!("sqrt({acc})"),
+            _ => acc.into(),
+        };
+        match self.dtype {
+            DType::F16 => format!("round_f16_({value})"),
+            DType::BF16 => format!("round_bf16_({value})"),
+            DType::I8 => format!("(({value}) << 24u) >> 24u"),
+            DType::I16 => format!("(({value}) << 16u) >> 16u"),
+            DType::U8 => format!("({value}) & 0xffu"),
+            DType::U16 => format!("({value}) & 0xffffu"),
+            _ => value,
+        }
+    }
+}
+
+/// What every element is at least (at most).
+pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
+    use ferroflow_ir::expr::Constant;
+    let bits = dtype.size()? as u32 * 8;
+    let word = Word::of(dtype, Caps { int64: true })?;
+    let value = match word {
+        Word::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
+        Word::F32 => return Some(float(f32::INFINITY)),
+        Word::Bool => return None,
+        Word::I32 | Word::I64 if lowest => -(1i128 << (bits - 1)),
+        Word::I32 | Word::I64 => (1i128 << (bits - 1)) - 1,
+        Word::U32 | Word::U64 if lowest => 0,
+        Word::U32 | Word::U64 => (1i128 << bits) - 1,
+    };
+    super::word::literal(Constant::Int(value), word)
+}

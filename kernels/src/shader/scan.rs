@@ -1,0 +1,77 @@
+//! Running results along an axis, and the largest elements of rows.
+
+use super::{
+    Shader,
+    index::around,
+    matmul::rounded,
+    word::{Caps, Word},
+    words,
+};
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::{DType, infer::normalize_axis};
+
+pub(super) const SHADERS: &[(&str, super::Build)] =
+    &[("Cumprod", cumprod), ("Cumsum", cumsum), ("TopK", top_k), ("TopKV2", top_k)];
+
+fn cumsum(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    scan(call, caps, "+", false)
+}
+
+fn cumprod(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    scan(call, caps, "*", true)
+}
+
+/// An invocation per row.
+fn scan(call: &OpCall<'_>, caps: Caps, sign: &str, is_product: bool) -> Result<Option<Shader>> {
+    let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
+    let dims = around(call.shape(0), axis);
+    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let dtype = call.dtype(0);
+    if word == Word::Bool || (word != Word::F32 && dtype.size().is_none_or(|size| size < 4)) {
+        return Ok(None);
+    }
+    let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
+    let (size, inner) = (dims.size, dims.inner.max(1));
+    let one = if word == Word::F32 { "1.0f".to_string() } else { format!("{}(1)", word.name()) };
+    let start = if is_product { &*one } else { word.zero() };
+    let step = if reverse { format!("({}u - i)", size.max(1) - 1) } else { "i".into() };
+    let store = format!("out0[at] = {};\n", rounded(dtype, "acc"));
+    let (before, after) = if exclusive { (&*store, "") } else { ("", &*store) };
+    let body = format!(
+        "let base = n / {inner}u * {}u + n % {inner}u;\nvar acc = {start};\n\
+         for (var i = 0u; i < {size}u; i++) {{\nlet at = base + {step} * {inner}u;\n\
+         {before}acc = acc {sign} in0[at];\n{after}}}\n",
+        size * inner,
+    );
+    let count = if size == 0 { 0 } else { dims.outer * dims.inner };
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count }))
+}
+
+/// An invocation per element, which counts how many come before it: larger ones, and equal ones to
+/// the left. NaN is larger than anything.
+fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let row = call.shape(0).last().copied().unwrap_or(0);
+    let k = call.output_shape(0)?.last().copied().unwrap_or(0);
+    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some(index) = Word::of(call.outputs[1].dtype, caps) else { return Ok(None) };
+    if word == Word::Bool || call.dtype(0) == DType::Bool {
+        return Ok(None);
+    }
+    let (larger, equal) = match word {
+        Word::F32 => (
+            "(other > own || (is_nan_(other) && !is_nan_(own)))",
+            "(other == own || (is_nan_(other) && is_nan_(own)))",
+        ),
+        _ => ("other > own", "other == own"),
+    };
+    let body = format!(
+        "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nvar rank = 0u;\n\
+         for (var i = 0u; i < {row}u; i++) {{\nlet other = in0[base + i];\n\
+         if ({larger} || ({equal} && i < place)) {{ rank++; }}\n}}\n\
+         if (rank < {k}u) {{\nlet at = n / {row}u * {k}u + rank;\n\
+         out0[at] = own;\nout1[at] = {}(place);\n}}\n",
+        index.name(),
+    );
+    let count = if k == 0 { 0 } else { call.shape(0).num_elements() };
+    Ok(Some(Shader { inputs, outputs: vec![word, index], body, count }))
+}

@@ -1,0 +1,140 @@
+//! Writing slices by index: `ScatterNd`, `TensorScatter…`, `UnsortedSegment…`.
+//!
+//! An invocation per element of the result looks for the updates of its place in their order: no
+//! two invocations write one word, and results do not depend on chance. Updates outside are left
+//! out, as on TensorFlow's accelerators.
+
+use super::{
+    Shader,
+    gather::zero,
+    matmul::rounded,
+    reduce::extreme,
+    word::{Caps, Word, literal},
+};
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::{DType, expr::Constant};
+
+pub(super) const SHADERS: &[(&str, super::Build)] = &[
+    ("ScatterNd", |call, caps| onto(call, caps, None, Rule::Add)),
+    ("TensorScatterAdd", |call, caps| onto(call, caps, Some(0), Rule::Add)),
+    ("TensorScatterMax", |call, caps| onto(call, caps, Some(0), Rule::Max)),
+    ("TensorScatterMin", |call, caps| onto(call, caps, Some(0), Rule::Min)),
+    ("TensorScatterSub", |call, caps| onto(call, caps, Some(0), Rule::Sub)),
+    ("TensorScatterUpdate", |call, caps| onto(call, caps, Some(0), Rule::Update)),
+    ("UnsortedSegmentMax", |call, caps| segments(call, caps, Rule::Max)),
+    ("UnsortedSegmentMin", |call, caps| segments(call, caps, Rule::Min)),
+    ("UnsortedSegmentProd", |call, caps| segments(call, caps, Rule::Mul)),
+    ("UnsortedSegmentSum", |call, caps| segments(call, caps, Rule::Add)),
+];
+
+/// What an update does to what is there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rule {
+    Update,
+    Add,
+    Sub,
+    Mul,
+    Min,
+    Max,
+}
+
+impl Rule {
+    /// `None` where the dtype has no such rule as a word: small integers would have to be cut.
+    fn text(self, dtype: DType, word: Word, update: &str) -> Option<String> {
+        let is_float = dtype.is_float();
+        let is_whole = word != Word::Bool && (is_float || dtype.size()? >= 4);
+        // Each update rounds, as each would were they separate calls.
+        let step = |value: &str| format!("acc = {};\n", rounded(dtype, value));
+        Some(match self {
+            Rule::Update => format!("acc = {update};\n"),
+            _ if word == Word::Bool => return None,
+            Rule::Max if is_float => format!("acc = max_(acc, {update});\n"),
+            Rule::Min if is_float => format!("acc = min_(acc, {update});\n"),
+            Rule::Max => format!("acc = max(acc, {update});\n"),
+            Rule::Min => format!("acc = min(acc, {update});\n"),
+            Rule::Add if is_whole => step(&format!("acc + {update}")),
+            Rule::Sub if is_whole => step(&format!("acc - {update}")),
+            Rule::Mul if is_whole => step(&format!("acc * {update}")),
+            Rule::Add | Rule::Sub | Rule::Mul => return None,
+        })
+    }
+}
+
+/// The result is seen as `[dims…, inner]`, the updates as `[count, inner]`.
+fn onto(
+    call: &OpCall<'_>,
+    caps: Caps,
+    before: Option<usize>,
+    rule: Rule,
+) -> Result<Option<Shader>> {
+    let first = before.map_or(0, |before| before + 1);
+    let (shape, places) = (call.output_shape(0)?, call.shape(first));
+    let (count, depth) = match &places[..] {
+        [n] => (*n, 1),
+        [rows @ .., depth] => (rows.iter().product(), *depth),
+        [] => (0, 0),
+    };
+    let dtype = call.outputs[0].dtype;
+    let (Some(word), Some(index)) = (Word::of(dtype, caps), Word::of(call.dtype(first), caps))
+    else {
+        return Ok(None);
+    };
+    if depth == 0 || count == 0 {
+        return Ok(None);
+    }
+    let mut inputs: Vec<(usize, Word)> = before.map(|before| (before, word)).into_iter().collect();
+    let (indices, updates) = (inputs.len(), inputs.len() + 1);
+    inputs.extend([(first, index), (first + 1, word)]);
+    let inner = shape[depth..].iter().product::<usize>().max(1);
+    let Some(step) = rule.text(dtype, word, &format!("in{updates}[i * {inner}u + n % {inner}u]"))
+    else {
+        return Ok(None);
+    };
+    let start = if before.is_some() { "in0[n]" } else { zero(word) };
+    let mut body = format!("let place = n / {inner}u;\nvar acc = {start};\n");
+    body += &format!("for (var i = 0u; i < {count}u; i++) {{\nvar at = 0u;\nvar inside = true;\n");
+    for (axis, &size) in shape[..depth].iter().enumerate() {
+        body += &format!(
+            "let index{axis} = in{indices}[i * {depth}u + {axis}u];\nlet at{axis} = {};\n\
+             inside = inside && at{axis} < {size}u;\nat = at * {size}u + at{axis};\n",
+            index.as_index(&format!("index{axis}")),
+        );
+    }
+    body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
+    body += "out0[n] = acc;\n";
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count: shape.num_elements() }))
+}
+
+/// `[rows, inner]` by the segment of each row → `[segments, inner]`.
+fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
+    let (shape, rows) = (call.output_shape(0)?, call.shape(1).num_elements());
+    let dtype = call.dtype(0);
+    let (Some(word), Some(id)) = (Word::of(dtype, caps), Word::of(call.dtype(1), caps)) else {
+        return Ok(None);
+    };
+    let inner = shape[1..].iter().product::<usize>().max(1);
+    let start = match rule {
+        Rule::Mul if word == Word::F32 => "1.0f".into(),
+        Rule::Mul => format!("{}(1)", word.name()),
+        // Unlike reductions these start from finite numbers.
+        Rule::Max | Rule::Min if dtype == DType::F32 => {
+            let limit = if rule == Rule::Max { f32::MIN } else { f32::MAX };
+            literal(Constant::Float(f64::from(limit)), word).unwrap_or_default()
+        }
+        Rule::Max | Rule::Min if dtype.is_float() => return Ok(None),
+        Rule::Max => extreme(dtype, true).unwrap_or_default(),
+        Rule::Min => extreme(dtype, false).unwrap_or_default(),
+        Rule::Add | Rule::Sub | Rule::Update => word.zero().into(),
+    };
+    let Some(step) = rule.text(dtype, word, &format!("in0[i * {inner}u + n % {inner}u]")) else {
+        return Ok(None);
+    };
+    let body = format!(
+        "let segment = n / {inner}u;\nvar acc = {start};\n\
+         for (var i = 0u; i < {rows}u; i++) {{\nlet id = in1[i];\n\
+         if ({} == segment) {{ {step} }}\n}}\nout0[n] = acc;\n",
+        id.as_index("id"),
+    );
+    let inputs = vec![(0, word), (1, id)];
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count: shape.num_elements() }))
+}

@@ -1,0 +1,100 @@
+//! Softmax along the last dimension, its logarithm, and the losses made of it: an invocation per
+//! row.
+
+use super::{
+    Shader,
+    matmul::rounded,
+    word::{Caps, Word, float},
+    words,
+};
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::DType;
+
+pub(super) const SHADERS: &[(&str, super::Build)] = &[
+    ("LogSoftmax", log_softmax),
+    ("Softmax", softmax),
+    ("SoftmaxCrossEntropyWithLogits", cross_entropy),
+    ("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy),
+];
+
+/// The statements that find the largest element of a row and the sum of the exponentials.
+fn sums(row: usize, at: &str) -> String {
+    format!(
+        "var largest = {lowest};\n\
+         for (var i = 0u; i < {row}u; i++) {{ largest = max(largest, in0[{at}]); }}\n\
+         var sum = 0.0f;\n\
+         for (var i = 0u; i < {row}u; i++) {{ sum = sum + exp_(in0[{at}] - largest); }}\n",
+        lowest = float(f32::MIN)
+    )
+}
+
+fn softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    rows(call, caps, "exp_(in0[base + i] - largest) / sum")
+}
+
+fn log_softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    rows(call, caps, "in0[base + i] - largest - log_(sum)")
+}
+
+fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
+    let row = call.shape(0).last().copied().unwrap_or(1);
+    let count = call.shape(0).num_elements().checked_div(row).unwrap_or(0);
+    let value = rounded(call.dtype(0), value);
+    let body = format!(
+        "let base = n * {row}u;\n{}for (var i = 0u; i < {row}u; i++) {{ out0[base + i] = {value}; }}\n",
+        sums(row, "base + i")
+    );
+    let shader = |(inputs, word)| Shader { inputs, outputs: vec![word], body, count };
+    Ok(words(call, caps, [0]).map(shader))
+}
+
+/// Logits and labels `[batch, classes]`, either of which may have one row only → loss `[batch]` and
+/// its gradient `[batch, classes]`.
+fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let shape = call.output_shape(1)?;
+    let (batch, row) = (shape[0], shape[1]);
+    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let dtype = call.dtype(0);
+    let at = |input: usize| {
+        let own = call.shape(input);
+        let (down, across) = (own[0] != 1 || batch == 1, own[1] != 1 || row == 1);
+        let down = if down { format!("n * {}u", own[1]) } else { "0u".into() };
+        if across { format!("{down} + i") } else { down }
+    };
+    let (logits, labels) = (at(0), at(1));
+    let body = format!(
+        "{}let logarithm = log_(sum);\nvar loss = 0.0f;\n\
+         for (var i = 0u; i < {row}u; i++) {{\n\
+         let x = in0[{logits}] - largest;\nlet label = in1[{labels}];\n\
+         loss = loss + label * (logarithm - x);\n\
+         out1[n * {row}u + i] = {};\n}}\nout0[n] = {};\n",
+        sums(row, &logits),
+        rounded(dtype, "exp_(x) / sum - label"),
+        rounded(dtype, "loss"),
+    );
+    Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch }))
+}
+
+/// A label outside gives NaN, as on TensorFlow's accelerators.
+fn sparse_cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let (batch, row) = (call.shape(0)[0], call.shape(0)[1]);
+    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    if !matches!(call.dtype(0), DType::F32 | DType::F16 | DType::BF16) || word != Word::F32 {
+        return Ok(None);
+    }
+    let dtype = call.dtype(0);
+    let nan = float(f32::NAN);
+    let body = format!(
+        "let base = n * {row}u;\n{}let given = in1[n];\nlet label = {};\n\
+         for (var i = 0u; i < {row}u; i++) {{\n\
+         var slope = exp_(in0[base + i] - largest) / sum - select(0.0f, 1.0f, i == label);\n\
+         if (label >= {row}u) {{ slope = {nan}; }}\nout1[base + i] = {};\n}}\n\
+         var loss = {nan};\n\
+         if (label < {row}u) {{ loss = log_(sum) - (in0[base + label] - largest); }}\nout0[n] = {};\n",
+        sums(row, "base + i"),
+        inputs[1].1.as_index("given"),
+        rounded(dtype, "slope"),
+        rounded(dtype, "loss"),
+    );
+    Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch }))
+}

@@ -1,0 +1,411 @@
+//! Every shader is parsed and checked by naga, without a device; where there is a device, it runs
+//! and is compared with the CPU's kernel.
+
+use super::{Caps, Dialect, Shader, shader};
+use crate::{
+    Buffer, CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads, accelerators,
+};
+use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpRegistry, Shape, registry};
+use std::sync::Arc;
+
+/// A call with the values of its inputs.
+struct Case {
+    op: &'static str,
+    attrs: Attrs,
+    inputs: Vec<HostTensor>,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let types = self.inputs.iter().map(|x| format!("{}{}", x.dtype(), x.shape()));
+        format!("{}({})", self.op, types.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Looks at the call as devices see it; `None` where it does not fit the op.
+    fn with_call<R>(&self, look: impl FnOnce(&OpCall<'_>) -> R) -> Option<R> {
+        let op = registry::find(self.op).unwrap();
+        let dtypes: Vec<DType> = self.inputs.iter().map(HostTensor::dtype).collect();
+        let attrs = ferroflow_ir::build::infer_attrs(op, self.attrs.clone(), &dtypes);
+        let attrs = op.complete_attrs(attrs).ok()?;
+        let host = op.host_inputs(&attrs).ok()?;
+        let spec = |(input, &host): (&HostTensor, &bool)| match host {
+            true => OperandSpec::known(input.clone()),
+            false => OperandSpec::new(input.dtype(), input.shape().clone()),
+        };
+        let specs: Vec<OperandSpec> = self.inputs.iter().zip(&host).map(spec).collect();
+        Some(look(&OpCall::new(op, &attrs, &specs, None).ok()?))
+    }
+}
+
+fn shape(dims: &[usize]) -> Shape {
+    Shape::new(dims.iter().copied()).unwrap()
+}
+
+/// Numbers of both signs, some whole, some large.
+fn numbers(dtype: DType, dims: &[usize]) -> HostTensor {
+    let shape = shape(dims);
+    let n = shape.num_elements();
+    let ints: Vec<i64> = (0..n as i64).map(|i| (i * 7 + 3) % 23 - 6).collect();
+    if dtype == DType::Bool {
+        return HostTensor::from_bools(shape, &ints.iter().map(|i| i % 3 == 0).collect::<Vec<_>>())
+            .unwrap();
+    }
+    let source = if dtype.is_float() {
+        let floats: Vec<f32> = ints.iter().map(|&i| i as f32 * 0.37).collect();
+        HostTensor::from_slice(shape, &floats).unwrap()
+    } else {
+        HostTensor::from_slice(shape, &ints).unwrap()
+    };
+    if source.dtype() == dtype { source } else { cast(&source, dtype) }
+}
+
+fn cast(source: &HostTensor, dtype: DType) -> HostTensor {
+    let attrs = Attrs::new().with("SrcT", source.dtype()).with("DstT", dtype);
+    let case = Case { op: "Cast", attrs, inputs: vec![source.clone()] };
+    on_cpu(&case).unwrap().remove(0)
+}
+
+fn ints(values: &[i32]) -> HostTensor {
+    HostTensor::vector(values).unwrap()
+}
+
+const DTYPES: &[DType] = &[
+    DType::F32,
+    DType::I32,
+    DType::U32,
+    DType::Bool,
+    DType::F16,
+    DType::BF16,
+    DType::I64,
+    DType::U8,
+    DType::I16,
+    DType::I8,
+    DType::U16,
+];
+
+/// A call of every elementwise op on every dtype that it and devices know, with broadcasting where
+/// it has two inputs.
+fn elementwise() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut ops = OpRegistry::default().implemented();
+    ops.sort_by_key(|op| op.name);
+    for op in ops {
+        if !matches!(op.lowering, Lowering::Elementwise(_)) || op.name.starts_with('_') {
+            continue;
+        }
+        for &dtype in DTYPES {
+            let dims: [&[usize]; 3] = [&[3, 1, 5], &[4, 5], &[1]];
+            let of = |index: usize, dtype| numbers(dtype, dims[index % 3]);
+            let inputs: Vec<HostTensor> = (0..op.inputs.len()).map(|i| of(i, dtype)).collect();
+            let attrs = || match op.name {
+                "Cast" => Attrs::new().with("DstT", DType::F32),
+                "Bitcast" => Attrs::new().with("type", DType::I32),
+                _ => Attrs::new(),
+            };
+            cases.push(Case { op: op.name, attrs: attrs(), inputs: inputs.clone() });
+            if let [first, rest @ ..] = &inputs[..]
+                && rest.len() == 2
+            {
+                let first = numbers(DType::Bool, first.shape().dims());
+                let inputs = std::iter::once(first).chain(rest.iter().cloned()).collect();
+                cases.push(Case { op: op.name, attrs: attrs(), inputs });
+            }
+        }
+    }
+    for &from in DTYPES {
+        for &to in DTYPES {
+            let attrs = Attrs::new().with("DstT", to);
+            cases.push(Case { op: "Cast", attrs, inputs: vec![numbers(from, &[2, 20])] });
+        }
+        let attrs = Attrs::new().with("DstT", DType::U64);
+        cases.push(Case { op: "Cast", attrs, inputs: vec![numbers(from, &[7])] });
+    }
+    cases
+}
+
+fn reductions() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for op in ["Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm"] {
+        for &dtype in DTYPES {
+            for axes in [&[0][..], &[1], &[0, 2], &[0, 1, 2], &[]] {
+                let inputs = vec![numbers(dtype, &[2, 3, 4]), ints(axes)];
+                cases.push(Case { op, attrs: Attrs::new().with("keep_dims", false), inputs });
+            }
+        }
+        let inputs = vec![numbers(DType::F32, &[3, 333]), ints(&[1])];
+        cases.push(Case { op, attrs: Attrs::new(), inputs });
+        for (dtype, axes) in [(DType::F32, &[1][..]), (DType::Bool, &[1, 2])] {
+            let inputs = vec![numbers(dtype, &[3, 0, 2]), ints(axes)];
+            cases.push(Case { op, attrs: Attrs::new(), inputs });
+        }
+    }
+    cases
+}
+
+fn others() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |op, attrs: Attrs, inputs: Vec<HostTensor>| {
+        cases.push(Case { op, attrs, inputs });
+    };
+    for &dtype in DTYPES {
+        let x = |dims: &[usize]| numbers(dtype, dims);
+        let none = Attrs::new;
+        add("Transpose", none(), vec![x(&[2, 3, 4]), ints(&[2, 0, 1])]);
+        add("Slice", none(), vec![x(&[4, 5]), ints(&[1, 2]), ints(&[2, -1])]);
+        let begins = vec![x(&[6, 5]), ints(&[5, 0]), ints(&[0, 5]), ints(&[-2, 2])];
+        add("StridedSlice", none(), begins);
+        add("Split", none().with("num_split", 2i64), vec![HostTensor::scalar(1i32), x(&[3, 4])]);
+        add("Tile", none(), vec![x(&[2, 3]), ints(&[2, 2])]);
+        add("BroadcastTo", none(), vec![x(&[3, 1]), ints(&[2, 3, 4])]);
+        add("ReverseV2", none(), vec![x(&[3, 4]), ints(&[0])]);
+        add("ConcatV2", none(), vec![x(&[2, 3]), x(&[2, 1]), HostTensor::scalar(1i32)]);
+        add("Pack", none().with("axis", 1i64), vec![x(&[2, 3]), x(&[2, 3])]);
+        add("Unpack", none().with("num", 3i64).with("axis", 1i64), vec![x(&[2, 3, 2])]);
+        let pads = HostTensor::from_slice(shape(&[2, 2]), &[1i32, 2, 0, 1]).unwrap();
+        add("Pad", none(), vec![x(&[2, 3]), pads.clone()]);
+        add("PadV2", none(), vec![x(&[2, 3]), pads, x(&[])]);
+        add("Fill", none(), vec![ints(&[2, 3]), x(&[])]);
+        let indices = HostTensor::from_slice(shape(&[2, 2]), &[2i32, 0, 1, 1]).unwrap();
+        add("GatherV2", none(), vec![x(&[3, 4]), indices.clone(), HostTensor::scalar(0i32)]);
+        add("GatherV2", none(), vec![x(&[2, 3]), indices.clone(), HostTensor::scalar(1i32)]);
+        let batched = none().with("batch_dims", 1i64);
+        add("GatherV2", batched, vec![x(&[2, 3, 2]), indices.clone(), HostTensor::scalar(1i32)]);
+        add("GatherNd", none(), vec![x(&[3, 2, 2]), indices.clone()]);
+        add("OneHot", none(), vec![indices, HostTensor::scalar(3i32), x(&[]), x(&[])]);
+        add("ArgMax", none(), vec![x(&[3, 4]), HostTensor::scalar(1i32)]);
+        add("ArgMin", none(), vec![x(&[3, 4]), HostTensor::scalar(0i32)]);
+        for (a, b, ta, tb) in [
+            ([5, 7], [7, 6], false, false),
+            ([7, 5], [7, 6], true, false),
+            ([5, 7], [6, 7], false, true),
+            ([3, 2], [9, 3], true, true),
+        ] {
+            let attrs = none().with("transpose_a", ta).with("transpose_b", tb);
+            add("MatMul", attrs, vec![x(&a), x(&b)]);
+        }
+        add("BatchMatMulV2", none(), vec![x(&[2, 1, 3, 4]), x(&[3, 4, 5])]);
+        add("BatchMatMulV2", none().with("adj_y", true), vec![x(&[2, 3, 4]), x(&[2, 5, 4])]);
+        add("Softmax", none(), vec![x(&[3, 7])]);
+        add("LogSoftmax", none(), vec![x(&[3, 7])]);
+        add("SoftmaxCrossEntropyWithLogits", none(), vec![x(&[3, 4]), x(&[3, 4])]);
+        add("SparseSoftmaxCrossEntropyWithLogits", none(), vec![x(&[3, 4]), ints(&[1, 3, 0])]);
+    }
+    cases
+}
+
+/// Convolutions and pools with strides, dilations, groups and paddings.
+fn windows() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (&dtype, padding) in
+        [DType::F32, DType::F16].iter().flat_map(|d| [(d, "SAME"), (d, "VALID")])
+    {
+        let x = |dims: &[usize]| numbers(dtype, dims);
+        let attrs = |strides: [i64; 4], dilations: [i64; 4]| {
+            let attrs = Attrs::new().with("padding", padding).with("strides", strides.to_vec());
+            attrs.with("dilations", dilations.to_vec())
+        };
+        for (strides, dilations) in [([1, 1, 1, 1], [1, 1, 1, 1]), ([1, 2, 1, 1], [1, 1, 2, 1])] {
+            let kept =
+                |op, inputs: Vec<HostTensor>| Case { op, attrs: attrs(strides, dilations), inputs };
+            let (image, filter) = ([2, 6, 5, 4], [3, 2, 4, 8]);
+            let conv = kept("Conv2D", vec![x(&image), x(&filter)]);
+            let dy = on_cpu(&conv).unwrap().remove(0);
+            cases.push(conv);
+            cases.push(kept("Conv2D", vec![x(&image), x(&[3, 2, 2, 6])]));
+            let sizes = |dims: &[usize; 4]| ints(&dims.map(|dim| dim as i32));
+            cases.push(kept("Conv2DBackpropInput", vec![sizes(&image), x(&filter), dy.clone()]));
+            cases.push(kept("Conv2DBackpropFilter", vec![x(&image), sizes(&filter), dy]));
+            let same = [strides[0], strides[1], strides[1], 1];
+            let kept = |op, inputs| Case { op, attrs: attrs(same, dilations), inputs };
+            let filter = [3, 2, 4, 2];
+            let conv = kept("DepthwiseConv2dNative", vec![x(&image), x(&filter)]);
+            let dy = on_cpu(&conv).unwrap().remove(0);
+            cases.push(conv);
+            let name = "DepthwiseConv2dNativeBackpropInput";
+            cases.push(kept(name, vec![sizes(&image), x(&filter), dy.clone()]));
+            let name = "DepthwiseConv2dNativeBackpropFilter";
+            cases.push(kept(name, vec![x(&image), sizes(&filter), dy]));
+        }
+        let pool = || {
+            let attrs = Attrs::new().with("padding", padding).with("strides", vec![1i64, 2, 1, 1]);
+            attrs.with("ksize", vec![1i64, 3, 2, 1])
+        };
+        let image = x(&[2, 6, 5, 3]);
+        for op in ["MaxPool", "AvgPool"] {
+            cases.push(Case { op, attrs: pool(), inputs: vec![image.clone()] });
+        }
+        let largest = Case { op: "MaxPool", attrs: pool(), inputs: vec![image.clone()] };
+        let y = on_cpu(&largest).unwrap().remove(0);
+        let inputs = vec![image.clone(), y.clone(), y.clone()];
+        cases.push(Case { op: "MaxPoolGrad", attrs: pool(), inputs });
+        let inputs = vec![ints(&[2, 6, 5, 3]), y];
+        cases.push(Case { op: "AvgPoolGrad", attrs: pool(), inputs });
+    }
+    cases
+}
+
+/// Scans, sorting, and writing by index.
+fn places() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &dtype in DTYPES {
+        let x = |dims: &[usize]| numbers(dtype, dims);
+        let mut add = |op, attrs: Attrs, inputs: Vec<HostTensor>| {
+            cases.push(Case { op, attrs, inputs });
+        };
+        for (exclusive, reverse) in [(false, false), (true, false), (true, true)] {
+            let attrs = || Attrs::new().with("exclusive", exclusive).with("reverse", reverse);
+            add("Cumsum", attrs(), vec![x(&[3, 4, 2]), HostTensor::scalar(1i32)]);
+            add("Cumprod", attrs(), vec![x(&[3, 4]), HostTensor::scalar(-1i32)]);
+        }
+        add("TopKV2", Attrs::new(), vec![x(&[2, 9]), HostTensor::scalar(4i32)]);
+        let indices = HostTensor::from_slice(shape(&[3, 1]), &[4i32, 1, 4]).unwrap();
+        add("ScatterNd", Attrs::new(), vec![indices.clone(), x(&[3, 2]), ints(&[5, 2])]);
+        for op in ["Update", "Add", "Sub", "Max", "Min"] {
+            let op = registry::find(&format!("TensorScatter{op}")).unwrap().name;
+            add(op, Attrs::new(), vec![x(&[5, 2]), indices.clone(), x(&[3, 2])]);
+        }
+        for op in ["Sum", "Prod", "Max", "Min"] {
+            let op = registry::find(&format!("UnsortedSegment{op}")).unwrap().name;
+            add(op, Attrs::new(), vec![x(&[4, 3]), ints(&[2, -1, 0, 2]), HostTensor::scalar(4i32)]);
+        }
+    }
+    cases
+}
+
+fn cases() -> Vec<Case> {
+    [elementwise(), reductions(), others(), windows(), places()].into_iter().flatten().collect()
+}
+
+/// Parses and checks a text as WebGPU would.
+fn check(name: &str, shader: &Shader) {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    let text = Dialect::Wgsl.print(shader);
+    let module = naga::front::wgsl::parse_str(&text)
+        .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(&text)));
+    Validator::new(ValidationFlags::all(), Capabilities::SHADER_INT64)
+        .validate(&module)
+        .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(&text)));
+}
+
+#[test]
+fn every_shader_is_valid() {
+    let mut n = 0;
+    for case in cases() {
+        let found = case.with_call(|call| shader(call, Caps { int64: true }).unwrap());
+        if let Some(Some(shader)) = found
+            && shader.count > 0
+        {
+            check(&case.name(), &shader);
+            n += 1;
+        }
+    }
+    assert!(n > 700, "{n} shaders were checked");
+}
+
+fn on_cpu(case: &Case) -> Option<Vec<HostTensor>> {
+    let kernel = case.with_call(|call| {
+        let kernel = CpuDevice::new(0).kernel(call).ok()??;
+        let outputs: Option<Vec<HostTensor>> = (0..call.outputs.len())
+            .map(|index| {
+                HostTensor::zeros(call.outputs[index].dtype, call.output_shape(index).ok()?).ok()
+            })
+            .collect();
+        Some((kernel, outputs?))
+    });
+    let (kernel, mut outputs) = kernel??;
+    let threads = Threads::single();
+    let targets = outputs.iter_mut().map(|output| Target::Plain(output.bytes_mut()));
+    let operands = case.inputs.iter().map(Operand::Tensor);
+    kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).ok()?;
+    Some(outputs)
+}
+
+fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
+    let (kernel, outputs) = case.with_call(|call| {
+        let kernel = device.kernel(call).unwrap()?;
+        let outputs: Vec<Buffer> = (0..call.outputs.len())
+            .map(|index| {
+                device
+                    .allocate(call.outputs[index].dtype, &call.output_shape(index).unwrap())
+                    .unwrap()
+            })
+            .collect();
+        Some((kernel, outputs))
+    })??;
+    let inputs: Vec<Option<Buffer>> = case
+        .inputs
+        .iter()
+        .map(|input| device.holds(input.dtype()).then(|| device.upload(input).unwrap()))
+        .collect();
+    let threads = Threads::single();
+    let operands = inputs.iter().map(|input| match input {
+        Some(Buffer::Device(buffer)) => Operand::Device(buffer),
+        Some(Buffer::Host(_)) | None => Operand::Plain(&[]),
+    });
+    let targets = outputs.iter().map(|output| match output {
+        Buffer::Device(buffer) => Target::Device(buffer),
+        Buffer::Host(_) => panic!("the device gave host memory"),
+    });
+    kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
+    Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
+}
+
+/// The first pair of elements that differ by more than accuracy explains.
+fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
+    let dtype = expected.dtype();
+    if dtype.is_float() {
+        let (found, expected) = (cast(found, DType::F64), cast(expected, DType::F64));
+        let (found, expected) = (
+            found.as_slice::<f64>().unwrap().to_vec(),
+            expected.as_slice::<f64>().unwrap().to_vec(),
+        );
+        // Of 16-bit floats a sum may end on the neighbour.
+        let relative = match dtype {
+            DType::F16 => 1e-3,
+            DType::BF16 => 8e-3,
+            _ => 4e-6,
+        };
+        return found.iter().zip(&expected).find_map(|(&x, &y)| {
+            let close = (x - y).abs() <= 1e-6 + y.abs() * relative;
+            let same = x == y || close || (x.is_nan() && y.is_nan());
+            (!same).then(|| format!("{x} instead of {y}"))
+        });
+    }
+    (found.bytes() != expected.bytes()).then(|| format!("{found} instead of {expected}"))
+}
+
+/// Whether a missing device fails tests instead of being skipped.
+fn is_required(kind: &str) -> bool {
+    let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
+    required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
+}
+
+#[test]
+fn devices_compute_what_the_cpu_does() {
+    let devices: Vec<Arc<dyn Device>> = accelerators();
+    if devices.is_empty() {
+        assert!(!is_required("wgpu"), "no adapter was found");
+        eprintln!("skipped: no adapter was found");
+        return;
+    }
+    for device in devices {
+        let (mut n, mut wrong) = (0, Vec::new());
+        for (number, case) in cases().into_iter().enumerate() {
+            // Compiling takes time; every kind of call runs on floats, and on some other type.
+            let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
+            if !is_float && number % 5 != 0 {
+                continue;
+            }
+            let Some(found) = on_device(&*device, &case) else { continue };
+            let Some(expected) = on_cpu(&case) else { continue };
+            n += 1;
+            for (found, expected) in found.iter().zip(&expected) {
+                if let Some(difference) = difference(found, expected) {
+                    wrong.push(format!("{}: {difference}", case.name()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(n > 200, "{n} calls were compared");
+    }
+}

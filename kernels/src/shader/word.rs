@@ -1,0 +1,153 @@
+//! How elements lie in a device's memory.
+
+use ferroflow_ir::DType;
+
+/// What a device can do beyond the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Caps {
+    /// Whether there are 64-bit integers.
+    pub(crate) int64: bool,
+}
+
+/// The type of an element in shaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Word {
+    /// Every float of up to 32 bits.
+    F32,
+    /// Every signed integer of up to 32 bits.
+    I32,
+    /// Every unsigned integer of up to 32 bits.
+    U32,
+    /// A truth value, stored as a `u32` of 0 or 1.
+    Bool,
+    I64,
+    U64,
+}
+
+impl Word {
+    /// The word of a dtype, if the device can hold it.
+    pub(crate) fn of(dtype: DType, caps: Caps) -> Option<Word> {
+        match dtype {
+            DType::F32 | DType::F16 | DType::BF16 => Some(Word::F32),
+            DType::I32 | DType::I16 | DType::I8 => Some(Word::I32),
+            DType::U32 | DType::U16 | DType::U8 => Some(Word::U32),
+            DType::Bool => Some(Word::Bool),
+            DType::I64 if caps.int64 => Some(Word::I64),
+            DType::U64 if caps.int64 => Some(Word::U64),
+            _ => None,
+        }
+    }
+
+    /// Bytes in storage.
+    pub(crate) fn size(self) -> usize {
+        match self {
+            Word::F32 | Word::I32 | Word::U32 | Word::Bool => 4,
+            Word::I64 | Word::U64 => 8,
+        }
+    }
+
+    /// The name of the type of values.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Word::F32 => "f32",
+            Word::I32 => "i32",
+            Word::U32 => "u32",
+            Word::Bool => "bool",
+            Word::I64 => "i64",
+            Word::U64 => "u64",
+        }
+    }
+
+    /// The name of the type in storage.
+    pub(crate) fn storage(self) -> &'static str {
+        match self {
+            Word::Bool => "u32",
+            Word::F32 | Word::I32 | Word::U32 | Word::I64 | Word::U64 => self.name(),
+        }
+    }
+
+    /// Element `at` of a buffer.
+    pub(crate) fn load(self, buffer: &str, at: &str) -> String {
+        match self {
+            Word::Bool => format!("({buffer}[{at}] != 0u)"),
+            Word::F32 | Word::I32 | Word::U32 | Word::I64 | Word::U64 => format!("{buffer}[{at}]"),
+        }
+    }
+
+    /// The statement that sets element `at` of a buffer.
+    pub(crate) fn store(self, buffer: &str, at: &str, value: &str) -> String {
+        match self {
+            Word::Bool => format!("{buffer}[{at}] = select(0u, 1u, {value});\n"),
+            Word::F32 | Word::I32 | Word::U32 | Word::I64 | Word::U64 => {
+                format!("{buffer}[{at}] = {value};\n")
+            }
+        }
+    }
+
+    /// A value of an index as a `u32`; numbers below zero become large.
+    pub(crate) fn as_index(self, value: &str) -> String {
+        match self {
+            Word::U32 => value.into(),
+            Word::F32 | Word::I32 | Word::Bool => format!("u32({value})"),
+            // Truncation of a number beyond 32 bits could land inside.
+            Word::I64 => format!(
+                "select(0xffffffffu, u32({value}), {value} >= i64(0) && {value} < i64(0x7fffffff))"
+            ),
+            Word::U64 => format!("select(0xffffffffu, u32({value}), {value} < u64(0x7fffffffu))"),
+        }
+    }
+
+    /// Zero.
+    pub(crate) fn zero(self) -> &'static str {
+        match self {
+            Word::F32 => "0.0f",
+            Word::I32 => "0",
+            Word::U32 => "0u",
+            Word::Bool => "false",
+            Word::I64 => "i64(0)",
+            Word::U64 => "u64(0)",
+        }
+    }
+}
+
+/// A number of a dtype as text; `None` where the word cannot hold it.
+pub(crate) fn literal(value: ferroflow_ir::expr::Constant, word: Word) -> Option<String> {
+    use ferroflow_ir::expr::Constant;
+    Some(match (word, value) {
+        (Word::F32, value) => float(value.to_f64() as f32),
+        (Word::Bool, Constant::Int(value)) => if value != 0 { "true" } else { "false" }.into(),
+        // The lowest number has no literal of its own.
+        (Word::I32, Constant::Int(value)) => match i32::try_from(value).ok()? {
+            i32::MIN => "(-2147483647 - 1)".into(),
+            value => format!("i32({value})"),
+        },
+        (Word::U32, Constant::Int(value)) => format!("{}u", u32::try_from(value).ok()?),
+        (Word::I64, Constant::Int(value)) => long(i64::try_from(value).ok()?),
+        (Word::U64, Constant::Int(value)) => {
+            let value = u64::try_from(value).ok()?;
+            format!("((u64({}u) << 32u) | u64({}u))", value >> 32, value as u32)
+        }
+        (_, Constant::Float(_)) => return None,
+    })
+}
+
+fn long(value: i64) -> String {
+    if let Ok(value) = i32::try_from(value)
+        && value != i32::MIN
+    {
+        return format!("i64({value})");
+    }
+    format!("i64((u64({}u) << 32u) | u64({}u))", (value as u64) >> 32, value as u32)
+}
+
+/// A float as text. Infinities and NaN are made of bits at run time, as constants may not be such.
+pub(crate) fn float(value: f32) -> String {
+    if !value.is_finite() {
+        return format!("of_bits({}u)", value.to_bits());
+    }
+    if value != 0.0 && !value.is_normal() {
+        return format!("of_bits({}u)", value.to_bits());
+    }
+    let text = format!("{value:e}f");
+    if value.is_sign_negative() { format!("({text})") } else { text }
+}

@@ -1,0 +1,157 @@
+//! Devices that wgpu reaches: Vulkan, and with it Metal and DirectX 12 where they are compiled in.
+//!
+//! Programs come from `kernels/src/shader` as WGSL. Each text is compiled once per device and
+//! kept. Calls are recorded one after the other into a command buffer, which is sent when a value is
+//! read, when data is written, or when it has grown long; nothing waits for the device but reading.
+//! Memory is kept in a pool by sizes.
+//!
+//! What a device cannot hold or run it says by giving no kernel: then the call is placed on the CPU,
+//! where the placement report shows it with the copies that it costs. It holds floats of up to 32
+//! bits, integers of up to 32 bits and truth values, each in a word of 32 bits, and 64-bit integers
+//! if the adapter has them. `float64` and complex numbers it does not hold.
+//!
+//! Failures are errors of [`Error`]: no adapter means no device; a device that is lost stays lost,
+//! and the others go on.
+
+mod gpu;
+mod memory;
+
+use crate::{
+    buffer::{Buffer, DeviceBuffer},
+    device::{Device, OpCall},
+    error::{Error, Result},
+    kernel::{Io, Kernel},
+    shader::{self, Dialect, Word},
+};
+use ferroflow_ir::{DType, HostTensor, Shape};
+use gpu::{Gpu, Pipeline};
+use memory::Memory;
+use smallvec::SmallVec;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+/// A device that wgpu reaches.
+pub struct WgpuDevice {
+    gpu: Arc<Gpu>,
+}
+
+impl fmt::Debug for WgpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WgpuDevice").field(&self.gpu.name).finish()
+    }
+}
+
+/// The devices of this process, real ones before software. They are looked for once.
+pub fn devices() -> &'static [Arc<WgpuDevice>] {
+    static DEVICES: OnceLock<Vec<Arc<WgpuDevice>>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let device = |gpu| Arc::new(WgpuDevice { gpu: Arc::new(gpu) });
+        gpu::connect().into_iter().map(device).collect()
+    })
+}
+
+impl WgpuDevice {
+    /// What the adapter calls itself.
+    pub fn adapter(&self) -> &str {
+        &self.gpu.adapter
+    }
+
+    fn word(&self, dtype: DType) -> Result<Word> {
+        Word::of(dtype, self.gpu.caps)
+            .ok_or_else(|| Error::UnsupportedDType { device: self.gpu.name.to_string(), dtype })
+    }
+
+    fn wrap(&self, dtype: DType, shape: &Shape, memory: Memory) -> Buffer {
+        let (device, memory) = (self.gpu.name.clone(), Arc::new(memory));
+        Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, memory))
+    }
+}
+
+impl Device for WgpuDevice {
+    fn name(&self) -> &str {
+        &self.gpu.name
+    }
+
+    fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
+        let bytes = shape.num_elements().saturating_mul(self.word(dtype)?.size());
+        Ok(self.wrap(dtype, shape, Memory::new(&self.gpu, bytes)?))
+    }
+
+    fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
+        self.word(tensor.dtype())?;
+        let words = memory::to_words(tensor);
+        let memory = Memory::new(&self.gpu, words.len())?;
+        memory.write(&words)?;
+        Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
+    }
+
+    fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
+        match buffer {
+            Buffer::Host(tensor) => Ok(tensor.clone()),
+            Buffer::Device(buffer) => Ok(buffer.host()?.clone()),
+        }
+    }
+
+    fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        let Some(shader) = shader::shader(call, self.gpu.caps)? else { return Ok(None) };
+        if shader.inputs.len() + shader.outputs.len() > self.gpu.most_bindings {
+            return Ok(None);
+        }
+        let pipeline = match shader.count {
+            0 => None,
+            _ => {
+                let bindings = (shader.inputs.len(), shader.outputs.len());
+                let text = Dialect::Wgsl.print(&shader);
+                Some(self.gpu.pipeline(call.op.name, &text, bindings)?)
+            }
+        };
+        let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
+        let grid = shader::grid(shader.count);
+        let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
+        Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, n_outputs, grid })))
+    }
+
+    fn holds(&self, dtype: DType) -> bool {
+        self.word(dtype).is_ok()
+    }
+}
+
+/// A compiled call.
+struct Launch {
+    gpu: Arc<Gpu>,
+    /// None where there is nothing to compute.
+    pipeline: Option<Pipeline>,
+    /// Which inputs of the call are bound.
+    inputs: SmallVec<[usize; 4]>,
+    n_outputs: usize,
+    grid: (u32, u32),
+}
+
+impl Kernel for Launch {
+    fn run(&self, io: &mut Io<'_>) -> Result<()> {
+        let Some(pipeline) = &self.pipeline else { return Ok(()) };
+        let mut buffers: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
+        for &input in &self.inputs {
+            buffers.push(self.memory(io.device_input(input))?.buffer());
+        }
+        for output in 0..self.n_outputs {
+            buffers.push(self.memory(io.device_output(output))?.buffer());
+        }
+        self.gpu.dispatch(pipeline, &buffers, self.grid)
+    }
+}
+
+impl Launch {
+    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>) -> Result<&'a Memory> {
+        let found = buffer.map_or("the host", |buffer| &*buffer.device);
+        buffer
+            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
+            .filter(|memory| memory.is_of(&self.gpu))
+            .ok_or_else(|| Error::WrongDevice {
+                expected: self.gpu.name.to_string(),
+                found: found.to_string(),
+            })
+    }
+}
