@@ -9,9 +9,11 @@ use crate::{
     error::Result,
     execute::{Results, Scope, alias_as, complete, execute_op},
     kernel_call::KernelCall,
+    placed_calls::execute_placed,
     single_op::SingleOp,
 };
 use ferroflow_ir::{Attrs, DType, Effect, FunctionLibrary, Lowering, OpDef, Shape};
+use ferroflow_kernels::Device;
 use std::{mem, sync::Arc};
 
 /// Compiled eager calls, by what they were compiled for: the latest few hundred, of one context at
@@ -23,6 +25,8 @@ use std::{mem, sync::Arc};
 pub struct CallCache {
     /// Whose calls these are.
     context: WeakContext,
+    /// Whether it runs calls on another device than the CPU unless they say otherwise.
+    is_elsewhere: bool,
     /// No functions.
     library: Arc<FunctionLibrary>,
     /// By fingerprint; empty before the first call.
@@ -77,10 +81,14 @@ impl CallCache {
     ) -> Result<Results> {
         if !self.context.is(context) {
             self.context = context.downgrade();
+            self.is_elsewhere = context.default_device().is_some();
             self.sets.clear();
             self.sets.resize_with(SETS, Set::default);
         }
         let scope = Scope::eager(context, &self.library);
+        if self.is_elsewhere || inputs.iter().any(|input| input.device().is_some()) {
+            return execute_placed(scope, context.default_device(), op, attrs, inputs);
+        }
         // The upper bits of a product are the better mixed ones.
         let set = &mut self.sets[(fingerprint(op, attrs, inputs) >> 32) as usize % SETS];
         for way in 0..set.len() {
@@ -95,6 +103,24 @@ impl CallCache {
             set[0] = Some(Box::new(entry));
         }
         Ok(results)
+    }
+}
+
+impl CallCache {
+    /// Runs an op on a device, where that has a kernel for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`execute`](CallCache::execute).
+    pub fn execute_on(
+        &mut self,
+        context: &Context,
+        device: &Arc<dyn Device>,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[&EagerTensor],
+    ) -> Result<Results> {
+        execute_placed(Scope::eager(context, &self.library), Some(device), op, attrs, inputs)
     }
 }
 

@@ -6,6 +6,8 @@ use crate::{
     error::{Error, Result},
     execute::{Scope, value_type},
     executor::{Executable, Surroundings},
+    placed_calls::request,
+    placement::{Placement, Request},
     plan::plan,
     profile::{Profile, RunMetadata, RunOptions, TraceLevel},
     resource::{ResourceHandle, ResourceManager},
@@ -20,7 +22,9 @@ use ferroflow_ir::{
         specialize::{Argument, Specialized, Specializer},
     },
 };
+use ferroflow_kernels::Device;
 use parking_lot::RwLock;
+use smallvec::SmallVec;
 use std::{
     borrow::Borrow,
     fmt,
@@ -63,6 +67,10 @@ struct Inner {
 /// A function compiled for arguments of certain types.
 struct Form {
     types: Vec<ValueType>,
+    /// Where it was called, if not where the context runs everything.
+    device: Option<Arc<str>>,
+    /// The devices that arguments are on; empty where all are on the host.
+    args: Vec<Option<Arc<str>>>,
     executable: Executable,
 }
 
@@ -137,6 +145,37 @@ impl ConcreteFunction {
         self.call_with(args, Shapes::AsDeclared, self.0.surroundings.scope())
     }
 
+    /// Calls the function on a device: what nothing in it places runs there, where the device has
+    /// kernels for it. [`placement`](ConcreteFunction::placement) tells what runs where.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call), and whatever fails on the device.
+    pub fn call_on(
+        &self,
+        device: &Arc<dyn Device>,
+        args: &[&EagerTensor],
+    ) -> Result<Vec<EagerTensor>> {
+        self.placed_form(Some(device), args, Shapes::AsDeclared)?
+            .run(self.0.surroundings.scope(), args)
+    }
+
+    /// What runs where, and what is copied, when the function is called with arguments like these,
+    /// on a device or where the context runs everything.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call), but for what depends on values.
+    pub fn placement(
+        &self,
+        device: Option<&Arc<dyn Device>>,
+        args: &[&EagerTensor],
+    ) -> Result<Placement> {
+        let form = self.placed_form(device, args, Shapes::Any)?;
+        let cpu = self.0.surroundings.context.cpu().name();
+        Ok(form.executable.placement_or(cpu))
+    }
+
     /// Calls the function with borrowed arguments.
     ///
     /// # Errors
@@ -200,8 +239,28 @@ impl ConcreteFunction {
         if let Some(form) = inner.first.get().filter(|form| form.fits(args)) {
             return Ok(form.clone());
         }
+        if args.iter().any(|arg| arg.borrow().device().is_some()) {
+            return self.placed_form(None, args, shapes);
+        }
         let found = inner.later.read().iter().find(|form| form.fits(args)).cloned();
-        found.map_or_else(|| self.compiled(args, shapes), Ok)
+        found.map_or_else(|| self.compiled(None, args, shapes), Ok)
+    }
+
+    /// The form for a call on a device, or for arguments on devices.
+    fn placed_form<T: Borrow<EagerTensor>>(
+        &self,
+        device: Option<&Arc<dyn Device>>,
+        args: &[T],
+        shapes: Shapes,
+    ) -> Result<Arc<Form>> {
+        if args.len() != self.n_args() {
+            return Err(self.wrong("the arguments", self.n_args(), args.len()));
+        }
+        let name = device.map(|device| device.name());
+        let fits = |form: &&Arc<Form>| form.fits_on(name, args);
+        let first = self.0.first.get().filter(fits).cloned();
+        let found = first.or_else(|| self.0.later.read().iter().find(fits).cloned());
+        found.map_or_else(|| self.compiled(device, args, shapes), Ok)
     }
 
     fn wrong(
@@ -219,7 +278,12 @@ impl ConcreteFunction {
     }
 
     /// A new form, for arguments of these types.
-    fn compiled<T: Borrow<EagerTensor>>(&self, args: &[T], shapes: Shapes) -> Result<Arc<Form>> {
+    fn compiled<T: Borrow<EagerTensor>>(
+        &self,
+        device: Option<&Arc<dyn Device>>,
+        args: &[T],
+        shapes: Shapes,
+    ) -> Result<Arc<Form>> {
         let inner = &*self.0;
         let types: Vec<ValueType> = args.iter().map(|arg| value_type(arg.borrow())).collect();
         for (index, ty) in types.iter().enumerate() {
@@ -230,8 +294,10 @@ impl ConcreteFunction {
                 return Err(self.wrong(inner.def.arg_name(index), declared, ty));
             }
         }
-        let form = Arc::new(self.compile(types)?);
-        if inner.first.set(form.clone()).is_err() {
+        let args: SmallVec<[&EagerTensor; 4]> = args.iter().map(Borrow::borrow).collect();
+        let form = Arc::new(self.compile(types, device, &args)?);
+        let is_placed = device.is_some() || !form.args.is_empty();
+        if is_placed || inner.first.set(form.clone()).is_err() {
             let mut later = inner.later.write();
             if later.len() == KEPT_FORMS {
                 later.remove(0);
@@ -241,7 +307,12 @@ impl ConcreteFunction {
         Ok(form)
     }
 
-    fn compile(&self, types: Vec<ValueType>) -> Result<Form> {
+    fn compile(
+        &self,
+        types: Vec<ValueType>,
+        device: Option<&Arc<dyn Device>>,
+        given: &[&EagerTensor],
+    ) -> Result<Form> {
         let inner = &*self.0;
         let mut args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let mut captured = Vec::with_capacity(inner.captures.len());
@@ -254,8 +325,15 @@ impl ConcreteFunction {
             });
             captured.push(capture.to_host()?);
         }
-        let executable = compile(&inner.surroundings, &inner.def, &args, captured)?;
-        Ok(Form { types, executable })
+        let scope = inner.surroundings.scope();
+        let asked = device.or_else(|| scope.context.default_device());
+        let request = request(scope, asked, given)?;
+        let executable = compile(&inner.surroundings, &inner.def, &args, captured, &request)?;
+        let device = device.map(|device| device.name().into());
+        let args = given.iter().map(|arg| arg.device().map(Arc::from));
+        let anywhere = given.iter().any(|arg| arg.device().is_some());
+        let args = if anywhere { args.collect() } else { Vec::new() };
+        Ok(Form { types, device, args, executable })
     }
 
     /// The optimised graph that runs for arguments of these types, as text.
@@ -272,7 +350,24 @@ impl ConcreteFunction {
 }
 
 impl Form {
+    /// Whether it serves a call with arguments on the host that says nothing of devices.
     fn fits<T: Borrow<EagerTensor>>(&self, args: &[T]) -> bool {
+        self.device.is_none()
+            && self.args.is_empty()
+            && args.iter().all(|arg| arg.borrow().device().is_none())
+            && self.fits_types(args)
+    }
+
+    /// Whether it serves a call on a device with arguments wherever these are.
+    fn fits_on<T: Borrow<EagerTensor>>(&self, device: Option<&str>, args: &[T]) -> bool {
+        let expected = |index: usize| self.args.get(index).and_then(Option::as_deref);
+        let same = |(index, arg): (usize, &T)| expected(index) == arg.borrow().device();
+        self.device.as_deref() == device
+            && args.iter().enumerate().all(same)
+            && self.fits_types(args)
+    }
+
+    fn fits_types<T: Borrow<EagerTensor>>(&self, args: &[T]) -> bool {
         self.types.len() == args.len()
             && self.types.iter().zip(args).all(|(ty, arg)| {
                 let arg = arg.borrow();
@@ -289,7 +384,7 @@ impl Form {
         scope: Scope<'_>,
         args: &[T],
     ) -> Result<Vec<EagerTensor>> {
-        self.executable.run(scope, args.iter().map(|arg| arg.borrow().host()))
+        self.executable.run(scope, args.iter().map(Borrow::borrow))
     }
 }
 
@@ -335,7 +430,8 @@ pub(crate) fn compile(
     def: &FunctionDef,
     args: &[Argument],
     captured: Vec<HostTensor>,
+    request: &Request,
 ) -> Result<Executable> {
     let specialized = optimize(surroundings, def, args)?;
-    Ok(Executable::new(plan(&surroundings.context, &specialized, captured)?))
+    Ok(Executable::new(plan(&surroundings.context, &specialized, captured, request)?))
 }

@@ -1,16 +1,19 @@
 //! What programs run in: devices, ops, limits. Explicit and shareable, never global.
 
 use crate::{
+    devices::Devices,
     error::{Error, Result},
     ops::{self, Body},
+    placed_calls::PlacedCalls,
+    placement::Placement,
     resource::ResourceManager,
 };
-use ferroflow_ir::{Limits, OpDef, OpRegistry};
+use ferroflow_ir::{Limits, OpDef, OpRegistry, device_name::DeviceName};
 use ferroflow_kernels::{CpuDevice, Device, Threads};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, mem,
     num::NonZeroUsize,
     path::Path,
     ptr,
@@ -26,6 +29,9 @@ pub struct ContextOptions {
     pub limits: Limits,
     /// Which files ops may touch.
     pub files: FileAccess,
+    /// Where calls run that nothing else places, such as `WGPU:0`; on the CPU if `None`, or if there
+    /// is no such device.
+    pub device: Option<DeviceName>,
 }
 
 /// Which files ops may touch. Reading a model's own files while it is loaded is always allowed.
@@ -74,6 +80,12 @@ struct Inner {
     resources: Arc<ResourceManager>,
     host_ops: RwLock<HashMap<&'static str, Body>>,
     printer: RwLock<Option<Printer>>,
+    /// Where calls run that nothing else places.
+    default: Option<Arc<dyn Device>>,
+    devices: Devices,
+    /// Eager calls compiled for devices.
+    placed: PlacedCalls,
+    placements: Mutex<Option<Vec<Placement>>>,
 }
 
 /// A context that is only known of.
@@ -102,6 +114,8 @@ impl Context {
     /// A context made to order.
     pub fn with_options(options: ContextOptions) -> Context {
         let threads = options.threads.map_or_else(Threads::available, Threads::new);
+        let devices = Devices::default();
+        let default = options.device.as_ref().and_then(|name| devices.find(name));
         Context(Arc::new(Inner {
             registry: Arc::new(OpRegistry::default()),
             cpu: CpuDevice::new(0),
@@ -111,6 +125,10 @@ impl Context {
             resources: Arc::new(ResourceManager::new()),
             host_ops: RwLock::default(),
             printer: RwLock::default(),
+            default,
+            devices,
+            placed: PlacedCalls::default(),
+            placements: Mutex::default(),
         }))
     }
 
@@ -132,6 +150,60 @@ impl Context {
     /// The CPU device.
     pub fn cpu(&self) -> &dyn Device {
         &self.0.cpu
+    }
+
+    /// The names of all devices, the CPU first. Others are looked for when this is first asked.
+    pub fn device_names(&self) -> Vec<String> {
+        let others = self.0.devices.all().into_iter().map(|device| device.name().to_string());
+        std::iter::once(self.cpu().name().to_string()).chain(others).collect()
+    }
+
+    /// A device other than the CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] when there is none of this name.
+    pub fn device(&self, name: &DeviceName) -> Result<Arc<dyn Device>> {
+        let found = self.0.devices.find(name);
+        found.ok_or_else(|| Error::NoDevice { name: name.to_string(), known: self.device_names() })
+    }
+
+    /// Adds a device that this crate does not know.
+    pub fn add_device(&self, device: Arc<dyn Device>) {
+        self.0.devices.add(device);
+    }
+
+    /// The device that a name asks for, if it is not the CPU and there is one. Names that no device
+    /// answers to place nothing: what they are given runs where it would without them.
+    pub fn device_of(&self, name: &str) -> Option<Arc<dyn Device>> {
+        self.0.devices.find(&name.parse().ok()?)
+    }
+
+    /// Where calls run that nothing else places, if not on the CPU.
+    pub(crate) fn default_device(&self) -> Option<&Arc<dyn Device>> {
+        self.0.default.as_ref()
+    }
+
+    /// Keeps from now on what runs where of everything that is compiled for devices, for
+    /// [`take_placements`](Context::take_placements).
+    pub fn keep_placements(&self) {
+        self.0.placements.lock().get_or_insert_default();
+    }
+
+    /// What has been kept since [`keep_placements`](Context::keep_placements), or since this was
+    /// asked last.
+    pub fn take_placements(&self) -> Vec<Placement> {
+        self.0.placements.lock().as_mut().map(mem::take).unwrap_or_default()
+    }
+
+    pub(crate) fn note_placement(&self, placement: &Placement) {
+        if let Some(kept) = &mut *self.0.placements.lock() {
+            kept.push(placement.clone());
+        }
+    }
+
+    pub(crate) fn placed_calls(&self) -> &PlacedCalls {
+        &self.0.placed
     }
 
     /// The threads that share the work of one op.

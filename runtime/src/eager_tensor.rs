@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use ferroflow_ir::{DType, Element, HostTensor, Shape, TensorSpec};
-use ferroflow_kernels::{Buffer, Error};
+use ferroflow_kernels::{Buffer, DeviceBuffer};
 
 /// A tensor with a value, in the memory of some device. Cheap to clone; clones share memory.
 #[derive(Clone, Debug)]
@@ -36,15 +36,25 @@ impl EagerTensor {
         &self.buffer
     }
 
-    /// The tensor in host memory.
+    /// The name of the device whose memory it is in, such as `/device:WGPU:0`; `None` in host
+    /// memory.
+    pub fn device(&self) -> Option<&str> {
+        match &self.buffer {
+            Buffer::Host(_) => None,
+            Buffer::Device(buffer) => Some(&buffer.device),
+        }
+    }
+
+    /// The tensor in host memory. One in the memory of a device is copied when this is first asked
+    /// for.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongDevice`] when it is elsewhere.
+    /// When the copy fails.
     pub fn host(&self) -> Result<&HostTensor> {
         match &self.buffer {
             Buffer::Host(tensor) => Ok(tensor),
-            Buffer::Device(buffer) => Err(elsewhere(&buffer.device)),
+            Buffer::Device(buffer) => Ok(buffer.host()?),
         }
     }
 
@@ -52,17 +62,19 @@ impl EagerTensor {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongDevice`] when it is elsewhere.
+    /// As [`host`](EagerTensor::host).
     pub fn into_host(self) -> Result<HostTensor> {
         match self.buffer {
             Buffer::Host(tensor) => Ok(tensor),
-            Buffer::Device(buffer) => Err(elsewhere(&buffer.device)),
+            Buffer::Device(buffer) => Ok(buffer.host()?.clone()),
         }
     }
 }
 
-fn elsewhere(device: &str) -> crate::Error {
-    Error::WrongDevice { expected: "the host".into(), found: device.into() }.into()
+impl From<DeviceBuffer> for EagerTensor {
+    fn from(buffer: DeviceBuffer) -> EagerTensor {
+        EagerTensor { buffer: Buffer::Device(buffer) }
+    }
 }
 
 impl From<HostTensor> for EagerTensor {

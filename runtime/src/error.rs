@@ -84,6 +84,14 @@ pub enum Error {
         /// What it was given.
         found: String,
     },
+    /// No device has the name that is asked for.
+    #[error("there is no device {name}; there are {}", known.join(", "))]
+    NoDevice {
+        /// The name.
+        name: String,
+        /// The devices there are.
+        known: Vec<String>,
+    },
     /// Access to something outside that the program was not granted.
     #[error("{what} is not allowed: {reason}")]
     Denied {
@@ -112,7 +120,8 @@ impl Error {
             Error::Dropped { .. } => Code::NotFound,
             Error::WrongResource { .. }
             | Error::VariableMismatch { .. }
-            | Error::FunctionArgument { .. } => Code::InvalidArgument,
+            | Error::FunctionArgument { .. }
+            | Error::NoDevice { .. } => Code::InvalidArgument,
             Error::Uninitialized { .. } => Code::FailedPrecondition,
             Error::Denied { .. } => Code::PermissionDenied,
             Error::Status { code, .. } => *code,

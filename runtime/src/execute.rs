@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     kernel_call::{KernelCall, compile, operand_spec},
     ops::RuntimeCall,
+    placed_calls::execute_placed,
     plan::Origin,
     profile::Profile,
     resource::{ResourceHandle, ResourceManager},
@@ -18,7 +19,7 @@ use ferroflow_ir::{
     op::Call,
     pass::specialize::Evaluate,
 };
-use ferroflow_kernels::{Io, OpCall, Operand, OperandSpec, Target};
+use ferroflow_kernels::{Device, Io, OpCall, Operand, OperandSpec, Target};
 use smallvec::SmallVec;
 use std::{
     path::{Path, PathBuf},
@@ -41,12 +42,15 @@ pub struct Scope<'a> {
     pub(crate) origin: Option<&'a Origin>,
     /// Where the ops of a run are noted, if they are.
     pub(crate) profile: Option<&'a Profile>,
+    /// The device that a call is made for, if not the CPU.
+    pub(crate) device: Option<&'a Arc<dyn Device>>,
 }
 
 impl<'a> Scope<'a> {
     /// Where code outside functions makes calls: in the state of the context.
     pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
-        Scope { context, library, resources: context.resources(), origin: None, profile: None }
+        let resources = context.resources();
+        Scope { context, library, resources, origin: None, profile: None, device: None }
     }
 
     /// Checks that an op may read a file: one in the folder of its model, or any where the context
@@ -85,6 +89,10 @@ pub fn execute(
     let (op, attrs) = find(context, op, attrs, inputs.iter().map(EagerTensor::dtype))?;
     let library = Arc::new(FunctionLibrary::new());
     let scope = Scope::eager(context, &library);
+    if context.default_device().is_some() || inputs.iter().any(|input| input.device().is_some()) {
+        let inputs: SmallVec<[&EagerTensor; 4]> = inputs.iter().collect();
+        return execute_placed(scope, context.default_device(), op, &attrs, &inputs);
+    }
     execute_op(scope, op, &attrs, inputs.iter().cloned().collect())
 }
 
@@ -237,11 +245,13 @@ pub(crate) fn infer_outputs(
 
 /// The type of a tensor, with what a handle in it refers to.
 pub fn value_type(tensor: &EagerTensor) -> ValueType {
-    let handle = tensor.host().ok().filter(|host| host.dtype() == DType::Resource);
-    match handle.and_then(|host| ResourceHandle::of(host).ok()) {
-        Some(handle) => handle.value_type(),
-        None => ValueType::new(tensor.dtype(), tensor.shape()),
+    if tensor.dtype() == DType::Resource
+        && let Ok(host) = tensor.host()
+        && let Ok(handle) = ResourceHandle::of(host)
+    {
+        return handle.value_type();
     }
+    ValueType::new(tensor.dtype(), tensor.shape())
 }
 
 fn run_body(
@@ -353,7 +363,7 @@ impl Evaluate for Context {
             .collect();
         let specs = specs?;
         let call = KernelCall::of(self, &OpCall::new(op, attrs, &specs, None).ok()?).ok()?;
-        let results = call.run_on(self, specs.iter().map(|_| Operand::Plain(&[]))).ok()?;
+        let results = call.run_on(self, specs.iter().map(|_| Ok(Operand::Plain(&[])))).ok()?;
         results.into_iter().map(|result| result.into_host().ok()).collect()
     }
 }

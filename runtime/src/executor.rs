@@ -5,7 +5,11 @@ use crate::{
     eager_tensor::EagerTensor,
     error::{Error, Result},
     execute::{Scope, execute_op},
-    ops::RuntimeCall,
+    ops::{
+        RuntimeCall,
+        training::{self, Input},
+    },
+    placement::{Notes, Placement, Reason},
     plan::{
         Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, Source,
         WhileAction,
@@ -16,7 +20,9 @@ use ferroflow_ir::{
     pass::specialize::{chosen_branch, truthiness},
 };
 use ferroflow_kernels::{
+    Buffer,
     frame::{Frame, Step},
+    optimizer::{Optimizer, View},
     scalar::{self, Stop},
 };
 use parking_lot::Mutex;
@@ -53,7 +59,7 @@ impl Executable {
     pub(crate) fn run<'a>(
         &self,
         scope: Scope<'_>,
-        args: impl Iterator<Item = Result<&'a HostTensor>>,
+        args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
         if let Some(mut place) = self.first.try_lock() {
             let mut frame = place.take().map_or_else(|| self.frame(), Ok)?;
@@ -72,7 +78,7 @@ impl Executable {
         &self,
         frame: &mut Frame,
         scope: Scope<'_>,
-        args: impl Iterator<Item = Result<&'a HostTensor>>,
+        args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
         let outcome = self.results(&mut Run { scope, frame }, args);
         self.reset(frame);
@@ -82,10 +88,16 @@ impl Executable {
     fn results<'a>(
         &self,
         run: &mut Run<'_>,
-        args: impl Iterator<Item = Result<&'a HostTensor>>,
+        args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
-        for (&slot, arg) in self.program.args.iter().zip(args) {
-            *run.frame.slot_mut(slot) = Some(arg?.clone());
+        for (index, (&slot, arg)) in self.program.args.iter().zip(args).enumerate() {
+            match arg.buffer() {
+                Buffer::Host(tensor) => *run.frame.slot_mut(slot) = Some(tensor.clone()),
+                Buffer::Device(buffer) => match self.device_arg(index) {
+                    Some(slot) => *run.frame.device_slot_mut(slot) = Some(buffer.clone()),
+                    None => *run.frame.slot_mut(slot) = Some(buffer.host()?.clone()),
+                },
+            }
         }
         run.actions(&self.program.actions)?;
         let mut results = Vec::with_capacity(self.program.results.len());
@@ -95,8 +107,31 @@ impl Executable {
         Ok(results)
     }
 
+    /// What runs where, on a machine whose CPU has this name.
+    pub(crate) fn placement_or(&self, cpu: &str) -> Placement {
+        let all_here = || {
+            let mut notes = Notes::default();
+            self.program.for_each_origin(&mut |origin| notes.call(origin, cpu, Reason::Default));
+            notes.into_placement()
+        };
+        let placed = self.program.devices.as_ref().map(|devices| devices.placement.clone());
+        placed.unwrap_or_else(all_here)
+    }
+
+    /// The device slot of an argument that comes in the memory of a device.
+    fn device_arg(&self, index: usize) -> Option<usize> {
+        let args = &self.program.devices.as_ref()?.args;
+        args.iter().find(|(arg, _)| *arg == index).map(|(_, slot)| *slot)
+    }
+
     fn frame(&self) -> Result<Frame> {
         let mut frame = Frame::new(self.program.arena, self.program.n_slots)?;
+        if let Some(devices) = &self.program.devices {
+            frame = frame.with_device_slots(devices.n_slots);
+            for (slot, value) in &devices.constants {
+                *frame.device_slot_mut(*slot) = Some(value.clone());
+            }
+        }
         for (slot, value) in &self.program.constants {
             *frame.slot_mut(*slot) = Some(value.clone());
         }
@@ -113,13 +148,20 @@ impl Executable {
                 *frame.slot_mut(slot) = None;
             }
         }
+        if let Some(devices) = &self.program.devices {
+            for slot in 0..devices.n_slots {
+                if devices.constants.iter().all(|(constant, _)| *constant != slot) {
+                    *frame.device_slot_mut(slot) = None;
+                }
+            }
+        }
     }
 }
 
 /// One run.
-struct Run<'a> {
-    scope: Scope<'a>,
-    frame: &'a mut Frame,
+pub(crate) struct Run<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) frame: &'a mut Frame,
 }
 
 impl Run<'_> {
@@ -152,6 +194,12 @@ impl Run<'_> {
                 Action::Clear(slots) => {
                     slots.iter().for_each(|&slot| *self.frame.slot_mut(slot) = None);
                 }
+                Action::Device(step) => self.device_step(step)?,
+                Action::DeviceOp(op) => self.device_op(op)?,
+                Action::Transfer(from, to, device) => self.transfer(from, to, device)?,
+                Action::ClearDevice(slots) => {
+                    slots.iter().for_each(|&slot| *self.frame.device_slot_mut(slot) = None);
+                }
             }
         }
         Ok(())
@@ -168,6 +216,9 @@ impl Run<'_> {
     }
 
     fn results_of(&mut self, action: &OpAction) -> Result<()> {
+        if let Some(optimizer) = action.optimizer {
+            return self.step_of(action, optimizer);
+        }
         let mut inputs: SmallVec<[EagerTensor; 4]> = SmallVec::new();
         for input in &action.inputs {
             inputs.push(self.tensor(input)?);
@@ -184,12 +235,42 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Makes a step of an optimizer, which reads the gradient where it lies.
+    fn step_of(&mut self, action: &OpAction, optimizer: Optimizer) -> Result<()> {
+        let mut tensors: SmallVec<[Option<HostTensor>; 12]> = SmallVec::new();
+        for operand in &action.inputs {
+            let is_lent = matches!(operand.place, Place::Arena(_)) && operand.shape.is_some();
+            tensors.push(if is_lent { None } else { Some(self.tensor(operand)?.into_host()?) });
+        }
+        let mut inputs: SmallVec<[Input<'_>; 12]> = SmallVec::new();
+        for (operand, tensor) in action.inputs.iter().zip(&tensors) {
+            inputs.push(match (tensor, &operand.place, &operand.shape) {
+                (Some(tensor), ..) => Input::Tensor(tensor),
+                (None, Place::Arena(region), Some(shape)) => {
+                    let bytes = self.frame.arena(region);
+                    Input::View(View { dtype: operand.dtype, shape, bytes })
+                }
+                (None, ..) => return Err(missing("a value")),
+            });
+        }
+        training::step(self.scope.context, action.op, &action.attrs, optimizer, &inputs)
+    }
+
     /// The value of an operand.
-    fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
+    pub(crate) fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
         match &operand.place {
             Place::Arena(region) => {
                 let shape = operand.shape.clone().ok_or_else(|| missing("a shape"))?;
                 Ok(HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?.into())
+            }
+            Place::Device(slot) => {
+                let found = self.frame.device_slot(*slot).ok_or_else(|| missing("a value"))?;
+                let same = operand.shape.as_ref().is_none_or(|shape| *shape == found.shape);
+                if same && found.dtype == operand.dtype {
+                    return Ok(found.clone().into());
+                }
+                let shape = operand.shape.clone().unwrap_or_else(|| found.shape.clone());
+                Ok(found.relabelled(operand.dtype, shape).into())
             }
             Place::Slot(slot, bytes) => {
                 let found = if operand.take {
@@ -213,7 +294,7 @@ impl Run<'_> {
             (Place::Arena(source), Place::Arena(target)) => {
                 self.frame.copy_arena(source, target.start);
             }
-            (Place::Slot(..), Place::Arena(target)) => {
+            (Place::Slot(..) | Place::Device(_), Place::Arena(target)) => {
                 let tensor = self.tensor(from)?.into_host()?;
                 let target = self.frame.arena_mut(target);
                 if tensor.bytes().len() != target.len() {
@@ -225,6 +306,7 @@ impl Run<'_> {
                 let tensor = self.tensor(from)?.into_host()?;
                 *self.frame.slot_mut(*slot) = Some(tensor);
             }
+            (_, Place::Device(_)) => return Err(missing("a place on the host")),
         }
         Ok(())
     }
@@ -327,7 +409,7 @@ fn shaped(
     Ok(tensor.reinterpreted(operand.dtype)?)
 }
 
-fn missing(what: &str) -> Error {
+pub(crate) fn missing(what: &str) -> Error {
     let message = format!("the program has no {what} where it needs one");
     Error::Status { code: ferroflow_ir::Code::Internal, message }
 }
@@ -343,6 +425,6 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn scope(&self) -> Scope<'_> {
         let (context, library, resources) = (&self.context, &self.library, &self.resources);
-        Scope { context, library, resources, origin: None, profile: None }
+        Scope { context, library, resources, origin: None, profile: None, device: None }
     }
 }

@@ -67,36 +67,51 @@ impl KernelCall {
     ///
     /// Those of the kernel, and when an input is not in host memory.
     pub(crate) fn run(&self, context: &Context, inputs: &[&EagerTensor]) -> Result<Results> {
-        let mut tensors: SmallVec<[&HostTensor; 4]> = SmallVec::new();
-        for input in inputs {
-            tensors.push(input.host()?);
-        }
-        self.run_on(context, tensors.iter().map(|tensor| Operand::Tensor(tensor)))
+        self.run_on(context, inputs.iter().map(|input| Ok(Operand::Tensor(input.host()?))))
     }
 
     /// Runs the call on these operands.
     ///
     /// # Errors
     ///
-    /// Those of the kernel.
+    /// Those of the kernel, and of the operands.
     pub(crate) fn run_on<'a>(
         &self,
         context: &Context,
-        operands: impl Iterator<Item = Operand<'a>>,
+        operands: impl Iterator<Item = Result<Operand<'a>>>,
     ) -> Result<Results> {
-        let mut made: SmallVec<[Option<HostTensor>; 1]> = SmallVec::new();
+        let limit = context.limits().tensor_bytes;
+        // What nearly every call is, without the lists below.
+        if let [Some((dtype, shape))] = &self.outputs[..] {
+            let mut made = HostTensor::recycled(*dtype, shape.clone())?;
+            let mut io = Io::empty(context.threads(), limit);
+            for operand in operands {
+                io.read(operand?);
+            }
+            io.write(Target::Plain(made.bytes_mut()));
+            self.kernel.run(&mut io)?;
+            drop(io);
+            return Ok(Results::from_buf([made.into()]));
+        }
+        let mut made: SmallVec<[Option<HostTensor>; 2]> = SmallVec::new();
         for output in &self.outputs {
             made.push(match output {
                 Some((dtype, shape)) => Some(HostTensor::recycled(*dtype, shape.clone())?),
                 None => None,
             });
         }
-        let targets = made.iter_mut().map(|made| match made {
-            Some(tensor) => Target::Plain(tensor.bytes_mut()),
-            empty => Target::Empty(empty),
-        });
-        let limit = context.limits().tensor_bytes;
-        self.kernel.run(&mut Io::new(operands, targets, context.threads(), limit))?;
+        let mut io = Io::empty(context.threads(), limit);
+        for operand in operands {
+            io.read(operand?);
+        }
+        for made in &mut made {
+            io.write(match made {
+                Some(tensor) => Target::Plain(tensor.bytes_mut()),
+                empty => Target::Empty(empty),
+            });
+        }
+        self.kernel.run(&mut io)?;
+        drop(io);
         let mut results = Results::new();
         for made in made {
             results.push(made.ok_or_else(|| self.left_empty())?.into());

@@ -66,6 +66,8 @@ pub(crate) struct Profile {
 #[derive(Debug)]
 struct Note {
     origin: Arc<Origin>,
+    /// The device, if not the CPU.
+    device: Option<Box<str>>,
     start: Duration,
     elapsed: Duration,
     output_bytes: usize,
@@ -82,20 +84,42 @@ impl Profile {
         origin: &Arc<Origin>,
         op: impl FnOnce() -> Result<usize>,
     ) -> Result<()> {
+        self.noted(origin, None, op)
+    }
+
+    /// Runs `op` of a device and notes it. Its time is that of its start: devices go on by
+    /// themselves.
+    pub(crate) fn note_on(
+        &self,
+        origin: &Arc<Origin>,
+        device: &str,
+        op: impl FnOnce() -> Result<usize>,
+    ) -> Result<()> {
+        self.noted(origin, Some(device.into()), op)
+    }
+
+    fn noted(
+        &self,
+        origin: &Arc<Origin>,
+        device: Option<Box<str>>,
+        op: impl FnOnce() -> Result<usize>,
+    ) -> Result<()> {
         let start = self.began.elapsed();
         let output_bytes = op()?;
         let elapsed = self.began.elapsed() - start;
-        self.ops.lock().push(Note { origin: origin.clone(), start, elapsed, output_bytes });
+        let note = Note { origin: origin.clone(), device, start, elapsed, output_bytes };
+        self.ops.lock().push(note);
         Ok(())
     }
 
     pub(crate) fn into_metadata(self, device: &str, arena_bytes: usize) -> RunMetadata {
         let elapsed = self.began.elapsed();
-        let stats = |Note { origin, start, elapsed, output_bytes }: Note| OpStats {
+        let cpu = device;
+        let stats = |Note { origin, device, start, elapsed, output_bytes }: Note| OpStats {
             node: origin.node.to_string(),
             op: origin.op.to_string(),
             function: origin.function.to_string(),
-            device: device.into(),
+            device: device.map_or_else(|| cpu.to_string(), String::from),
             start,
             elapsed,
             output_bytes,

@@ -7,6 +7,7 @@ use crate::{
     error::Result,
     execute::{Results, Scope, value_type},
     executor::{Executable, Surroundings},
+    placement::Request,
 };
 use ferroflow_ir::{
     AttrValue, Attrs, FunctionDef, NodeDef, OpDef, Outlet, PartialShape, ValueType,
@@ -50,6 +51,23 @@ impl SingleOp {
         inputs: &[&EagerTensor],
         fixed: &[bool],
     ) -> Result<SingleOp> {
+        SingleOp::placed(scope, op, attrs, inputs, fixed, &Request::default())
+    }
+
+    /// Compiles a call as [`new`](SingleOp::new) does, to run where `request` says; its `args` are
+    /// those of all inputs.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](SingleOp::new).
+    pub(crate) fn placed(
+        scope: Scope<'_>,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[&EagerTensor],
+        fixed: &[bool],
+        request: &Request,
+    ) -> Result<SingleOp> {
         let is_arg = |index: &usize| fixed.get(*index) != Some(&true);
         let args: SmallVec<[usize; 4]> = (0..inputs.len()).filter(is_arg).collect();
         let def = function(op, attrs, inputs, &args)?;
@@ -60,7 +78,10 @@ impl SingleOp {
             library: scope.library.clone(),
             resources: scope.resources.clone(),
         };
-        Ok(SingleOp { executable: compile(&surroundings, &def, &types, Vec::new())?, args })
+        let devices = args.iter().map(|&index| request.args.get(index).cloned().flatten());
+        let request = Request { device: request.device.clone(), args: devices.collect() };
+        let executable = compile(&surroundings, &def, &types, Vec::new(), &request)?;
+        Ok(SingleOp { executable, args })
     }
 
     /// Runs the call.
@@ -69,7 +90,7 @@ impl SingleOp {
     ///
     /// Whatever the data makes impossible.
     pub(crate) fn run(&self, scope: Scope<'_>, inputs: &[&EagerTensor]) -> Result<Results> {
-        let args = self.args.iter().map(|&index| inputs[index].host());
+        let args = self.args.iter().map(|&index| inputs[index]);
         Ok(self.executable.run(scope, args)?.into_iter().collect())
     }
 }

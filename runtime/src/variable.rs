@@ -1,13 +1,20 @@
 //! Variables: tensors that change.
 
 use crate::{
+    device_run::on_device,
+    eager_tensor::EagerTensor,
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Code, DType, HostTensor, PartialShape, TensorSpec};
+use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec};
+use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// A variable. Clones are the same variable; it lives as long as one of them does.
 #[derive(Clone)]
@@ -19,7 +26,36 @@ pub struct VariableState {
     dtype: DType,
     shape: PartialShape,
     trainable: bool,
-    value: Mutex<Option<HostTensor>>,
+    /// The device that its values live on, if not the host.
+    home: OnceLock<Arc<dyn Device>>,
+    value: Mutex<Value>,
+}
+
+/// The value of a variable.
+#[derive(Default)]
+struct Value {
+    /// Where it lives; `None` before the first assignment.
+    tensor: Option<Buffer>,
+    /// A copy of a value of the host, on the device that read it last.
+    copy: Option<DeviceBuffer>,
+}
+
+impl Value {
+    fn set(&mut self, tensor: Buffer) {
+        *self = Value { tensor: Some(tensor), copy: None };
+    }
+
+    /// The value in host memory, to be changed.
+    fn host_mut(&mut self) -> Result<Option<&mut HostTensor>> {
+        self.copy = None;
+        if let Some(Buffer::Device(buffer)) = &self.tensor {
+            self.tensor = Some(Buffer::Host(buffer.host()?.clone()));
+        }
+        Ok(match &mut self.tensor {
+            Some(Buffer::Host(tensor)) => Some(tensor),
+            Some(Buffer::Device(_)) | None => None,
+        })
+    }
 }
 
 impl Variable {
@@ -27,7 +63,7 @@ impl Variable {
     pub fn new(name: impl Into<String>, value: HostTensor) -> Variable {
         let spec = TensorSpec::like(&value);
         let variable = Variable::uninitialized(name, spec.dtype, spec.shape, true);
-        *variable.0.value.lock() = Some(value);
+        variable.0.value.lock().set(value.into());
         variable
     }
 
@@ -38,8 +74,42 @@ impl Variable {
         shape: PartialShape,
         trainable: bool,
     ) -> Variable {
-        let value = Mutex::new(None);
-        Variable(Arc::new(VariableState { name: name.into(), dtype, shape, trainable, value }))
+        let (home, value) = (OnceLock::new(), Mutex::default());
+        let name = name.into();
+        Variable(Arc::new(VariableState { name, dtype, shape, trainable, home, value }))
+    }
+
+    /// Makes a device the home of the variable: its values live there, and ops on it run there. Only
+    /// the first call counts.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the value.
+    pub fn live_on(&self, device: &Arc<dyn Device>) -> Result<()> {
+        self.0.live_on(device)
+    }
+
+    /// The device that its values live on, if not the host.
+    pub fn home(&self) -> Option<&Arc<dyn Device>> {
+        self.0.home()
+    }
+
+    /// The value, where it lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is none yet.
+    pub fn tensor(&self) -> Result<EagerTensor> {
+        self.0.tensor()
+    }
+
+    /// Sets the value to a tensor that may be anywhere; it goes where values live.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::VariableMismatch`] when dtype or shape do not fit; when the copy fails.
+    pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
+        self.0.assign_tensor(tensor)
     }
 
     /// The name.
@@ -78,6 +148,11 @@ impl Variable {
     /// [`Error::VariableMismatch`] when dtype or shape do not fit.
     pub fn assign(&self, value: HostTensor) -> Result<()> {
         self.0.assign(value)
+    }
+
+    /// Whether there is a value.
+    pub fn is_initialized(&self) -> bool {
+        self.0.is_initialized()
     }
 
     /// A handle that does not keep the variable alive.
@@ -122,12 +197,110 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn read(&self) -> Result<HostTensor> {
-        self.value.lock().clone().ok_or_else(|| self.uninitialized())
+        match &self.value.lock().tensor {
+            Some(Buffer::Host(tensor)) => Ok(tensor.clone()),
+            Some(Buffer::Device(buffer)) => Ok(buffer.host()?.clone()),
+            None => Err(self.uninitialized()),
+        }
+    }
+
+    /// The value, where it lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is none yet.
+    pub fn tensor(&self) -> Result<EagerTensor> {
+        let value = self.value.lock().tensor.clone();
+        value.map(EagerTensor::from).ok_or_else(|| self.uninitialized())
+    }
+
+    /// The value in the memory of a device. One that lives elsewhere is copied there once, and again
+    /// after it has changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is none yet; when the device cannot hold it.
+    pub fn tensor_on(&self, device: &Arc<dyn Device>) -> Result<EagerTensor> {
+        let mut value = self.value.lock();
+        if let Some(copy) = &value.copy
+            && *copy.device == *device.name()
+        {
+            return Ok(copy.clone().into());
+        }
+        let tensor = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
+        let copy = on_device(&tensor.into(), device)?;
+        value.copy = Some(copy.clone());
+        Ok(copy.into())
+    }
+
+    /// The device that values live on, if not the host.
+    pub fn home(&self) -> Option<&Arc<dyn Device>> {
+        self.home.get()
+    }
+
+    /// Makes a device the home of the variable, unless it has one.
+    ///
+    /// # Errors
+    ///
+    /// When the device cannot hold the value.
+    pub fn live_on(&self, device: &Arc<dyn Device>) -> Result<()> {
+        if !device.holds(self.dtype) {
+            let device = device.name().to_string();
+            let dtype = self.dtype;
+            return Err(ferroflow_kernels::Error::UnsupportedDType { device, dtype }.into());
+        }
+        let home = self.home.get_or_init(|| device.clone());
+        let mut value = self.value.lock();
+        if let Some(tensor) = value.tensor.take() {
+            value.set(Buffer::Device(on_device(&tensor.into(), home)?));
+        }
+        Ok(())
+    }
+
+    /// Sets the value to a tensor that may be anywhere; it goes where values live.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::VariableMismatch`] when dtype or shape do not fit; when the copy fails.
+    pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
+        self.check_spec(tensor.dtype(), tensor.shape())?;
+        let tensor = match self.home.get() {
+            None => Buffer::Host(tensor.into_host()?),
+            Some(home) => Buffer::Device(on_device(&tensor, home)?),
+        };
+        self.value.lock().set(tensor);
+        Ok(())
+    }
+
+    /// Replaces the value by what `change` makes of it, where it lives.
+    ///
+    /// # Errors
+    ///
+    /// As [`update`](VariableState::update).
+    pub fn replace(&self, change: impl FnOnce(EagerTensor) -> Result<EagerTensor>) -> Result<()> {
+        let mut value = self.value.lock();
+        let old = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
+        let new = change(old.into())?;
+        self.check_spec(new.dtype(), new.shape())?;
+        value.set(match self.home.get() {
+            None => Buffer::Host(new.into_host()?),
+            Some(home) => Buffer::Device(on_device(&new, home)?),
+        });
+        Ok(())
     }
 
     /// Whether there is a value.
     pub fn is_initialized(&self) -> bool {
-        self.value.lock().is_some()
+        self.value.lock().tensor.is_some()
+    }
+
+    /// A value that was changed in host memory goes back to where values live.
+    fn settle(&self, value: &mut Value) -> Result<()> {
+        if let (Some(home), Some(Buffer::Host(tensor))) = (self.home.get(), &value.tensor) {
+            let tensor = EagerTensor::from(tensor.clone());
+            value.set(Buffer::Device(on_device(&tensor, home)?));
+        }
+        Ok(())
     }
 
     /// Sets the value.
@@ -136,14 +309,17 @@ impl VariableState {
     ///
     /// [`Error::VariableMismatch`] when dtype or shape do not fit.
     pub fn assign(&self, value: HostTensor) -> Result<()> {
+        if self.home.get().is_some() {
+            return self.assign_tensor(value.into());
+        }
         self.check(&value)?;
-        *self.value.lock() = Some(value);
+        self.value.lock().set(value.into());
         Ok(())
     }
 
     /// Gives the variable no value again.
     pub fn clear(&self) {
-        *self.value.lock() = None;
+        *self.value.lock() = Value::default();
     }
 
     /// Changes the value in place; nobody reads a half-changed value. If `change` fails the value
@@ -155,23 +331,30 @@ impl VariableState {
     /// shape no longer fit, and those of `change`.
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
         let mut value = self.value.lock();
-        let tensor = value.as_mut().ok_or_else(|| self.uninitialized())?;
-        let result = change(tensor)?;
-        self.check(tensor)?;
+        let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
+        let result = change(tensor);
+        let checked = self.check(tensor);
+        self.settle(&mut value)?;
+        let result = result?;
+        checked?;
         Ok(result)
     }
 
     fn check(&self, value: &HostTensor) -> Result<()> {
-        let shape = PartialShape::from(value.shape());
-        if value.dtype() == self.dtype && shape.is_subtype_of(&self.shape) {
+        self.check_spec(value.dtype(), value.shape())
+    }
+
+    fn check_spec(&self, found_dtype: DType, found_shape: &Shape) -> Result<()> {
+        let shape = PartialShape::from(found_shape);
+        if found_dtype == self.dtype && shape.is_subtype_of(&self.shape) {
             return Ok(());
         }
         Err(Error::VariableMismatch {
             name: self.name.clone(),
             dtype: self.dtype,
             shape: Box::new(self.shape.clone()),
-            found_dtype: value.dtype(),
-            found_shape: Box::new(value.shape().clone()),
+            found_dtype,
+            found_shape: Box::new(found_shape.clone()),
         })
     }
 
@@ -199,14 +382,18 @@ pub(crate) fn update_all<R>(
         let message = format!("variable `{name}` cannot be two variables of one step");
         return Err(Error::Status { code: Code::InvalidArgument, message });
     }
-    let mut locked: SmallVec<[(usize, MutexGuard<'_, Option<HostTensor>>); 4]> =
+    let mut locked: SmallVec<[(usize, MutexGuard<'_, Value>); 4]> =
         order.into_iter().map(|index| (index, variables[index].value.lock())).collect();
     locked.sort_unstable_by_key(|(index, _)| *index);
     let values: Result<Vec<&mut HostTensor>> = locked
         .iter_mut()
-        .map(|(index, value)| value.as_mut().ok_or_else(|| variables[*index].uninitialized()))
+        .map(|(index, value)| value.host_mut()?.ok_or_else(|| variables[*index].uninitialized()))
         .collect();
-    change(values?)
+    let result = change(values?);
+    for (index, value) in &mut locked {
+        variables[*index].settle(value)?;
+    }
+    result
 }
 
 impl Resource for VariableState {

@@ -32,7 +32,8 @@ mod state;
 mod table;
 mod tensor_array;
 mod tensor_map;
-mod training;
+pub(crate) mod training;
+mod training_on_device;
 mod variable_part;
 mod variant;
 
@@ -61,6 +62,8 @@ const BODIES: &[&[(&str, Body)]] = &[
     print::BODIES,
     queue::BODIES,
     ragged::BODIES,
+    random::BODIES,
+    random_state::BODIES,
     sparse_map::BODIES,
     state::BODIES,
     table::BODIES,
@@ -68,22 +71,19 @@ const BODIES: &[&[(&str, Body)]] = &[
     tensor_map::BODIES,
     variable_part::BODIES,
     variant::BODIES,
-    candidates::BODIES,
-    random::BODIES,
-    random_state::BODIES,
-    state::BODIES,
-    table::BODIES,
-    tensor_array::BODIES,
-    training::BODIES,
-    variable_part::BODIES,
-    variant::BODIES,
 ];
 
 /// The body of an op, by name.
 pub(crate) fn find(op: &str) -> Option<Body> {
     static BY_NAME: OnceLock<HashMap<&'static str, Body>> = OnceLock::new();
-    let rows = || BODIES.iter().flat_map(|rows| rows.iter().copied()).collect();
+    let steps = training::OPTIMIZERS.iter().map(|(name, _)| (*name, training::body as Body));
+    let rows = || BODIES.iter().flat_map(|rows| rows.iter().copied()).chain(steps).collect();
     BY_NAME.get_or_init(rows).get(op).copied()
+}
+
+/// Whether an op takes and gives tensors in the memory of any device.
+pub(crate) fn takes_any_device(op: &str) -> bool {
+    state::ANYWHERE.contains(&op) || training_on_device::has_formulas(op)
 }
 
 impl<'a> RuntimeCall<'a> {

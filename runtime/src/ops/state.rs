@@ -4,6 +4,7 @@ use super::{Body, RuntimeCall, none, one};
 use crate::{
     error::Result,
     execute::{Results, execute},
+    placed_calls::execute_placed,
     resource::{Resource, ResourceHandle},
     variable::{Variable, VariableState},
 };
@@ -36,16 +37,33 @@ fn var_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
 const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
 fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let value = variable(call)?.read()?;
-    value.check(call.attrs.dtype("dtype")?)?;
-    one(value)
+    let variable = variable(call)?;
+    let dtype = call.attrs.dtype("dtype")?;
+    match (call.scope.device, variable.home()) {
+        (None, None) => {
+            let value = variable.read()?;
+            value.check(dtype)?;
+            one(value)
+        }
+        (device, home) => {
+            let value = match device.or(home) {
+                Some(device) if device.holds(dtype) => variable.tensor_on(device)?,
+                Some(_) | None => variable.tensor()?,
+            };
+            if value.dtype() != dtype {
+                let found = value.dtype();
+                return Err(ferroflow_ir::Error::DType { expected: dtype, found }.into());
+            }
+            one(value)
+        }
+    }
 }
 
 fn assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let variable = variable(call)?;
-    let value = call.inputs.pop().expect("the record has two inputs").into_host()?;
+    let value = call.inputs.pop().expect("the record has two inputs");
     if call.attrs.bool("validate_shape")? && variable.is_initialized() {
-        let old = variable.read()?;
+        let old = variable.tensor()?;
         if old.shape() != value.shape() {
             let expected = format!("of shape {}, as the old one", old.shape());
             let error =
@@ -53,7 +71,10 @@ fn assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
             return Err(error.into());
         }
     }
-    variable.assign(value)?;
+    match variable.home() {
+        None => variable.assign(value.into_host()?)?,
+        Some(_) => variable.assign_tensor(value)?,
+    }
     none()
 }
 
@@ -67,7 +88,7 @@ fn is_initialized(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 fn shape_of(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let shape = variable(call)?.read()?.shape().to_i64();
+    let shape = variable(call)?.tensor()?.shape().to_i64();
     one(match call.attrs.dtype("out_type")? {
         DType::I64 => HostTensor::vector(&shape)?,
         _ => HostTensor::vector(&shape.iter().map(|&dim| dim as i32).collect::<Vec<i32>>())?,
@@ -109,7 +130,19 @@ fn disable_copy_on_read(_: &mut RuntimeCall<'_>) -> Result<Results> {
 fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     let variable = variable(call)?;
     let delta = call.inputs.pop().expect("the record has two inputs");
-    let context = call.context();
+    let (context, scope) = (call.context(), call.scope);
+    if let Some(home) = variable.home() {
+        let record = ferroflow_ir::registry::find(op).expect("a built-in record");
+        variable.replace(|value| {
+            if value.shape() != delta.shape() {
+                return Err(ferroflow_ir::Error::broadcast(value.shape(), delta.shape()).into());
+            }
+            let inputs = [&value, &delta];
+            let mut results = execute_placed(scope, Some(home), record, &Attrs::new(), &inputs)?;
+            Ok(results.remove(0))
+        })?;
+        return none();
+    }
     variable.update(|value| {
         if value.shape() != delta.shape() {
             return Err(ferroflow_ir::Error::broadcast(value.shape(), delta.shape()).into());
@@ -130,6 +163,10 @@ fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     })?;
     none()
 }
+
+/// The ops here that take and give tensors wherever they are.
+pub(super) const ANYWHERE: &[&str] =
+    &["AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "ReadVariableOp"];
 
 pub(super) const BODIES: &[(&str, Body)] = &[
     ("AssignAddVariableOp", add),

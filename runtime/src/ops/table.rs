@@ -7,6 +7,7 @@ use crate::{
     resource::{Resource, ResourceHandle},
     table::{
         Table, TableKind, TableOptions,
+        buckets::Buckets,
         text::{Lines, TextColumns},
     },
 };
@@ -81,11 +82,12 @@ fn dense(call: &mut RuntimeCall<'_>) -> Result<Results> {
         let found = Some(format!("{empty:?} and {deleted:?}"));
         return Err(wrong(call, "deleted_key", "another key than `empty_key`", found));
     }
-    let buckets = call.attrs.int("initial_num_buckets")?;
-    if !u64::try_from(buckets).is_ok_and(|n| n >= 4 && n.is_power_of_two()) {
+    let initial = call.attrs.int("initial_num_buckets")?;
+    let is_fit = |n: &usize| *n >= 4 && n.is_power_of_two();
+    let Some(initial) = usize::try_from(initial).ok().filter(is_fit) else {
         let expected = "4 or a higher power of 2";
-        return Err(wrong(call, "initial_num_buckets", expected, Some(buckets.to_string())));
-    }
+        return Err(wrong(call, "initial_num_buckets", expected, Some(initial.to_string())));
+    };
     let load = call.attrs.float("max_load_factor")?;
     if !(load > 0.0 && load < 1.0) {
         return Err(wrong(call, "max_load_factor", "between 0 and 1", Some(load.to_string())));
@@ -96,7 +98,8 @@ fn dense(call: &mut RuntimeCall<'_>) -> Result<Results> {
         return Err(wrong(call, "value_shape", "that of a scalar or a vector", found));
     }
     let shape = empty.shape().clone();
-    handle(call, TableKind::Dense { reserved: [empty, deleted] }, shape)
+    let buckets = Buckets { initial, load };
+    handle(call, TableKind::Dense { reserved: [empty, deleted], buckets }, shape)
 }
 
 fn initialize(call: &mut RuntimeCall<'_>) -> Result<Results> {

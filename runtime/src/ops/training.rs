@@ -1,77 +1,113 @@
 //! Steps of optimizers on variables.
 
-use super::{Body, RuntimeCall, none};
+use super::{RuntimeCall, none, training_on_device};
 use crate::{
+    context::Context,
     error::Result,
     execute::{Results, infer_outputs},
+    resource::ResourceHandle,
     variable::{VariableState, update_all},
 };
-use ferroflow_ir::{AttrValue, DType, HostTensor};
-use ferroflow_kernels::optimizer::{Optimizer, Update};
+use ferroflow_ir::{AttrValue, Attrs, DType, HostTensor, OpDef};
+use ferroflow_kernels::optimizer::{Optimizer, Update, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Makes a step: the handles among the inputs are the variable and its slots, the others say by
-/// their names what they are.
-fn step(call: &RuntimeCall<'_>, optimizer: Optimizer) -> Result<Results> {
-    // Dtypes, and the ranks of scalars.
-    infer_outputs(call.op, call.attrs, &call.inputs)?;
+/// An input of a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input<'a> {
+    /// A tensor, which may be a handle.
+    Tensor(&'a HostTensor),
+    /// Numbers that lie in the memory of a program.
+    View(View<'a>),
+}
+
+/// Makes a step of an op: the handles among the inputs are the variable and its slots, the others
+/// say by their names what they are.
+pub(crate) fn step(
+    context: &Context,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    optimizer: Optimizer,
+    inputs: &[Input<'_>],
+) -> Result<()> {
     let mut variables: SmallVec<[Arc<VariableState>; 4]> = SmallVec::new();
-    let (mut gradient, mut indices, mut scalars) = (None, None, Vec::new());
-    for (index, arg) in call.op.inputs.iter().enumerate() {
-        let input: &HostTensor = call.host(index)?;
-        match arg.name {
-            _ if input.dtype() == DType::Resource => {
-                variables.push(call.resource(index, "a variable")?);
+    let mut scalars: SmallVec<[(&'static str, View<'_>); 8]> = SmallVec::new();
+    let (mut gradient, mut indices) = (None, None);
+    for (arg, input) in op.inputs.iter().zip(inputs) {
+        let view = match *input {
+            Input::Tensor(tensor) if tensor.dtype() == DType::Resource => {
+                variables.push(ResourceHandle::of(tensor)?.downcast("a variable")?);
+                continue;
             }
-            "grad" | "delta" => gradient = Some(input),
-            "indices" => indices = Some(input),
-            name => scalars.push((name, input)),
+            Input::Tensor(tensor) => tensor.into(),
+            Input::View(view) => view,
+        };
+        match arg.name {
+            "grad" | "delta" => gradient = Some(view),
+            "indices" => indices = Some(view),
+            name => scalars.push((name, view)),
         }
     }
-    let is_set = |name: &&str| matches!(call.attrs.get(name), Some(AttrValue::Bool(true)));
-    let flags: SmallVec<[&str; 4]> =
-        call.op.attrs.iter().map(|attr| attr.name).filter(is_set).collect();
+    let is_set = |name: &&str| matches!(attrs.get(name), Some(AttrValue::Bool(true)));
+    let flags: SmallVec<[&str; 4]> = op.attrs.iter().map(|attr| attr.name).filter(is_set).collect();
     let gradient = gradient.expect("every record of an optimizer has a gradient");
     update_all(&variables, |state| {
-        let (op, scalars, flags) = (call.op.name, &scalars[..], &flags[..]);
+        let (op, scalars, flags) = (op.name, &scalars[..], &flags[..]);
         let update = Update { op, state, gradient, indices, scalars, flags };
-        Ok(optimizer.step(update, call.context().threads())?)
-    })?;
+        Ok(optimizer.step(update, context.threads())?)
+    })
+}
+
+/// A step that is called with tensors.
+pub(super) fn body(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    if training_on_device::step(call)? {
+        return none();
+    }
+    let optimizer = optimizer(call.op.name).expect("the table names the op");
+    // Dtypes, and the ranks of scalars.
+    infer_outputs(call.op, call.attrs, &call.inputs)?;
+    let inputs = (0..call.inputs.len()).map(|index| Ok(Input::Tensor(call.host(index)?)));
+    let inputs: SmallVec<[Input<'_>; 12]> = inputs.collect::<Result<_>>()?;
+    step(call.context(), call.op, call.attrs, optimizer, &inputs)?;
     none()
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[
-    ("ResourceApplyAdaMax", |call| step(call, Optimizer::AdaMax)),
-    ("ResourceApplyAdadelta", |call| step(call, Optimizer::Adadelta)),
-    ("ResourceApplyAdagrad", |call| step(call, Optimizer::Adagrad)),
-    ("ResourceApplyAdagradDA", |call| step(call, Optimizer::AdagradDa)),
-    ("ResourceApplyAdagradV2", |call| step(call, Optimizer::AdagradV2)),
-    ("ResourceApplyAdam", |call| step(call, Optimizer::Adam)),
-    ("ResourceApplyAdamWithAmsgrad", |call| step(call, Optimizer::AdamWithAmsgrad)),
-    ("ResourceApplyAddSign", |call| step(call, Optimizer::AddSign)),
-    ("ResourceApplyCenteredRMSProp", |call| step(call, Optimizer::CenteredRmsProp)),
-    ("ResourceApplyFtrl", |call| step(call, Optimizer::Ftrl)),
-    ("ResourceApplyFtrlV2", |call| step(call, Optimizer::Ftrl)),
-    ("ResourceApplyGradientDescent", |call| step(call, Optimizer::GradientDescent)),
-    ("ResourceApplyKerasMomentum", |call| step(call, Optimizer::KerasMomentum)),
-    ("ResourceApplyMomentum", |call| step(call, Optimizer::Momentum)),
-    ("ResourceApplyPowerSign", |call| step(call, Optimizer::PowerSign)),
-    ("ResourceApplyProximalAdagrad", |call| step(call, Optimizer::ProximalAdagrad)),
-    ("ResourceApplyProximalGradientDescent", |call| step(call, Optimizer::ProximalGradientDescent)),
-    ("ResourceApplyRMSProp", |call| step(call, Optimizer::RmsProp)),
-    ("ResourceSparseApplyAdadelta", |call| step(call, Optimizer::Adadelta)),
-    ("ResourceSparseApplyAdagrad", |call| step(call, Optimizer::Adagrad)),
-    ("ResourceSparseApplyAdagradDA", |call| step(call, Optimizer::AdagradDa)),
-    ("ResourceSparseApplyAdagradV2", |call| step(call, Optimizer::AdagradV2)),
-    ("ResourceSparseApplyCenteredRMSProp", |call| step(call, Optimizer::CenteredRmsProp)),
-    ("ResourceSparseApplyFtrl", |call| step(call, Optimizer::Ftrl)),
-    ("ResourceSparseApplyFtrlV2", |call| step(call, Optimizer::Ftrl)),
-    ("ResourceSparseApplyKerasMomentum", |call| step(call, Optimizer::KerasMomentum)),
-    ("ResourceSparseApplyMomentum", |call| step(call, Optimizer::Momentum)),
-    ("ResourceSparseApplyProximalAdagrad", |call| step(call, Optimizer::ProximalAdagrad)),
-    ("ResourceSparseApplyProximalGradientDescent", |call| {
-        step(call, Optimizer::ProximalGradientDescent)
-    }),
-    ("ResourceSparseApplyRMSProp", |call| step(call, Optimizer::RmsProp)),
+/// The optimizer of an op, if it is a step of one.
+pub(crate) fn optimizer(op: &str) -> Option<Optimizer> {
+    OPTIMIZERS.iter().find(|(name, _)| *name == op).map(|(_, optimizer)| *optimizer)
+}
+
+/// The optimizer of each op.
+pub(super) const OPTIMIZERS: &[(&str, Optimizer)] = &[
+    ("ResourceApplyAdaMax", Optimizer::AdaMax),
+    ("ResourceApplyAdadelta", Optimizer::Adadelta),
+    ("ResourceApplyAdagrad", Optimizer::Adagrad),
+    ("ResourceApplyAdagradDA", Optimizer::AdagradDa),
+    ("ResourceApplyAdagradV2", Optimizer::AdagradV2),
+    ("ResourceApplyAdam", Optimizer::Adam),
+    ("ResourceApplyAdamWithAmsgrad", Optimizer::AdamWithAmsgrad),
+    ("ResourceApplyAddSign", Optimizer::AddSign),
+    ("ResourceApplyCenteredRMSProp", Optimizer::CenteredRmsProp),
+    ("ResourceApplyFtrl", Optimizer::Ftrl),
+    ("ResourceApplyFtrlV2", Optimizer::Ftrl),
+    ("ResourceApplyGradientDescent", Optimizer::GradientDescent),
+    ("ResourceApplyKerasMomentum", Optimizer::KerasMomentum),
+    ("ResourceApplyMomentum", Optimizer::Momentum),
+    ("ResourceApplyPowerSign", Optimizer::PowerSign),
+    ("ResourceApplyProximalAdagrad", Optimizer::ProximalAdagrad),
+    ("ResourceApplyProximalGradientDescent", Optimizer::ProximalGradientDescent),
+    ("ResourceApplyRMSProp", Optimizer::RmsProp),
+    ("ResourceSparseApplyAdadelta", Optimizer::Adadelta),
+    ("ResourceSparseApplyAdagrad", Optimizer::Adagrad),
+    ("ResourceSparseApplyAdagradDA", Optimizer::AdagradDa),
+    ("ResourceSparseApplyAdagradV2", Optimizer::AdagradV2),
+    ("ResourceSparseApplyCenteredRMSProp", Optimizer::CenteredRmsProp),
+    ("ResourceSparseApplyFtrl", Optimizer::Ftrl),
+    ("ResourceSparseApplyFtrlV2", Optimizer::Ftrl),
+    ("ResourceSparseApplyKerasMomentum", Optimizer::KerasMomentum),
+    ("ResourceSparseApplyMomentum", Optimizer::Momentum),
+    ("ResourceSparseApplyProximalAdagrad", Optimizer::ProximalAdagrad),
+    ("ResourceSparseApplyProximalGradientDescent", Optimizer::ProximalGradientDescent),
+    ("ResourceSparseApplyRMSProp", Optimizer::RmsProp),
 ];

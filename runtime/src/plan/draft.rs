@@ -1,7 +1,9 @@
 //! How each node runs, and where its results go.
 
 use super::{
-    Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, WhileAction,
+    Action, BranchAction, DeviceOpAction, DeviceParts, DeviceStep, OpAction, Operand, Origin,
+    Place, Program, ScalarAction, WhileAction,
+    device::{DeviceDraft, DevicePlace, OnDevices, Placing, device_at},
     layout::{Lifetimes, Timeline},
     scalar::{self, ScalarCall},
 };
@@ -10,13 +12,14 @@ use crate::{
     error::{Error, Result},
     kernel_call::compile,
     ops,
+    placement::Request,
 };
 use ferroflow_ir::{
     Attrs, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType,
     host_tensor::byte_len, op::Call, pass::specialize::Specialized,
 };
 use ferroflow_kernels::{
-    Kernel, OpCall, OperandSpec, check_size,
+    Device, Kernel, OpCall, OperandSpec, check_size,
     frame::{Region, Sink, Source, Step},
 };
 use smallvec::SmallVec;
@@ -36,6 +39,7 @@ pub(crate) fn plan(
     context: &Context,
     function: &Specialized,
     captured: Vec<HostTensor>,
+    request: &Request,
 ) -> Result<Program> {
     if let Some(error) = &function.failure {
         return Err(error.clone().into());
@@ -49,6 +53,7 @@ pub(crate) fn plan(
         slot_kinds: Vec::new(),
         constants: Vec::new(),
         unread: HashMap::new(),
+        placing: Placing::of(context, function, &captured, request),
     };
     let n_args = function.args.len().saturating_sub(captured.len());
     let args: Vec<usize> = (0..n_args).map(|_| planner.slot(SlotKind::Plain)).collect();
@@ -57,12 +62,24 @@ pub(crate) fn plan(
         planner.constants.push((slot, value));
     }
     let slots = args.iter().copied().chain(planner.constants.iter().map(|(slot, _)| *slot));
-    let arg_places = slots.map(|slot| Draft::Slot(slot, None)).collect();
+    let mut arg_places: Vec<Draft> = slots.map(|slot| Draft::Slot(slot, None)).collect();
+    let device_args: OnDevices = (0..n_args)
+        .filter_map(|index| {
+            let device = request.args.get(index)?.as_ref()?;
+            let device = planner.placing.as_mut()?.number(device);
+            Some((index, DevicePlace { device, slot: planner.device_slot(device) }))
+        })
+        .collect();
+    for (index, place) in &device_args {
+        arg_places[*index] = Draft::Device(place.slot);
+    }
     planner.timeline.advance();
-    let (drafts, results) = planner.body(function, arg_places, &|_| true)?;
+    let (drafts, results) =
+        planner.body(function, arg_places, &device_args, &|_| true, &|_| None)?;
     results.iter().for_each(|result| planner.read(&result.place));
     planner.timeline.advance();
-    Ok(planner.finish(drafts, args, results))
+    let device_args = device_args.into_iter().map(|(index, place)| (index, place.slot)).collect();
+    Ok(planner.finish(drafts, args, device_args, results))
 }
 
 /// Where a value is, before the arena is laid out.
@@ -72,6 +89,8 @@ pub(super) enum Draft {
     Buffer(usize, Range<usize>),
     /// A slot: all of the tensor, or these bytes of it.
     Slot(usize, Option<Region>),
+    /// A slot of tensors in the memory of devices.
+    Device(usize),
 }
 
 /// A value that is read as a tensor, before the arena is laid out.
@@ -95,7 +114,6 @@ enum SlotKind {
 }
 
 /// An action, before the arena is laid out.
-#[expect(clippy::large_enum_variant, reason = "the large ones are the common ones")]
 pub(super) enum DraftAction {
     Kernel {
         kernel: Arc<dyn Kernel>,
@@ -113,6 +131,23 @@ pub(super) enum DraftAction {
         origin: Arc<Origin>,
     },
     Copy(DraftOperand, Draft),
+    /// Runs a kernel of a device.
+    Device(DeviceDraft),
+    /// Runs a body that takes and gives tensors wherever they are.
+    DeviceOp {
+        op: &'static OpDef,
+        attrs: Arc<Attrs>,
+        inputs: SmallVec<[DraftOperand; 4]>,
+        outputs: SmallVec<[Draft; 2]>,
+        device: usize,
+        origin: Arc<Origin>,
+    },
+    /// Copies a value between the host and a device.
+    Transfer {
+        from: DraftOperand,
+        to: Draft,
+        device: usize,
+    },
     While {
         condition: Vec<Positioned>,
         test: DraftOperand,
@@ -140,9 +175,9 @@ pub(super) struct Positioned {
     pub(super) action: DraftAction,
 }
 
-struct Planner<'a> {
-    context: &'a Context,
-    timeline: Timeline,
+pub(super) struct Planner<'a> {
+    pub(super) context: &'a Context,
+    pub(super) timeline: Timeline,
     buffers: Lifetimes,
     buffer_bytes: Vec<usize>,
     slots: Lifetimes,
@@ -150,11 +185,13 @@ struct Planner<'a> {
     constants: Vec<(usize, HostTensor)>,
     /// For each buffer that a kernel wrote, how many reads are still to be planned.
     unread: HashMap<usize, usize>,
+    /// What runs elsewhere; `None` where everything is on the host.
+    pub(super) placing: Option<Placing>,
 }
 
 /// How a node runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Mode {
+pub(super) enum Mode {
     /// It is an argument or a constant.
     Source,
     /// Its result is its input under another shape.
@@ -168,16 +205,24 @@ enum Mode {
 }
 
 /// A body being planned.
-struct Body<'a> {
-    function: &'a Specialized,
-    places: HashMap<Outlet, Draft>,
-    modes: HashMap<NodeId, Mode>,
+pub(super) struct Body<'a> {
+    pub(super) function: &'a Specialized,
+    /// Where values are on the host.
+    pub(super) places: HashMap<Outlet, Draft>,
+    /// Where values are on devices.
+    pub(super) device_places: HashMap<Outlet, DevicePlace>,
+    pub(super) modes: HashMap<NodeId, Mode>,
     /// Results that are to be tensors in slots.
     wanted: HashSet<Outlet>,
     actions: Vec<Positioned>,
 }
 
 impl Planner<'_> {
+    /// A slot of its own for one value.
+    pub(super) fn host_slot(&mut self) -> usize {
+        self.slot(SlotKind::Plain)
+    }
+
     fn slot(&mut self, kind: SlotKind) -> usize {
         self.slot_kinds.push(kind);
         self.slots.define(&self.timeline)
@@ -189,8 +234,13 @@ impl Planner<'_> {
     }
 
     /// The next action reads a place.
-    fn read(&mut self, place: &Draft) {
+    pub(super) fn read(&mut self, place: &Draft) {
         match place {
+            Draft::Device(slot) => {
+                if let Some(placing) = &mut self.placing {
+                    placing.slots.read(*slot, &self.timeline);
+                }
+            }
             Draft::Buffer(id, _) => self.buffers.read(*id, &self.timeline),
             Draft::Slot(slot, _) => self.slots.read(*slot, &self.timeline),
         }
@@ -199,6 +249,11 @@ impl Planner<'_> {
     /// A place must last until the next action.
     fn keep(&mut self, place: &Draft) {
         match place {
+            Draft::Device(slot) => {
+                if let Some(placing) = &mut self.placing {
+                    placing.slots.keep(*slot, &self.timeline);
+                }
+            }
             Draft::Buffer(id, _) => self.buffers.keep(*id, &self.timeline),
             Draft::Slot(slot, _) => self.slots.keep(*slot, &self.timeline),
         }
@@ -210,16 +265,23 @@ impl Planner<'_> {
         &mut self,
         function: &Specialized,
         args: Vec<Draft>,
+        device_args: &[(usize, DevicePlace)],
         wants_tensor: &dyn Fn(usize) -> bool,
+        wants_device: &dyn Fn(usize) -> Option<usize>,
     ) -> Result<(Vec<Positioned>, Vec<DraftOperand>)> {
         let graph = &function.graph;
         let mut body = Body {
             function,
             places: function.args.iter().copied().zip(args).collect(),
+            device_places: HashMap::new(),
             modes: HashMap::new(),
             wanted: HashSet::new(),
             actions: Vec::new(),
         };
+        for &(index, place) in device_args {
+            body.device_places.insert(function.args[index], place);
+        }
+        body.places.retain(|_, place| !matches!(place, Draft::Device(_)));
         let order: Vec<NodeId> = graph.ids().collect();
         for &id in &order {
             body.modes.insert(id, body.mode(&graph[id])?);
@@ -238,17 +300,47 @@ impl Planner<'_> {
         if let Some(error) = &function.failure {
             self.push(&mut body, DraftAction::Fail(error.clone().into()));
         }
-        let results = function.results.iter().map(|&outlet| body.operand(outlet)).collect();
+        let mut results = Vec::with_capacity(function.results.len());
+        for (index, &outlet) in function.results.iter().enumerate() {
+            results.push(self.result(&mut body, outlet, wants_device(index))?);
+        }
         Ok((body.actions, results))
     }
 
-    fn push(&mut self, body: &mut Body<'_>, action: DraftAction) {
+    /// A result of a body: of the whole program it stays on its device, of a part it goes where the
+    /// loop or branch wants it.
+    fn result(
+        &mut self,
+        body: &mut Body<'_>,
+        outlet: Outlet,
+        device: Option<usize>,
+    ) -> Result<DraftOperand> {
+        if let Some(device) = device {
+            let slot = self.send(body, outlet, device)?;
+            return Ok(body.device_operand(outlet, slot));
+        }
+        match body.device_places.get(&outlet) {
+            Some(place) if self.timeline.scope() == 0 => {
+                Ok(body.device_operand(outlet, place.slot))
+            }
+            Some(_) => {
+                self.fetch_outlet(body, outlet)?;
+                Ok(body.operand(outlet))
+            }
+            None => Ok(body.operand(outlet)),
+        }
+    }
+
+    pub(super) fn push(&mut self, body: &mut Body<'_>, action: DraftAction) {
         let (scope, position) = (self.timeline.scope(), self.timeline.advance());
         body.actions.push(Positioned { position, scope, action });
     }
 
     fn node(&mut self, body: &mut Body<'_>, id: NodeId) -> Result<()> {
         let node = &body.function.graph[id];
+        if self.place(body, id, node)? {
+            return Ok(());
+        }
         match body.modes[&id] {
             Mode::Source => self.source(body, id, node),
             Mode::Alias => {
@@ -274,7 +366,7 @@ impl Planner<'_> {
     }
 
     /// The result lies where another value lies.
-    fn alias(&mut self, body: &mut Body<'_>, outlet: Outlet, place: Draft) {
+    pub(super) fn alias(&mut self, body: &mut Body<'_>, outlet: Outlet, place: Draft) {
         let users = body.users(outlet);
         if let Some(unread) = self.unread_here(&place) {
             *unread = (*unread + users).saturating_sub(1);
@@ -283,7 +375,7 @@ impl Planner<'_> {
     }
 
     /// One read of each input is done.
-    fn consumed(&mut self, body: &Body<'_>, node: &NodeDef) {
+    pub(super) fn consumed(&mut self, body: &Body<'_>, node: &NodeDef) {
         for input in node.inputs() {
             if let Some(unread) = body.places.get(input).and_then(|place| self.unread_here(place)) {
                 *unread = unread.saturating_sub(1);
@@ -381,6 +473,7 @@ impl Planner<'_> {
                     let base = own.as_ref().map_or(0, |own| own.start);
                     Draft::Slot(*slot, Some(base + bytes.start..base + bytes.end))
                 }
+                Draft::Device(slot) => Draft::Device(*slot),
             }
         };
         Ok(Some(views.iter().map(place).collect()))
@@ -453,32 +546,39 @@ impl Planner<'_> {
         call: Call,
         bodies: &[Specialized],
     ) -> Result<()> {
+        self.fetch_outlet(body, node.inputs()[0])?;
         let chooser = body.operand(node.inputs()[0]);
-        let args: Vec<Draft> =
-            node.inputs()[1..].iter().map(|input| body.places[input].clone()).collect();
+        let (args, device_args) = self.hand_over(body, &node.inputs()[1..])?;
         self.read(&chooser.place);
-        let targets: Vec<(Draft, ValueType)> = node
-            .outputs()
-            .iter()
-            .map(|ty| Ok((self.variable_place(ty, SlotKind::Plain)?, ty.clone())))
-            .collect::<Result<_>>()?;
+        let mut targets: Vec<(Draft, ValueType)> = Vec::new();
+        for ty in node.outputs() {
+            let place = match self.carrier(ty) {
+                Some(device) => Draft::Device(self.device_slot(device)),
+                None => self.variable_place(ty, SlotKind::Plain)?,
+            };
+            targets.push((place, ty.clone()));
+        }
         // The results exist from before the branch on, so that no arm's buffers lie over them.
         self.timeline.advance();
         let mut branches = Vec::with_capacity(bodies.len());
+        let devices = self.slot_devices();
         for arm in bodies {
             self.timeline.enter();
             let wants = |index: usize| matches!(targets[index].0, Draft::Slot(..));
-            let (mut actions, results) = self.body(arm, args.clone(), &wants)?;
+            let on_device = |index: usize| device_at(&targets[index].0, &devices);
+            let (mut actions, results) =
+                self.body(arm, args.clone(), &device_args, &wants, &on_device)?;
             for (result, (target, _)) in results.into_iter().zip(&targets) {
                 self.copy(&mut actions, result, target.clone());
             }
             args.iter().for_each(|arg| self.keep(arg));
+            device_args.iter().for_each(|(_, place)| self.keep(&Draft::Device(place.slot)));
             self.timeline.leave();
             branches.push(actions);
         }
         for (index, (target, _)) in targets.into_iter().enumerate() {
             self.keep(&target);
-            body.places.insert(Outlet::new(id, index), target);
+            self.settle(body, Outlet::new(id, index), target);
         }
         self.push(body, DraftAction::Branch { call, chooser, branches, origin: origin(node) });
         Ok(())
@@ -500,7 +600,11 @@ impl Planner<'_> {
         self.read(&from.place);
         self.keep(&to);
         let (scope, position) = (self.timeline.scope(), self.timeline.advance());
-        actions.push(Positioned { position, scope, action: DraftAction::Copy(from, to) });
+        let action = match self.device_of_slot(&to) {
+            Some(device) => DraftAction::Transfer { from, to, device },
+            None => DraftAction::Copy(from, to),
+        };
+        actions.push(Positioned { position, scope, action });
     }
 
     fn repeat(
@@ -515,22 +619,37 @@ impl Planner<'_> {
         let fixed = |index: usize| {
             repeated.failure.is_some() || repeated.results[index] == repeated.args[index]
         };
-        let initial: Vec<DraftOperand> =
-            node.inputs().iter().map(|&input| body.operand(input)).collect();
+        let (given, mut device_args) = self.hand_over(body, node.inputs())?;
         let mut inner: Vec<Draft> = Vec::with_capacity(n);
         for (index, ty) in node.outputs().iter().enumerate() {
             if fixed(index) {
-                inner.push(initial[index].place.clone());
+                inner.push(given[index].clone());
                 continue;
             }
+            let input = node.inputs()[index];
+            device_args.retain(|(other, _)| *other != index);
+            if let Some(device) = self.carrier(ty) {
+                let slot = self.send(body, input, device)?;
+                let from = body.device_operand(input, slot);
+                let place = DevicePlace { device, slot: self.device_slot(device) };
+                self.copy(&mut body.actions, from, Draft::Device(place.slot));
+                device_args.push((index, place));
+                inner.push(Draft::Device(place.slot));
+                continue;
+            }
+            self.fetch_outlet(body, input)?;
             let kind = SlotKind::LoopVariable { scope: 0, body: usize::MAX };
             let place = self.variable_place(ty, kind)?;
-            self.copy(&mut body.actions, initial[index].clone(), place.clone());
+            let from = body.operand(input);
+            self.copy(&mut body.actions, from, place.clone());
             inner.push(place);
         }
+        let devices = self.slot_devices();
         let outer = self.timeline.scope();
         self.timeline.enter();
-        let (tests, test) = self.body(condition, inner.clone(), &|_| false)?;
+        self.enter_loop();
+        let (tests, test) =
+            self.body(condition, inner.clone(), &device_args, &|_| false, &|_| None)?;
         let Some(test) = test.into_iter().next() else {
             if let Some(error) = &condition.failure {
                 return Err(error.clone().into());
@@ -551,13 +670,24 @@ impl Planner<'_> {
             }
         }
         let wants = |index: usize| matches!(inner[index], Draft::Slot(..));
-        let (mut actions, results) = self.body(repeated, inner.clone(), &wants)?;
+        let on_device = |index: usize| match fixed(index) {
+            true => None,
+            false => device_at(&inner[index], &devices),
+        };
+        let (mut actions, results) =
+            self.body(repeated, inner.clone(), &device_args, &wants, &on_device)?;
+        self.leave_loop();
         self.assign_variables(&mut actions, &inner, results, &fixed);
         inner.iter().for_each(|place| self.keep(place));
+        device_args.iter().for_each(|(_, place)| self.keep(&Draft::Device(place.slot)));
         self.timeline.leave();
         for (index, place) in inner.into_iter().enumerate() {
             self.keep(&place);
-            body.places.insert(Outlet::new(id, index), place);
+            self.settle(body, Outlet::new(id, index), place);
+        }
+        for (index, place) in device_args {
+            self.keep(&Draft::Device(place.slot));
+            body.device_places.insert(Outlet::new(id, index), place);
         }
         let origin = origin(node);
         self.push(body, DraftAction::While { condition: tests, test, body: actions, origin });
@@ -584,6 +714,10 @@ impl Planner<'_> {
             let aside = match &result.place {
                 Draft::Buffer(_, bytes) => Draft::Buffer(self.buffer(bytes.len()), 0..bytes.len()),
                 Draft::Slot(..) => Draft::Slot(self.slot(SlotKind::Plain), None),
+                Draft::Device(_) => match self.device_of_slot(&result.place) {
+                    Some(device) => Draft::Device(self.device_slot(device)),
+                    None => continue,
+                },
             };
             self.copy(actions, result.clone(), aside.clone());
             result.place = aside;
@@ -598,6 +732,7 @@ impl Planner<'_> {
         mut self,
         drafts: Vec<Positioned>,
         args: Vec<usize>,
+        device_args: Vec<(usize, usize)>,
         results: Vec<DraftOperand>,
     ) -> Program {
         self.buffers.close(&self.timeline);
@@ -610,13 +745,24 @@ impl Planner<'_> {
             }
         }
         let n_slots = self.slots.len();
+        let (n_device_slots, device_constants, devices_cleared) = self.finish_devices();
+        let placement = self.placement();
         let constants = mem::take(&mut self.constants);
         let values = constants.iter().cloned().collect();
-        let layout = Layout { planner: &self, offsets, cleared, constants: &values };
+        let layout =
+            Layout { planner: &self, offsets, cleared, devices_cleared, constants: &values };
         let last = usize::MAX;
         let results = results.into_iter().map(|result| layout.operand(result, last, 0)).collect();
         let actions = layout.actions(drafts);
-        Program { actions, arena, n_slots, constants, args, results }
+        let devices = placement.map(|placement| {
+            Box::new(DeviceParts {
+                n_slots: n_device_slots,
+                constants: device_constants,
+                args: device_args,
+                placement,
+            })
+        });
+        Program { actions, arena, n_slots, constants, args, results, devices }
     }
 }
 
@@ -657,7 +803,7 @@ impl Body<'_> {
     }
 
     /// The value of an outlet that is a constant.
-    fn constant(&self, outlet: Outlet) -> Option<&HostTensor> {
+    pub(super) fn constant(&self, outlet: Outlet) -> Option<&HostTensor> {
         let node = &self.function.graph[outlet.node];
         let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
         if is_source { node.attrs.tensor("value").ok() } else { None }
@@ -681,12 +827,12 @@ impl Body<'_> {
         graph.data_consumers(outlet.node).map(count).sum::<usize>() + results
     }
 
-    fn operand(&self, outlet: Outlet) -> DraftOperand {
+    pub(super) fn operand(&self, outlet: Outlet) -> DraftOperand {
         let ty = self.function.graph.ty(outlet).expect("every node here has typed results").clone();
         DraftOperand { place: self.places[&outlet].clone(), ty }
     }
 
-    fn specs(&self, node: &NodeDef) -> Result<SmallVec<[OperandSpec; 4]>> {
+    pub(super) fn specs(&self, node: &NodeDef) -> Result<SmallVec<[OperandSpec; 4]>> {
         let graph = &self.function.graph;
         let spec = |&input: &Outlet| {
             if let Some(value) = self.constant(input) {
@@ -703,7 +849,7 @@ impl Body<'_> {
     }
 }
 
-fn origin(node: &NodeDef) -> Arc<Origin> {
+pub(super) fn origin(node: &NodeDef) -> Arc<Origin> {
     Arc::new(Origin {
         node: node.name.clone(),
         op: node.op.name().into(),
@@ -717,6 +863,7 @@ pub(super) struct Layout<'a, 'b> {
     planner: &'a Planner<'b>,
     offsets: Vec<usize>,
     cleared: HashMap<usize, SmallVec<[usize; 4]>>,
+    devices_cleared: HashMap<usize, SmallVec<[usize; 4]>>,
     constants: &'a HashMap<usize, HostTensor>,
 }
 
@@ -745,6 +892,7 @@ impl Layout<'_, '_> {
         match place {
             Draft::Buffer(buffer, bytes) => Place::Arena(self.region(*buffer, bytes)),
             Draft::Slot(slot, bytes) => Place::Slot(*slot, bytes.clone()),
+            Draft::Device(slot) => Place::Device(*slot),
         }
     }
 
@@ -759,7 +907,7 @@ impl Layout<'_, '_> {
                     scope == inside && position >= body && last == Some(position)
                 }
             },
-            Draft::Buffer(..) => false,
+            Draft::Buffer(..) | Draft::Device(_) => false,
         };
         Operand {
             place: self.place(&operand.place),
@@ -812,6 +960,9 @@ impl Layout<'_, '_> {
         if let Some(slots) = self.cleared.get(&position) {
             actions.push(Action::Clear(slots.clone()));
         }
+        if let Some(slots) = self.devices_cleared.get(&position) {
+            actions.push(Action::ClearDevice(slots.clone()));
+        }
     }
 
     fn action(&self, action: DraftAction, position: usize, scope: usize) -> Action {
@@ -821,6 +972,7 @@ impl Layout<'_, '_> {
                     Draft::Buffer(buffer, bytes) => Source::Arena(self.region(*buffer, bytes)),
                     Draft::Slot(slot, None) => Source::Slot(*slot),
                     Draft::Slot(slot, Some(bytes)) => Source::SlotBytes(*slot, bytes.clone()),
+                    Draft::Device(_) => unreachable!("kernels of the host read host memory"),
                 });
                 let sinks = sinks.into_iter().map(|sink| match sink {
                     DraftSink::Buffer(buffer, bytes) => {
@@ -835,8 +987,11 @@ impl Layout<'_, '_> {
                 let mut inputs: SmallVec<[Operand; 4]> =
                     inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
                 keep_repeated(&mut inputs);
+                // Where devices take part, variables may live there: the op finds out.
+                let on_host = self.planner.placing.is_none();
+                let optimizer = on_host.then(|| ops::training::optimizer(op.name)).flatten();
                 let body = self.body(op);
-                Action::Op(OpAction { op, body, attrs, inputs, outputs, origin })
+                Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, origin })
             }
             DraftAction::Copy(from, to) => {
                 Action::Copy(self.operand(from, position, scope), self.place(&to))
@@ -858,7 +1013,38 @@ impl Layout<'_, '_> {
                 }))
             }
             DraftAction::Fail(error) => Action::Fail(error),
+            DraftAction::Device(draft) => Action::Device(Box::new(self.device_step(draft))),
+            DraftAction::DeviceOp { op, attrs, inputs, outputs, device, origin } => {
+                let inputs =
+                    inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
+                let outputs = outputs.iter().map(|output| self.place(output)).collect();
+                let device = self.device(device);
+                Action::DeviceOp(Box::new(DeviceOpAction {
+                    op,
+                    body: self.planner.context.body(op),
+                    attrs,
+                    inputs,
+                    outputs,
+                    device,
+                    origin,
+                }))
+            }
+            DraftAction::Transfer { from, to, device } => Action::Transfer(
+                Box::new(self.operand(from, position, scope)),
+                self.place(&to),
+                self.device(device),
+            ),
         }
+    }
+
+    fn device(&self, number: usize) -> Arc<dyn Device> {
+        let placing = self.planner.placing.as_ref().expect("only what is placed has devices");
+        placing.devices[number].clone()
+    }
+
+    fn device_step(&self, draft: DeviceDraft) -> DeviceStep {
+        let DeviceDraft { device, kernel, sources, sinks, origin } = draft;
+        DeviceStep { device: self.device(device), kernel, sources, sinks, origin }
     }
 }
 

@@ -10,15 +10,20 @@
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
 //! one action of them.
 
+mod device;
 mod draft;
 mod layout;
 mod scalar;
 
-use crate::ops::Body;
+use crate::{ops::Body, placement::Placement};
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
-use ferroflow_kernels::frame::{Region, Step};
+use ferroflow_kernels::{
+    Device, DeviceBuffer, Kernel,
+    frame::{Region, Step},
+    optimizer::Optimizer,
+};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 pub(crate) use draft::plan;
 pub(crate) use scalar::{ScalarAction, Source};
@@ -35,6 +40,54 @@ pub(crate) struct Program {
     /// The slots of the arguments that are not constants.
     pub(crate) args: Vec<usize>,
     pub(crate) results: Vec<Operand>,
+    /// What is not on the host; `None` where everything is.
+    pub(crate) devices: Option<Box<DeviceParts>>,
+}
+
+/// What a program needs besides the host's memory.
+#[derive(Debug)]
+pub(crate) struct DeviceParts {
+    /// Slots of tensors in the memory of devices.
+    pub(crate) n_slots: usize,
+    /// Slots that hold constants in every frame.
+    pub(crate) constants: Vec<(usize, DeviceBuffer)>,
+    /// The arguments that come in the memory of devices, with their slots.
+    pub(crate) args: Vec<(usize, usize)>,
+    /// What runs where.
+    pub(crate) placement: Placement,
+}
+
+impl Program {
+    /// Visits the nodes that actions stem from.
+    pub(crate) fn for_each_origin(&self, visit: &mut impl FnMut(&Origin)) {
+        for_each_origin(&self.actions, visit);
+    }
+}
+
+fn for_each_origin(actions: &[Action], visit: &mut impl FnMut(&Origin)) {
+    for action in actions {
+        match action {
+            Action::Kernel(_, origin) => visit(origin),
+            Action::Op(op) => visit(&op.origin),
+            Action::Device(step) => visit(&step.origin),
+            Action::DeviceOp(op) => visit(&op.origin),
+            Action::While(repeat) => {
+                visit(&repeat.origin);
+                for_each_origin(&repeat.condition, visit);
+                for_each_origin(&repeat.body, visit);
+            }
+            Action::Branch(branch) => {
+                visit(&branch.origin);
+                branch.branches.iter().for_each(|branch| for_each_origin(branch, visit));
+            }
+            Action::Scalar(scalar) => for_each_origin(&scalar.plain, visit),
+            Action::Copy(..)
+            | Action::Fail(_)
+            | Action::Clear(_)
+            | Action::Transfer(..)
+            | Action::ClearDevice(_) => {}
+        }
+    }
 }
 
 /// One thing a program does.
@@ -57,6 +110,42 @@ pub(crate) enum Action {
     Fail(crate::Error),
     /// Empties slots.
     Clear(SmallVec<[usize; 4]>),
+    /// Runs a kernel of a device.
+    Device(Box<DeviceStep>),
+    /// Runs a body that takes and gives tensors wherever they are.
+    DeviceOp(Box<DeviceOpAction>),
+    /// Copies a value between the host and a device.
+    Transfer(Box<Operand>, Place, Arc<dyn Device>),
+    /// Empties device slots.
+    ClearDevice(SmallVec<[usize; 4]>),
+}
+
+/// A call of a kernel on a device.
+pub(crate) struct DeviceStep {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) kernel: Arc<dyn Kernel>,
+    /// The slots of its inputs; `None` for what the kernel was compiled with.
+    pub(crate) sources: SmallVec<[Option<usize>; 4]>,
+    pub(crate) sinks: SmallVec<[(usize, DType, Shape); 1]>,
+    pub(crate) origin: Arc<Origin>,
+}
+
+impl fmt::Debug for DeviceStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?} -> {:?}", self.device.name(), self.sources, self.sinks)
+    }
+}
+
+/// A call of the runtime that takes and gives tensors wherever they are.
+#[derive(Debug)]
+pub(crate) struct DeviceOpAction {
+    pub(crate) op: &'static OpDef,
+    pub(crate) body: Option<Body>,
+    pub(crate) attrs: Arc<Attrs>,
+    pub(crate) inputs: SmallVec<[Operand; 4]>,
+    pub(crate) outputs: SmallVec<[Place; 2]>,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) origin: Arc<Origin>,
 }
 
 #[derive(Debug)]
@@ -64,6 +153,8 @@ pub(crate) struct OpAction {
     pub(crate) op: &'static OpDef,
     /// What runs it, where that is known ahead.
     pub(crate) body: Option<Body>,
+    /// The optimizer, where it is a step of one.
+    pub(crate) optimizer: Option<Optimizer>,
     pub(crate) attrs: Arc<Attrs>,
     pub(crate) inputs: SmallVec<[Operand; 4]>,
     /// The slots of the results.
@@ -94,6 +185,8 @@ pub(crate) enum Place {
     Arena(Region),
     /// In a slot: all of the tensor, or these bytes of it.
     Slot(usize, Option<Region>),
+    /// In a slot of tensors in the memory of devices.
+    Device(usize),
 }
 
 /// A value that is read as a tensor.

@@ -94,7 +94,12 @@ pub(super) fn is_scalar(action: &DraftAction) -> bool {
                 && branches.len() == 2
                 && branches.iter().all(|branch| are_scalar(branch))
         }
-        DraftAction::Branch { .. } | DraftAction::Op { .. } | DraftAction::Fail(_) => false,
+        DraftAction::Branch { .. }
+        | DraftAction::Op { .. }
+        | DraftAction::Fail(_)
+        | DraftAction::Device(_)
+        | DraftAction::DeviceOp { .. }
+        | DraftAction::Transfer { .. } => false,
     }
 }
 
@@ -200,7 +205,12 @@ impl Translation<'_, '_, '_> {
                 self.depth -= 1;
                 Some(())
             }
-            DraftAction::Kernel { .. } | DraftAction::Op { .. } | DraftAction::Fail(_) => None,
+            DraftAction::Kernel { .. }
+            | DraftAction::Op { .. }
+            | DraftAction::Fail(_)
+            | DraftAction::Device(_)
+            | DraftAction::DeviceOp { .. }
+            | DraftAction::Transfer { .. } => None,
         }
     }
 
@@ -238,7 +248,7 @@ impl Translation<'_, '_, '_> {
         {
             let bytes = match place {
                 Draft::Slot(_, Some(part)) => value.bytes().get(part.clone())?,
-                Draft::Slot(_, None) | Draft::Buffer(..) => value.bytes(),
+                Draft::Slot(_, None) | Draft::Buffer(..) | Draft::Device(_) => value.bytes(),
             };
             let register = self.program.constant(bytes.get(..width)?);
             self.registers.insert(key, register);
@@ -289,6 +299,7 @@ impl Translation<'_, '_, '_> {
                 whole.then_some(Key::Buffer(*buffer))
             }
             Draft::Slot(slot, _) => Some(Key::Slot(*slot, start(place))),
+            Draft::Device(_) => None,
         }
     }
 
@@ -302,6 +313,6 @@ impl Translation<'_, '_, '_> {
 fn start(place: &Draft) -> usize {
     match place {
         Draft::Slot(_, Some(part)) => part.start,
-        Draft::Slot(_, None) | Draft::Buffer(..) => 0,
+        Draft::Slot(_, None) | Draft::Buffer(..) | Draft::Device(_) => 0,
     }
 }

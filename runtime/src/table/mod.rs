@@ -1,5 +1,6 @@
 //! Lookup tables: keys and the values they stand for.
 
+pub(crate) mod buckets;
 pub(crate) mod text;
 
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     resource::Resource,
     rows::stacked,
 };
+use buckets::Buckets;
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape, TensorSpec};
 use ferroflow_kernels::check_size;
@@ -32,8 +34,9 @@ pub(crate) enum TableKind {
     Constant,
     /// Keys come and go.
     Mutable,
-    /// Keys come and go, but for these, which no entry may have.
-    Dense { reserved: [HostTensor; 2] },
+    /// Keys come and go, but for these, which no entry may have: the first marks places without an
+    /// entry where all are exported.
+    Dense { reserved: [HostTensor; 2], buckets: Buckets },
 }
 
 /// A key: the bytes of its elements, or of its string.
@@ -162,6 +165,8 @@ impl Table {
         if self.options.kind == TableKind::Constant {
             return self.fill(keys, values);
         }
+        let rows = self.rows(keys, values)?;
+        let (keys, values) = rows.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
         let (list, reserved) = (self.checked_keys(keys, values)?, self.reserved()?);
         let mut new = Entries::new(&self.options);
         let rows = list.into_iter().enumerate();
@@ -169,6 +174,25 @@ impl Table {
             .try_for_each(|(row, key)| new.insert(key, values, row))?;
         *self.entries.write() = Some(new);
         Ok(())
+    }
+
+    /// Keys and values as a dense table exports them, each a row, in the shapes that entries have.
+    fn rows(
+        &self,
+        keys: &HostTensor,
+        values: &HostTensor,
+    ) -> Result<Option<(HostTensor, HostTensor)>> {
+        let TableOptions { kind, key_shape, value_shape, .. } = &self.options;
+        let widths = [key_shape.num_elements(), value_shape.num_elements()];
+        match (kind, &keys.shape()[..], &values.shape()[..]) {
+            (TableKind::Dense { .. }, &[n, key], &[rows, value])
+                if n == rows && [key, value] == widths =>
+            {
+                let keys = keys.reshaped(stacked(n, key_shape)?)?;
+                Ok(Some((keys, values.reshaped(stacked(n, value_shape)?)?)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Removes the entries of these keys, where there are any.
@@ -237,7 +261,7 @@ impl Table {
         found.into_tensor(dtype, shape)
     }
 
-    /// All keys and values, in no particular order.
+    /// All keys and values, in no particular order; of a dense table all its places.
     ///
     /// # Errors
     ///
@@ -248,6 +272,10 @@ impl Table {
         let entries = entries
             .as_ref()
             .ok_or_else(|| Error::Status { code: Code::Aborted, message: message() })?;
+        if let TableKind::Dense { reserved: [empty, _], buckets } = &options.kind {
+            let empty = self.key(empty, 0)?;
+            return buckets.export(options, entries, &empty, context.limits());
+        }
         let n = entries.keys.len();
         let (key_shape, value_shape) =
             (stacked(n, &options.key_shape)?, stacked(n, &options.value_shape)?);
@@ -305,7 +333,9 @@ impl Table {
     /// The keys that no entry may have.
     fn reserved(&self) -> Result<Vec<Key>> {
         match &self.options.kind {
-            TableKind::Dense { reserved } => reserved.iter().map(|key| self.key(key, 0)).collect(),
+            TableKind::Dense { reserved, .. } => {
+                reserved.iter().map(|key| self.key(key, 0)).collect()
+            }
             TableKind::Constant | TableKind::Mutable => Ok(Vec::new()),
         }
     }
@@ -533,7 +563,8 @@ mod tests {
     #[test]
     fn reserved_keys_are_refused() {
         let reserved = [HostTensor::scalar(-1i64), HostTensor::scalar(-2i64)];
-        let table = table(TableKind::Dense { reserved }, &[]);
+        let buckets = Buckets { initial: 4, load: 0.8 };
+        let table = table(TableKind::Dense { reserved, buckets }, &[]);
         assert!(table.insert(&ints(&[4, -2]), &floats(&[0.0, 0.0])).is_err());
         assert_eq!(table.len(), 0);
         table.import(&ints(&[4, -2]), &floats(&[0.0, 0.0])).unwrap();

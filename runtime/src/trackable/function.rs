@@ -1,6 +1,6 @@
 //! Functions as objects: what saving needs to know of them.
 
-use crate::{concrete_function::Capture, error::Result};
+use crate::{concrete_function::Capture, error::Result, resource::ResourceHandle};
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, FunctionType, HostTensor, TraceType, function_type::ParameterKind,
 };
@@ -23,6 +23,24 @@ pub trait ExportedFunction: Send + Sync {
     ///
     /// Whatever fails while it is traced.
     fn traces(&self) -> Result<Vec<ExportedTrace>>;
+
+    /// How the variables that it made when it was first called got their first values.
+    ///
+    /// # Errors
+    ///
+    /// When one of them cannot be told outside this program.
+    fn initializers(&self) -> Result<Vec<ExportedInitializer>> {
+        Ok(Vec::new())
+    }
+}
+
+/// How a variable that a function makes gets its first value.
+#[derive(Clone, Debug)]
+pub struct ExportedInitializer {
+    /// The variable.
+    pub variable: ResourceHandle,
+    /// What gives the value, of the arguments of the function's first call.
+    pub trace: ExportedTrace,
 }
 
 /// A parameter of a function.

@@ -73,7 +73,19 @@ impl ObjectGraph {
     /// [`Error::Status`] when an object has two children of one name, or keeps a variable for one
     /// that is not in the graph.
     pub fn of(root: &dyn Trackable) -> Result<ObjectGraph> {
-        let mut walk = Walk::default();
+        ObjectGraph::walked(Walk::default(), root)
+    }
+
+    /// The same for a model: functions that are to be part of it are traced first.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](ObjectGraph::of), and whatever fails while a function is traced.
+    pub fn of_model(root: &dyn Trackable) -> Result<ObjectGraph> {
+        ObjectGraph::walked(Walk { is_for_model: true, ..Walk::default() }, root)
+    }
+
+    fn walked(mut walk: Walk, root: &dyn Trackable) -> Result<ObjectGraph> {
         let first = walk.enter(root);
         walk.visit(first, root);
         while let Some((id, object)) = walk.waiting.pop_front() {
@@ -178,6 +190,14 @@ impl Description<'_> {
         known.is_none().then_some(id)
     }
 
+    /// It has a function that is traced now if the objects are those of a model to be saved.
+    pub fn traced(&mut self, trace: impl FnOnce() -> Result<()>) -> &mut Self {
+        if self.walk.is_for_model && self.walk.failure.is_none() {
+            self.walk.failure = trace().err();
+        }
+        self
+    }
+
     /// It keeps a variable for another variable.
     pub fn slot(&mut self, name: &str, original: &Variable, slot: &Variable) -> &mut Self {
         self.walk.slots.push((self.id, name.into(), original.clone(), slot.clone()));
@@ -204,6 +224,9 @@ struct Walk {
     by_identity: HashMap<Identity, usize>,
     waiting: VecDeque<(usize, Arc<dyn Trackable>)>,
     slots: Vec<(usize, String, Variable, Variable)>,
+    is_for_model: bool,
+    /// Why a function could not be traced.
+    failure: Option<Error>,
 }
 
 impl Walk {
@@ -226,6 +249,7 @@ impl Walk {
     }
 
     fn finish(mut self) -> Result<ObjectGraph> {
+        self.failure.take().map_or(Ok(()), Err)?;
         for (owner, name, original, slot) in std::mem::take(&mut self.slots) {
             let found = self.known(&original);
             let missing = || {

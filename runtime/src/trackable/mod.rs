@@ -40,7 +40,9 @@ mod function;
 mod graph;
 
 pub use asset::Asset;
-pub use function::{ExportedDefault, ExportedFunction, ExportedParameter, ExportedTrace};
+pub use function::{
+    ExportedDefault, ExportedFunction, ExportedInitializer, ExportedParameter, ExportedTrace,
+};
 pub use graph::{Description, ObjectGraph, ObjectNode, SlotVariable};
 
 use crate::{resource::ResourceHandle, variable::Variable};

@@ -1,0 +1,51 @@
+//! The devices of a context besides the CPU.
+
+use crate::placement::is_elsewhere;
+use ferroflow_ir::device_name::DeviceName;
+use ferroflow_kernels::{Device, accelerators};
+use parking_lot::RwLock;
+use std::sync::{Arc, OnceLock};
+
+/// The kinds of devices that are looked for.
+const KINDS: &[&str] = &["WGPU"];
+
+/// Devices that were added, and those that are found when somebody first asks for their kind.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    added: RwLock<Vec<Arc<dyn Device>>>,
+    found: OnceLock<Vec<Arc<dyn Device>>>,
+}
+
+impl Devices {
+    pub(crate) fn add(&self, device: Arc<dyn Device>) {
+        self.added.write().push(device);
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Device>> {
+        let added = self.added.read();
+        added.iter().chain(self.found()).cloned().collect()
+    }
+
+    /// The first device of a name that is not the CPU's.
+    pub(crate) fn find(&self, name: &DeviceName) -> Option<Arc<dyn Device>> {
+        if !is_elsewhere(name) {
+            return None;
+        }
+        let fits = |device: &&Arc<dyn Device>| {
+            let asked =
+                DeviceName { kind: name.kind.clone(), index: name.index, ..DeviceName::default() };
+            device.name().parse::<DeviceName>().is_ok_and(|own| own.is_within(&asked))
+        };
+        if let Some(device) = self.added.read().iter().find(fits) {
+            return Some(device.clone());
+        }
+        // Looking for drivers takes time that names of other kinds are not worth.
+        let known = name.kind.as_deref().is_some_and(|kind| KINDS.contains(&kind));
+        if known { self.found().iter().find(fits).cloned() } else { None }
+    }
+
+    fn found(&self) -> &Vec<Arc<dyn Device>> {
+        self.found.get_or_init(accelerators)
+    }
+}
