@@ -72,8 +72,12 @@ pub struct Initializer {
     pub variable: runtime::ResourceHandle,
     /// The function that gives its first value.
     pub def: Arc<FunctionDef>,
-    /// What that captures.
+    /// The functions that calls.
+    pub library: Arc<FunctionLibrary>,
+    /// What it captures.
     pub captures: Vec<Capture>,
+    /// Its parameters, which are those of the function that creates the variable, and its result.
+    pub function_type: FunctionType,
 }
 
 /// What a function is made of.
@@ -383,7 +387,12 @@ impl ConcreteFunction {
     }
 
     fn run_given(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
-        match self.compiled()?.call_refs(&self.eager(args)?) {
+        let (compiled, args_here) = (self.compiled()?, self.eager(args)?);
+        let run = match context::current_accelerator() {
+            None => compiled.call_refs(&args_here),
+            Some(device) => compiled.call_on(&device, &args_here),
+        };
+        match run {
             Ok(results) => Ok(results.into_iter().map(Tensor::from).collect()),
             Err(error) => Err(self.explain(error, args)),
         }

@@ -5,7 +5,7 @@
 
 use crate::{error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor};
 use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
-use ferroflow_runtime::{CallCache, Context, EagerTensor, Results};
+use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};
 use std::{
     cell::{Cell, LazyCell, RefCell},
     sync::{Arc, OnceLock},
@@ -13,6 +13,14 @@ use std::{
 
 thread_local! {
     static SURROUNDINGS: Surroundings = const { Surroundings::new() };
+}
+
+/// A scope that asks for a device.
+#[derive(Clone)]
+struct DeviceScope {
+    name: Arc<str>,
+    /// The device, if it is not the CPU and there is one.
+    device: Option<Arc<dyn Device>>,
 }
 
 struct Surroundings {
@@ -29,7 +37,9 @@ struct Surroundings {
     /// Whether neither a trace nor a tape sees calls; what every eager call asks first.
     is_plain: Cell<bool>,
     contexts: RefCell<Vec<Context>>,
-    devices: RefCell<Vec<Arc<str>>>,
+    devices: RefCell<Vec<DeviceScope>>,
+    /// Whether there is a device scope.
+    is_placed: Cell<bool>,
     controls: RefCell<Vec<Vec<Tensor>>>,
     runs_eagerly: Cell<Option<bool>>,
     summaries: RefCell<Vec<SummaryScope>>,
@@ -48,6 +58,7 @@ impl Surroundings {
             is_plain: Cell::new(true),
             contexts: RefCell::new(Vec::new()),
             devices: RefCell::new(Vec::new()),
+            is_placed: Cell::new(false),
             controls: RefCell::new(Vec::new()),
             runs_eagerly: Cell::new(None),
             summaries: RefCell::new(Vec::new()),
@@ -87,9 +98,15 @@ pub(crate) fn with_context_ref<R>(look: impl FnOnce(&Context) -> R) -> R {
     })
 }
 
-/// The names of the devices there are.
+/// The names of the devices there are, the CPU first. Drivers are looked for when this is first
+/// called, or when a scope first asks for such a device.
 pub fn list_physical_devices() -> Vec<String> {
-    with_context_ref(|context| vec![context.cpu().name().to_string()])
+    with_context_ref(Context::device_names)
+}
+
+/// The device of the innermost scope, if it is not the CPU and there is one.
+pub(crate) fn current_accelerator() -> Option<Arc<dyn Device>> {
+    SURROUNDINGS.with(|s| s.devices.borrow().last().and_then(|scope| scope.device.clone()))
 }
 
 /// Runs an op now.
@@ -100,11 +117,42 @@ pub(crate) fn execute(
 ) -> Result<Results> {
     SURROUNDINGS.with(|surroundings| {
         with_context_ref(|context| match surroundings.calls.try_borrow_mut() {
+            Ok(mut calls) if surroundings.is_placed.get() => {
+                execute_in_scope(&mut calls, context, op, attrs, inputs)
+            }
             Ok(mut calls) => Ok(calls.execute(context, op, attrs, inputs)?),
             // An op that runs Rust code which calls ops.
             Err(_) => Ok(CallCache::default().execute(context, op, attrs, inputs)?),
         })
     })
+}
+
+/// Runs an op where the scope around the call says.
+fn execute_in_scope(
+    calls: &mut CallCache,
+    context: &Context,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[&EagerTensor],
+) -> Result<Results> {
+    if let Some(device) = current_accelerator() {
+        return Ok(calls.execute_on(context, &device, op, attrs, inputs)?);
+    }
+    if !is_cpu(&current_device()) {
+        return Ok(calls.execute(context, op, attrs, inputs)?);
+    }
+    let here: Vec<EagerTensor> = inputs
+        .iter()
+        .map(|input| Ok(EagerTensor::from(input.host()?.clone())))
+        .collect::<Result<_>>()?;
+    let here: Vec<&EagerTensor> = here.iter().collect();
+    Ok(calls.execute(context, op, attrs, &here)?)
+}
+
+/// Whether a scope asks for the CPU.
+fn is_cpu(name: &str) -> bool {
+    let name: ferroflow_ir::Result<DeviceName> = name.parse();
+    name.is_ok_and(|name| name.kind.as_deref() == Some("CPU"))
 }
 
 /// Runs `body` with another context for the eager calls in it.
@@ -140,11 +188,17 @@ pub fn init_scope<R>(body: impl FnOnce() -> R) -> R {
 /// When this is no name of a device; that of `body`.
 pub fn device<R>(device: &str, body: impl FnOnce() -> Result<R>) -> Result<R> {
     let name: DeviceName = device.parse()?;
-    let device: Arc<str> = name.or(&current_device().parse()?).to_string().into();
+    let name: Arc<str> = name.or(&current_device().parse()?).to_string().into();
+    let device = with_context_ref(|context| context.device_of(&name));
     let _guard = scope(
-        |s| s.devices.borrow_mut().push(device),
         |s| {
-            s.devices.borrow_mut().pop();
+            s.devices.borrow_mut().push(DeviceScope { name, device });
+            s.is_placed.set(true);
+        },
+        |s| {
+            let mut devices = s.devices.borrow_mut();
+            devices.pop();
+            s.is_placed.set(!devices.is_empty());
         },
     );
     body()
@@ -189,7 +243,8 @@ pub(crate) fn summaries<R>(pick: impl Fn(&SummaryScope) -> Option<R>) -> Option<
 
 /// The device of the innermost scope; empty outside all.
 pub(crate) fn current_device() -> Arc<str> {
-    SURROUNDINGS.with(|s| s.devices.borrow().last().cloned().unwrap_or_else(|| "".into()))
+    let name = |s: &Surroundings| s.devices.borrow().last().map(|scope| scope.name.clone());
+    SURROUNDINGS.with(name).unwrap_or_else(|| "".into())
 }
 
 /// What the scopes around ask to run before.

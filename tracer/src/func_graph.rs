@@ -100,8 +100,8 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Created {
     pub(crate) variable: Variable,
-    /// Its first value, where that is part of the trace.
-    pub(crate) initial: Option<Tensor>,
+    /// Its first value.
+    pub(crate) initial: Tensor,
     pub(crate) location: SourceLocation,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Finished {
     pub(crate) captures: Vec<Capture>,
     /// The variables it creates.
     pub(crate) created: Vec<Variable>,
-    /// The first values of those of them that take theirs from the trace.
+    /// The first values of those of them that take theirs from the trace, and small ones of others.
     pub(crate) first_values: Vec<FirstValue>,
 }
 
@@ -630,25 +630,36 @@ impl FuncGraph {
     }
 
     /// The function that computes the first value of a variable alone, from the arguments of this
-    /// trace.
+    /// trace. A value that the variable has already is kept for variables to come, if it is small:
+    /// memory is not held twice.
     fn first_value(&self, created: &Created) -> Option<Result<FirstValue>> {
-        let Repr::Symbolic(symbolic) = &created.initial.as_ref()?.0 else { return None };
-        Some(self.carve(&created.variable, symbolic))
+        let variable = &created.variable;
+        if let Repr::Symbolic(symbolic) = &created.initial.0 {
+            let outlet = self.own_outlet(variable, symbolic);
+            return Some(outlet.and_then(|outlet| self.carve(variable, outlet, false)));
+        }
+        let value = small_constant(&created.initial);
+        let value = value.filter(|_| self.semantics == Semantics::Program)?;
+        let outlet = self.state.lock().constant("initial_value", value);
+        Some(outlet.and_then(|outlet| self.carve(variable, outlet, true)))
     }
 
-    fn carve(&self, variable: &Variable, value: &Symbolic) -> Result<FirstValue> {
-        if !std::ptr::eq(&*value.graph, self) {
-            let reason = match &value.graph.parent {
-                Some(_) => "is computed in a branch or a loop: compute it outside",
-                None => {
-                    "belongs to the trace of another function: call this one outside others first"
-                }
-            };
-            let (function, variable) = (self.name.to_string(), variable.name().into());
-            return Err(Error::Initializer { function, variable, reason });
+    /// The place of a first value, which must be in this graph.
+    fn own_outlet(&self, variable: &Variable, value: &Symbolic) -> Result<Outlet> {
+        if std::ptr::eq(&*value.graph, self) {
+            return Ok(value.outlet);
         }
+        let reason = match &value.graph.parent {
+            Some(_) => "is computed in a branch or a loop: compute it outside",
+            None => "belongs to the trace of another function: call this one outside others first",
+        };
+        let (function, variable) = (self.name.to_string(), variable.name().into());
+        Err(Error::Initializer { function, variable, reason })
+    }
+
+    fn carve(&self, variable: &Variable, value: Outlet, is_known: bool) -> Result<FirstValue> {
         let state = self.state.lock();
-        let needed = state.graph.reachable_from([value.outlet.node]);
+        let needed = state.graph.reachable_from([value.node]);
         let needs_arguments = state.args.iter().any(|arg| needed.contains(arg));
         let (captures, capture_nodes) = state.captures.clone().into_parts();
         let captured = captures.into_iter().zip(capture_nodes);
@@ -656,10 +667,11 @@ impl FuncGraph {
             captured.filter(|(_, node)| needed.contains(node)).unzip();
         let args = state.args.iter().copied().chain(capture_nodes).map(Outlet::from);
         let feeds = args.map(|outlet| Feed { outlet, ty: state.ty(outlet).clone() }).collect();
-        let results = vec![("value".to_string(), value.outlet)];
+        let results = vec![("value".to_string(), value)];
         let name = format!("__initializer_{}_{}", self.name, unique_id());
         let def = Part { feeds, results, targets: Vec::new() }.carve(&state.graph, name)?;
-        Ok(FirstValue { variable: variable.clone(), def: def.into(), captures, needs_arguments })
+        let (variable, def) = (variable.clone(), def.into());
+        Ok(FirstValue { variable, def, captures, needs_arguments, is_known })
     }
 }
 

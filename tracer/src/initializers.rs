@@ -222,6 +222,37 @@ fn orthogonal(dtype: DType, shape: &[usize], gain: f64, seed: [i64; 2]) -> Resul
 mod tests {
     use super::*;
 
+    /// Those of Keras 3.15 with `seed=7`.
+    #[test]
+    fn seeds_give_the_values_of_keras() {
+        let check = |init: Initializer, expected: [f32; 6]| {
+            let found = init.seeded(DType::F32, &[3, 2], [7, 0]).unwrap().to_vec::<f32>().unwrap();
+            let near = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs());
+            assert!(near, "{init:?}: {found:?} instead of {expected:?}");
+        };
+        let uniform = [0.5413225, 0.3772279, -0.9688565, 0.3159553, -0.9414068, 0.3684088];
+        check(Initializer::GLOROT_UNIFORM, uniform);
+        let normal = [-0.4847338, -0.2579019, -1.351429, -1.059018, -0.5214547, 0.5467014];
+        check(Initializer::GLOROT_NORMAL, normal);
+        let uniform = [0.6988443, 0.486999, -1.250788, 0.4078965, -1.215351, 0.4756137];
+        check(Initializer::HE_UNIFORM, uniform);
+        let normal = [-0.6257886, -0.3329499, -1.744688, -1.367186, -0.6731951, 0.7057885];
+        check(Initializer::HE_NORMAL, normal);
+        let uniform = [0.4941576, 0.3443604, -0.8844409, 0.2884264, -0.8593829, 0.3363097];
+        check(Initializer::LECUN_UNIFORM, uniform);
+        let normal = [-0.4424994, -0.2354311, -1.23368, -0.9667467, -0.4760208, 0.4990678];
+        check(Initializer::LECUN_NORMAL, normal);
+        let (mean, deviation) = (0.5, 2.0);
+        let normal = [-0.8483455, -0.2173851, -3.259163, -2.445786, -3.512507, -1.766865];
+        check(Initializer::RandomNormal { mean, deviation }, normal);
+        let normal = [-0.8483455, -0.2173851, -3.259163, -2.445786, -0.950489, 2.020716];
+        check(Initializer::TruncatedNormal { mean, deviation }, normal);
+        let uniform = [1.988315, 1.688721, -0.7688818, 1.576853, -0.7187657, 1.672619];
+        check(Initializer::RandomUniform { low: -1.0, high: 3.0 }, uniform);
+        let columns = [-0.4763434, 0.5495275, -1.328037, -1.492049, -1.417538, 1.213182];
+        check(Initializer::Orthogonal { gain: 2.0 }, columns);
+    }
+
     #[test]
     fn orthogonal_matrices_are() {
         let init = Initializer::Orthogonal { gain: 1.0 };

@@ -25,6 +25,7 @@
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
 //! - [`GradientTape`] records what is computed and gives its gradients, through functions, branches
 //!   and loops too; [`derivatives`] has more than gradients.
+//! - [`nn`] has layers, [`optimizers`] and [`losses`] what trains them.
 //! - [`v1`] traces code with the semantics of TensorFlow 1.
 //! - [`summary`] tells TensorBoard what a training does.
 //! - [`debugging`] prints and checks while functions run; [`run_functions_eagerly`] does without
@@ -79,6 +80,7 @@ pub mod losses;
 pub mod macros;
 pub mod methods;
 pub mod nest;
+pub mod nn;
 pub mod ops;
 pub mod optimizers;
 mod recording;
@@ -114,6 +116,7 @@ pub use function_spec::{ArgSpec, ParameterSpec, spec};
 pub use gradients::{Gradient, GradientOptions, IndexedSlices, Sources};
 pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
+pub use nn::Module;
 pub use resource::TrackableResource;
 pub use tape::{GradientTape, TapeOptions};
 pub use tensor::Tensor;
@@ -346,8 +349,10 @@ pub use ferroflow_runtime::trackable::Trackable;
 /// Implements [`Trackable`] for a structure: its fields are the
 /// objects it leads to, by their names; the methods in its [`Functions`] are by theirs.
 ///
-/// `#[trackable(skip)]` leaves a field out, `#[trackable(name = "..")]` gives it another name, and
-/// `#[trackable(type = "..")]` on the structure is the name under which loaders look for its type.
+/// `#[trackable(skip)]` leaves a field out, `#[trackable(name = "..")]` gives it another name,
+/// `#[trackable(also = "..")]` one more, `#[trackable(type = "..")]` on the structure is the name
+/// under which loaders look for its type, and `#[trackable(methods(infer, ..))]` the methods with an
+/// input signature that are part of a saved model even if they were never called.
 ///
 /// ```
 /// use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, Trackable, Variable, function};

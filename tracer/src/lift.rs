@@ -2,13 +2,13 @@
 
 use crate::{
     capture::Capture,
-    concrete_function::Initializer,
+    concrete_function::{ConcreteFunction, Initializer},
     context,
     error::{Error, Result},
     tensor::Tensor,
     variable::Variable,
 };
-use ferroflow_ir::{FunctionDef, FunctionLibrary, HostTensor};
+use ferroflow_ir::{FunctionDef, FunctionLibrary, FunctionType, HostTensor, TraceType};
 use ferroflow_runtime::{self as runtime, EagerTensor};
 use std::sync::Arc;
 
@@ -20,22 +20,28 @@ pub(crate) struct FirstValue {
     pub(crate) def: Arc<FunctionDef>,
     pub(crate) captures: Vec<Capture>,
     pub(crate) needs_arguments: bool,
+    /// Whether the variable has the value already.
+    pub(crate) is_known: bool,
 }
 
-/// Gives variables their first values, in the order they were made. `arguments` are those of the
-/// call, if there is one.
+/// Gives variables that a trace creates their first values, in the order they were made.
+/// `arguments` are those of the call, if there is one.
 pub(crate) fn initialize(
     function: &str,
     first_values: Vec<FirstValue>,
-    library: &Arc<FunctionLibrary>,
+    trace: &ConcreteFunction,
     arguments: Option<&[Tensor]>,
 ) -> Result<Vec<Initializer>> {
     let initialize = |first: FirstValue| {
-        let value = evaluate(function, &first, library, arguments)?;
         let owned = first.variable.owned()?;
-        owned.assign(value)?;
+        if !first.is_known {
+            owned.assign(evaluate(function, &first, trace.library(), arguments)?)?;
+        }
+        let value = TraceType::tensor(owned.dtype(), owned.shape().clone());
+        let function_type = FunctionType { output: Some(value), ..trace.function_type().clone() };
         let FirstValue { def, captures, .. } = first;
-        Ok(Initializer { variable: owned.handle(), def, captures })
+        let (variable, library) = (owned.handle(), trace.library().clone());
+        Ok(Initializer { variable, def, library, captures, function_type })
     };
     first_values.into_iter().map(initialize).collect()
 }

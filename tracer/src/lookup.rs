@@ -331,7 +331,7 @@ struct Entries {
     handle: Tensor,
     dtypes: [DType; 2],
     save: Function<(Tensor,), Saved>,
-    restore: Function<(Tensor, Tensor), ()>,
+    restore: Function<(Tensor, Tensor), Tensor>,
 }
 
 /// What follows the key of the table, of its two tensors.
@@ -355,8 +355,10 @@ impl Entries {
         });
         let save = save.with_name("save_fn").with_parameters(["checkpoint_key"]);
         let table = handle.clone();
-        let restore = function(move |keys: Tensor, values: Tensor| {
-            ops::lookup_table_import_v2(&table, &keys, &values)
+        // As with what fills a resource, TensorFlow needs a result.
+        let restore = function(move |keys: Tensor, values: Tensor| -> Result<Tensor> {
+            ops::lookup_table_import_v2(&table, &keys, &values)?;
+            Ok(Tensor::from(1))
         });
         let restore = restore.with_name("restore_fn");
         let restore = restore.with_parameters(["restored_tensors_0", "restored_tensors_1"]);

@@ -48,7 +48,13 @@
 //! # }
 //! ```
 
-use crate::function::PolymorphicFunction;
+use crate::{
+    concrete_function::ConcreteFunction,
+    error::{Error, Result},
+    function::PolymorphicFunction,
+};
+use ferroflow_ir::TraceType;
+use ferroflow_runtime::{self as runtime, trackable::ExportedFunction};
 use parking_lot::RwLock;
 use std::{fmt, ptr, sync::Arc};
 
@@ -117,6 +123,25 @@ impl Functions {
             functions.iter().map(|(method, function)| (method.name, function.clone())).collect();
         named.sort_by_key(|(name, _)| *name);
         named
+    }
+}
+
+/// Traces a method for its input signature, if it has one and no trace yet: so that it is saved with
+/// its object even if it was never called. `#[derive(Trackable)]` does so for the methods that
+/// `#[trackable(methods(..))]` names.
+///
+/// # Errors
+///
+/// Whatever fails while the method is traced.
+pub fn trace_method(
+    function: &PolymorphicFunction,
+    trace: impl FnOnce(Vec<TraceType>) -> Result<ConcreteFunction>,
+) -> runtime::Result<()> {
+    match function.input_signature() {
+        Some(types) if function.concrete_functions().is_empty() => {
+            trace(types).map(drop).map_err(Error::into_runtime)
+        }
+        _ => Ok(()),
     }
 }
 

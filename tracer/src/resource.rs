@@ -35,7 +35,7 @@ struct Inner {
     context: Context,
     handle: ResourceHandle,
     create: Function<(), Tensor>,
-    initialize: Function<(), ()>,
+    initialize: Function<(), Tensor>,
     children: Vec<(String, Arc<dyn Trackable + Send + Sync>)>,
     saveables: Vec<Arc<dyn Saveable>>,
 }
@@ -62,7 +62,11 @@ impl TrackableResource {
         let made = create.host_fn()(())?;
         let handle = ResourceHandle::of(made.host()?)?.clone();
         let known = handle.downgrade();
-        let initialize = function(move || initialize(&known.to_tensor().into()));
+        // TensorFlow cannot save again a function that gives nothing.
+        let initialize = function(move || -> Result<Tensor> {
+            initialize(&known.to_tensor().into())?;
+            Ok(Tensor::from(1))
+        });
         let initialize = initialize.with_name("_initialize").with_input_signature(NO_ARGUMENTS);
         let create = create.with_input_signature(NO_ARGUMENTS);
         initialize.host_fn()(())?;

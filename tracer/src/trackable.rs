@@ -3,7 +3,7 @@
 use crate::{
     args::Args,
     capture::Capture,
-    concrete_function::ConcreteFunction,
+    concrete_function::{ConcreteFunction, Initializer},
     error::{Error, Result},
     function::{Function, PolymorphicFunction},
     function_spec::{ArgSpec, ParameterSpec},
@@ -17,8 +17,8 @@ use ferroflow_ir::TraceType;
 use ferroflow_runtime::{
     self as runtime,
     trackable::{
-        Description, ExportedDefault, ExportedFunction, ExportedParameter, ExportedTrace, Identity,
-        Kind, Trackable,
+        Description, ExportedDefault, ExportedFunction, ExportedInitializer, ExportedParameter,
+        ExportedTrace, Identity, Kind, Trackable,
     },
 };
 use std::sync::Arc;
@@ -102,6 +102,12 @@ impl ExportedFunction for PolymorphicFunction {
     fn traces(&self) -> runtime::Result<Vec<ExportedTrace>> {
         exported_traces(&self.concrete_functions())
     }
+
+    fn initializers(&self) -> runtime::Result<Vec<ExportedInitializer>> {
+        let initializers = PolymorphicFunction::initializers(self);
+        let each = initializers.into_iter().map(exported_initializer);
+        each.collect::<Result<_>>().map_err(Error::into_runtime)
+    }
 }
 
 impl ExportedFunction for ConcreteFunction {
@@ -142,6 +148,15 @@ pub(crate) fn exported_traces(traces: &[ConcreteFunction]) -> runtime::Result<Ve
         })
     });
     each.collect::<Result<_>>().map_err(Error::into_runtime)
+}
+
+fn exported_initializer(initializer: Initializer) -> Result<ExportedInitializer> {
+    let Initializer { variable, def, library, captures, function_type } = initializer;
+    let captures = captures.iter().map(captured).collect::<Result<_>>()?;
+    Ok(ExportedInitializer {
+        variable,
+        trace: ExportedTrace { def, library, captures, function_type },
+    })
 }
 
 fn captured(capture: &Capture) -> Result<runtime::Capture> {

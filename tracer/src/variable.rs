@@ -105,13 +105,17 @@ impl Variable {
         };
         let shape = shape.unwrap_or_else(|| initial.shape());
         let inner = runtime::Variable::uninitialized(name, initial.dtype(), shape, trainable);
+        if let Some(device) = context::current_accelerator()
+            && device.holds(initial.dtype())
+        {
+            inner.live_on(&device)?;
+        }
         let variable = Variable(Repr::Owned(inner.clone()));
         let lifted = initial.is_symbolic();
         if !lifted {
-            inner.assign(initial.host()?.clone())?;
+            inner.assign_tensor(initial.eager()?.clone())?;
         }
         if let Some(trace) = trace {
-            let initial = lifted.then_some(initial);
             trace.created(Created { variable: variable.clone(), initial, location })?;
         } else if lifted {
             initial.host()?;
@@ -205,7 +209,7 @@ impl Variable {
     #[track_caller]
     pub fn read(&self) -> Result<Tensor> {
         if let (Repr::Owned(variable), true) = (&self.0, context::is_plain()) {
-            return Ok(variable.read()?.into());
+            return Ok(variable.tensor()?.into());
         }
         if context::is_taped() {
             recording::variable_read(self);

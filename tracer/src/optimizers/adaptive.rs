@@ -1,7 +1,7 @@
 //! Optimizers whose rates adapt to each element: by the squares of its gradients.
 
 use super::algorithm::{Algorithm, Slot, Step};
-use crate::{error::Result, gradients::Gradient};
+use crate::{error::Result, gradients::Gradient, tensor::Tensor};
 use ferroflow_ir::Attrs;
 
 /// RMSprop (Hinton 2012): `s = ρ·s + (1-ρ)·g²`, `m = momentum·m + lr·g/√(s + ε)`, `w -= m`; centred,
@@ -58,7 +58,8 @@ impl Algorithm for RmsProp {
     }
 }
 
-/// Adagrad (Duchi et al. 2011): `s += g²`, `w -= lr·g/(√s + ε)`.
+/// Adagrad (Duchi et al. 2011): `s += g²`, `w -= lr·g/√(s + ε)`. TensorFlow's
+/// `ResourceApplyAdagradV2` adds `ε` to the root.
 #[derive(Debug, Clone, Copy)]
 pub struct Adagrad {
     /// The first value of the sums of squares.
@@ -82,16 +83,24 @@ impl Algorithm for Adagrad {
         vec![Slot { name: "accumulator", initial: self.initial_accumulator_value }]
     }
 
+    fn rests_without_gradient(&self) -> bool {
+        true
+    }
+
     fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
-        let (lr, epsilon) = (&step.learning_rate, step.scalar(self.epsilon)?);
+        let change = |g: &Tensor, sums: Tensor| {
+            (&step.learning_rate * g)? / (sums + self.epsilon)?.sqrt()?
+        };
+        let slot = &step.slots[0];
         match gradient {
             Gradient::Dense(g) => {
-                step.apply("ResourceApplyAdagradV2", Attrs::new(), &[lr, &epsilon, g])
+                slot.assign_add(&g.square()?)?;
+                step.variable.assign_sub(&change(g, slot.read()?)?)
             }
             Gradient::Slices(slices) => {
                 let (rows, places) = slices.summed()?;
-                let inputs = [lr, &epsilon, &rows, &places];
-                step.apply("ResourceSparseApplyAdagradV2", Attrs::new(), &inputs)
+                step.scatter_add_to_slot(0, &places, &rows.square()?)?;
+                step.scatter_sub(&places, &change(&rows, slot.read()?.gather(&places)?)?)
             }
         }
     }
@@ -151,6 +160,8 @@ pub struct Ftrl {
     pub l2: f64,
     /// The strength of the L2 penalty on the magnitude, which does not shrink what is rare.
     pub l2_shrinkage: f64,
+    /// `β` of the paper: an L2 regularisation of `β/(2·lr)` more.
+    pub beta: f64,
 }
 
 impl Default for Ftrl {
@@ -161,6 +172,7 @@ impl Default for Ftrl {
             l1: 0.0,
             l2: 0.0,
             l2_shrinkage: 0.0,
+            beta: 0.0,
         }
     }
 }
@@ -177,9 +189,12 @@ impl Algorithm for Ftrl {
 
     fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
         let lr = &step.learning_rate;
-        let [l1, l2, shrinkage, power] = [
+        let l2 = match self.beta {
+            0.0 => step.scalar(self.l2)?,
+            beta => (((1.0 / lr)? * (beta / 2.0))? + self.l2)?,
+        };
+        let [l1, shrinkage, power] = [
             step.scalar(self.l1)?,
-            step.scalar(self.l2)?,
             step.scalar(self.l2_shrinkage)?,
             step.scalar(self.learning_rate_power)?,
         ];

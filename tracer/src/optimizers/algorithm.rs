@@ -18,6 +18,12 @@ pub trait Algorithm: Send + Sync {
     /// The slots beside each variable, in order.
     fn slots(&self) -> Vec<Slot>;
 
+    /// Whether a gradient of 0 leaves a variable and its slots as they are, so that rows which
+    /// have no gradient need no step.
+    fn rests_without_gradient(&self) -> bool {
+        false
+    }
+
     /// Steps a variable.
     ///
     /// # Errors
@@ -86,9 +92,23 @@ impl Step<'_> {
     /// When the rows do not fit.
     pub fn scatter_sub(&self, indices: &Tensor, rows: &Tensor) -> Result<()> {
         static OP: Op = Op::new("ResourceScatterSub");
-        let attrs = Attrs::new().with("dtype", self.variable.dtype());
-        ops::none(&OP, attrs, &[&self.variable.handle(), indices, rows])
+        scatter(&OP, self.variable, indices, rows)
     }
+
+    /// Adds to some rows of a slot.
+    ///
+    /// # Errors
+    ///
+    /// When the rows do not fit.
+    pub fn scatter_add_to_slot(&self, slot: usize, indices: &Tensor, rows: &Tensor) -> Result<()> {
+        static OP: Op = Op::new("ResourceScatterAdd");
+        scatter(&OP, &self.slots[slot], indices, rows)
+    }
+}
+
+fn scatter(op: &'static Op, variable: &Variable, indices: &Tensor, rows: &Tensor) -> Result<()> {
+    let attrs = Attrs::new().with("dtype", variable.dtype());
+    ops::none(op, attrs, &[&variable.handle(), indices, rows])
 }
 
 impl IndexedSlices {

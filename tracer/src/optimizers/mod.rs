@@ -6,12 +6,17 @@
 //! variable is first seen, outside the graph.
 //!
 //! Formulas are those of Keras 3 (`keras/src/optimizers`); where an op of TensorFlow differs, its
-//! doc says so. Names of slots are those of Keras: `adam/dense_kernel_momentum`.
+//! doc says so. Names of slots are those of Keras: `adam/dense_kernel_momentum`. The gradient of a
+//! variable that was gathered has rows for some places only; as in Keras 3 the others have a gradient
+//! of 0, which moves what has a momentum ([`OptimizerOptions::lazy_rows`] leaves them alone, as the
+//! sparse ops of TensorFlow do).
 
 mod adam;
 mod adaptive;
 mod algorithm;
 mod clip;
+#[cfg(test)]
+mod keras;
 mod lamb;
 mod loss_scale;
 mod optimizer;

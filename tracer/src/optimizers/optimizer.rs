@@ -60,6 +60,10 @@ pub struct OptimizerOptions {
     /// The factor that losses have been scaled with. Steps whose gradients are not finite are left
     /// out.
     pub loss_scale: Option<LossScale>,
+    /// Whether rows of a variable that have no gradient in a step are left alone, with their slots.
+    /// By default, and in Keras 3, they step along a gradient of 0: momenta go on, means decay.
+    /// Algorithms without a form for rows (Adam and its kin) do that in any case.
+    pub lazy_rows: bool,
     /// What the names of slots begin with; the algorithm's name if empty.
     pub name: String,
 }
@@ -71,6 +75,7 @@ impl Default for OptimizerOptions {
             weight_decay: 0.0,
             clip: Clip::None,
             loss_scale: None,
+            lazy_rows: false,
             name: String::new(),
         }
     }
@@ -213,6 +218,10 @@ impl Optimizer {
                 variable.assign_sub(&(variable.read()? * &share)?)?;
             }
             let gradient = gradient.map_values(|values| values.cast(dtype))?;
+            let gradient = match options.lazy_rows || algorithm.rests_without_gradient() {
+                true => gradient,
+                false => Gradient::Dense(gradient.dense()?),
+            };
             let number = number.cast(dtype)?;
             let step = Step { variable, slots: &slots, learning_rate, number, location };
             algorithm.step(&step, &gradient)?;
@@ -237,7 +246,11 @@ impl Optimizer {
             let zeros = Tensor::from(HostTensor::zeros(variable.dtype(), shape.clone())?);
             init_scope(|| {
                 let initial: Tensor = slot.initial.into_operand(variable.dtype())?;
-                state(&name, (zeros + initial)?)
+                let slot = state(&name, (zeros + initial)?)?;
+                if let Some(home) = variable.owned()?.home() {
+                    slot.owned()?.live_on(home)?;
+                }
+                Ok(slot)
             })
         };
         let made: Vec<Variable> =
@@ -255,14 +268,17 @@ pub(super) fn state(name: &str, initial: Tensor) -> Result<Variable> {
 }
 
 /// As Keras tracks it: the number of steps, the learning rate where it is a variable, and all state
-/// as a list, so that it can be saved in models too.
+/// as a list, so that it can be saved in models too. An optimizer of Keras has its learning rate in
+/// that list, being a variable; it goes on with a checkpoint of one here whose rate is a variable.
 impl Trackable for Optimizer {
     fn describe(&self, object: &mut Description<'_>) {
+        let mut variables = self.variables();
         object.child("_iterations", &self.0.iterations);
         if let LearningRate::Variable(rate) = &self.0.options.learning_rate {
             object.child("_learning_rate", rate);
+            variables.insert(1, rate.clone());
         }
-        object.child("_variables", &self.variables());
+        object.child("_variables", &variables);
     }
 
     fn identity(&self) -> Option<Identity> {

@@ -23,6 +23,10 @@ impl Algorithm for Sgd {
         if self.momentum == 0.0 { Vec::new() } else { vec![Slot::zeros("momentum")] }
     }
 
+    fn rests_without_gradient(&self) -> bool {
+        self.momentum == 0.0
+    }
+
     fn step(&self, step: &Step<'_>, gradient: &Gradient) -> Result<()> {
         let lr = &step.learning_rate;
         if self.momentum == 0.0 {

@@ -5,3 +5,4 @@
 mod control_flow;
 mod gradients;
 mod macros;
+mod nn;

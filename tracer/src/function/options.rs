@@ -1,0 +1,49 @@
+//! How functions are traced.
+
+use crate::function_spec::{ArgSpec, ParameterSpec};
+
+/// How a function is traced.
+#[derive(Clone, Debug)]
+pub struct FunctionOptions {
+    /// The name, for graphs and messages.
+    pub name: String,
+    /// Names and defaults of the parameters; `args_0`, `args_1`, … if empty.
+    pub parameters: Vec<ParameterSpec>,
+    /// What the arguments must be; anything if `None`.
+    pub input_signature: Option<Vec<ArgSpec>>,
+    /// Takes the shapes of the first call for the input signature, with unknown sizes.
+    pub infer_signature_from_first_call: bool,
+    /// Widens the types of arguments that keep changing, at the second trace already.
+    pub reduce_retracing: bool,
+    /// Keeps the variables and other state that traces use alive. Otherwise their owners must, and a
+    /// call after state is gone fails with [`Error::Dropped`](crate::Error::Dropped).
+    pub owns_state: bool,
+    /// How many traces are kept; the oldest of a context goes first.
+    pub max_traces: usize,
+    /// What happens when a function is traced too often.
+    pub retrace_policy: RetracePolicy,
+}
+
+impl Default for FunctionOptions {
+    fn default() -> FunctionOptions {
+        FunctionOptions {
+            name: "function".into(),
+            parameters: Vec::new(),
+            input_signature: None,
+            infer_signature_from_first_call: false,
+            reduce_retracing: false,
+            owns_state: false,
+            max_traces: 1024,
+            retrace_policy: RetracePolicy::Warn,
+        }
+    }
+}
+
+/// What happens when a function is traced too often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RetracePolicy {
+    /// A warning through `tracing`, with the argument that changed.
+    Warn,
+    /// The call fails with [`Error::TooManyTraces`](crate::Error::TooManyTraces).
+    Error,
+}

@@ -1,0 +1,4 @@
+//! Layers.
+
+mod keras;
+mod modules;
