@@ -182,6 +182,12 @@ pub enum Error {
         /// The keys of the values.
         keys: Vec<String>,
     },
+    /// A name that is not UTF-8, which the file that lists checkpoints cannot hold.
+    #[error("{}: a checkpoint that is listed needs a name in UTF-8", path.display())]
+    NameNotUtf8 {
+        /// The path of the checkpoint.
+        path: PathBuf,
+    },
     /// An object of another type than is asked for.
     #[error("the object was saved as `{found}`, not as `{expected}`")]
     OtherType {
@@ -189,6 +195,15 @@ pub enum Error {
         expected: &'static str,
         /// The type it was saved as.
         found: String,
+    },
+    /// A new object cannot be made, as a function would use state of the old one.
+    #[error(
+        "the object cannot be constructed anew: function `{function}` uses state that the object does \
+         not lead to"
+    )]
+    NotConstructible {
+        /// The function.
+        function: String,
     },
     /// A function uses state that the saved object does not lead to.
     #[error(
@@ -322,6 +337,8 @@ impl Error {
             | Error::NotATensor { .. }
             | Error::Arguments { .. }
             | Error::OtherType { .. }
+            | Error::NameNotUtf8 { .. }
+            | Error::NotConstructible { .. }
             | Error::Untracked { .. }
             | Error::NotASignature { .. }
             | Error::SignaturesTaken { .. }

@@ -9,14 +9,28 @@ use crate::{
     value::{Conversion, Value, matched, packed, tensor_specs},
 };
 use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
-use ferroflow_runtime::{ConcreteFunction, EagerTensor};
-use std::{collections::BTreeMap, fmt};
+use ferroflow_runtime::{ConcreteFunction, EagerTensor, Variable};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 /// A function with several traces, of which a call takes the first that fits its arguments.
 #[derive(Debug, Clone)]
 pub struct RestoredFunction {
     parameters: Parameters,
     traces: Vec<Trace>,
+    first_values: Vec<FirstValue>,
+    initializing: Arc<Mutex<()>>,
+}
+
+/// What gives a variable its first value when the function is called.
+#[derive(Debug, Clone)]
+pub(crate) struct FirstValue {
+    pub(crate) variable: Variable,
+    /// Of the arguments of the call.
+    pub(crate) value: Trace,
 }
 
 /// A concrete function and the arguments it was traced for.
@@ -42,7 +56,7 @@ impl Trace {
         &self.signature.outputs
     }
 
-    fn new(function: ConcreteFunction, signature: SavedSignature) -> Result<Trace> {
+    pub(crate) fn new(function: ConcreteFunction, signature: SavedSignature) -> Result<Trace> {
         check_count(&function, "arguments", &signature.inputs, function.n_args())?;
         check_count(&function, "results", &signature.outputs, function.def().results.len())?;
         Ok(Trace { function, signature })
@@ -94,7 +108,39 @@ impl RestoredFunction {
             Some(spec) => Parameters::new(spec, limits)?,
             None => Parameters::any(),
         };
-        Ok(RestoredFunction { parameters, traces: traces.collect::<Result<_>>()? })
+        Ok(RestoredFunction {
+            parameters,
+            traces: traces.collect::<Result<_>>()?,
+            first_values: Vec::new(),
+            initializing: Arc::default(),
+        })
+    }
+
+    /// The function where a call gives variables their first values. One call at a time does so,
+    /// of all that share the lock.
+    pub(crate) fn with_first_values(
+        self,
+        first_values: Vec<FirstValue>,
+        lock: &Arc<Mutex<()>>,
+    ) -> RestoredFunction {
+        RestoredFunction { first_values, initializing: lock.clone(), ..self }
+    }
+
+    /// Gives variables that have no value yet their first ones, as far as these arguments tell.
+    fn initialize(&self, bound: &Value) -> Result<()> {
+        let is_empty = |first: &FirstValue| !first.variable.is_initialized();
+        if !self.first_values.iter().any(is_empty) {
+            return Ok(());
+        }
+        let _lock = self.initializing.lock().unwrap_or_else(PoisonError::into_inner);
+        for FirstValue { variable, value } in self.first_values.iter().filter(|f| is_empty(f)) {
+            let args = matched(&value.signature.inputs, bound, Conversion::Allowed);
+            if let Some(value) = args.map(|args| value.function.call(&args)).transpose()? {
+                let value = value.into_iter().next().map(EagerTensor::into_host).transpose()?;
+                value.map(|value| variable.assign(value)).transpose()?;
+            }
+        }
+        Ok(())
     }
 
     /// The traces, in the order they are tried.
@@ -113,6 +159,7 @@ impl RestoredFunction {
     /// function.
     pub fn call(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
         let bound = self.parameters.bind(args, kwargs)?;
+        self.initialize(&bound)?;
         for conversion in [Conversion::Forbidden, Conversion::Allowed] {
             for trace in &self.traces {
                 if let Some(tensors) = matched(&trace.signature.inputs, &bound, conversion) {

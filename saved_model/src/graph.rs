@@ -1,6 +1,7 @@
 //! Graphs as files hold them, ready to be taken apart by the names of their tensors.
 
 use crate::{
+    carried::add_gradients,
     convert::{self, Definitions, resource_variables},
     proto,
 };
@@ -71,6 +72,7 @@ impl LoadedGraph {
         let definitions = Arc::new(definitions);
         let library = Arc::new(FunctionLibrary::new());
         convert::add_functions(&library, &definitions)?;
+        add_gradients(&library, &definitions, None)?;
         LoadedGraph::with_library(&graph, &definitions, library)
     }
 

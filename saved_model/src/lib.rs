@@ -52,12 +52,15 @@
 compile_error!("elements are little-endian on disk and are not converted");
 
 pub mod bundle;
+mod carried;
 pub mod checkpoint;
 mod checksum;
+mod construct;
 pub mod convert;
 pub mod error;
 pub mod events;
 mod file;
+pub mod freeze;
 pub mod function;
 pub mod graph;
 mod host_ops;
@@ -87,6 +90,7 @@ pub use checkpoint::{
 };
 pub use error::{Error, Result};
 pub use file::{read_message, write_message};
+pub use freeze::{FrozenGraph, freeze};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;
 pub use host_ops::add_ops;

@@ -13,6 +13,7 @@
 //! same file ([`load_session`]).
 
 use crate::{
+    carried::add_gradients,
     convert::{self, Definitions, add_functions},
     error::{Error, Result},
     file::{decode_message, read_message},
@@ -184,6 +185,7 @@ impl Parts {
         let definitions = Arc::new(Definitions::new(library, registry, limits)?);
         let library = Arc::new(FunctionLibrary::new());
         add_functions(&library, &definitions)?;
+        add_gradients(&library, &definitions, meta_graph.object_graph_def.as_ref())?;
         let resources = Arc::new(ResourceManager::of_folder(folder));
         let (context, folder) = (context.clone(), folder.into());
         crate::host_ops::add_ops(&context);
@@ -207,7 +209,15 @@ impl Parts {
         if !inside || name.as_os_str().is_empty() {
             return Err(Error::AssetPath { path: name.into() });
         }
-        Ok(self.folder.join("assets").join(name))
+        let path = self.folder.join("assets").join(name);
+        // A link may lead anywhere. What is not there is found out by who opens it.
+        let real = path.canonicalize().ok().zip(self.folder.canonicalize().ok());
+        match real {
+            Some((file, folder)) if !file.starts_with(&folder) => {
+                Err(Error::AssetPath { path: name.into() })
+            }
+            _ => Ok(path),
+        }
     }
 
     /// The value of a constant of the main graph.

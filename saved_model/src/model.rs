@@ -13,7 +13,9 @@ use crate::{
     structured_value::StructuredValue,
 };
 use ferroflow_ir::{HostTensor, TensorSpec};
-use ferroflow_runtime::{Capture, ConcreteFunction, EagerTensor, ResourceHandle, Variable};
+use ferroflow_runtime::{
+    Capture, ConcreteFunction, EagerTensor, ResourceHandle, ResourceManager, Variable,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -93,15 +95,19 @@ impl SavedModel {
 pub struct Model(Arc<State>);
 
 struct State {
-    parts: Parts,
-    objects: Vec<SavedObject>,
-    concrete: BTreeMap<String, SavedConcreteFunction>,
+    parts: Arc<Parts>,
+    /// Resources by name.
+    resources: Arc<ResourceManager>,
+    objects: Arc<Vec<SavedObject>>,
+    concrete: Arc<BTreeMap<String, SavedConcreteFunction>>,
     /// Which objects are loaded: all, unless a part was asked for.
     kept: Vec<bool>,
     /// What each object is while the program runs.
     live: Vec<Live>,
     functions: Mutex<HashMap<String, ConcreteFunction>>,
     session: OnceLock<Arc<Session>>,
+    /// Held while variables get their first values.
+    first_values: Arc<Mutex<()>>,
 }
 
 /// An object while the program runs.
@@ -125,25 +131,46 @@ impl Model {
             Some(paths) => partial::kept(&saved, paths)?,
             None => vec![true; saved.nodes.len()],
         };
-        let live = |(object, &is_kept): (&SavedObject, &bool)| match is_kept {
-            true => live(object),
-            false => Ok(Live::Plain),
-        };
-        let live: Vec<Live> = saved.nodes.iter().zip(&kept).map(live).collect::<Result<_>>()?;
         let model = Model(Arc::new(State {
-            parts,
-            objects: saved.nodes,
-            concrete: saved.concrete_functions,
+            resources: parts.resources.clone(),
+            parts: Arc::new(parts),
+            live: live_objects(&saved.nodes, &kept)?,
+            objects: Arc::new(saved.nodes),
+            concrete: Arc::new(saved.concrete_functions),
             kept,
-            live,
             functions: Mutex::default(),
             session: OnceLock::new(),
+            first_values: Arc::default(),
         }));
         model.check()?;
         model.create_resources();
         model.restore()?;
         model.initialize()?;
         Ok(model)
+    }
+
+    /// The same objects with state of their own: variables have no values yet.
+    pub(crate) fn anew(&self, kept: Vec<bool>) -> Result<Model> {
+        let state = &*self.0;
+        let model = Model(Arc::new(State {
+            parts: state.parts.clone(),
+            resources: Arc::new(ResourceManager::of_folder(&state.parts.folder)),
+            live: live_objects(&state.objects, &kept)?,
+            objects: state.objects.clone(),
+            concrete: state.concrete.clone(),
+            kept,
+            functions: Mutex::default(),
+            session: OnceLock::new(),
+            first_values: Arc::default(),
+        }));
+        model.create_resources();
+        model.initialize()?;
+        Ok(model)
+    }
+
+    /// The objects as the file has them.
+    pub(crate) fn messages(&self) -> &[SavedObject] {
+        &self.0.objects
     }
 
     /// Checks that objects refer to objects and functions that are there.
@@ -182,7 +209,7 @@ impl Model {
                 }
             }
         }
-        for (name, function) in &state.concrete {
+        for (name, function) in state.concrete.iter() {
             for &input in &function.bound_inputs {
                 let object =
                     self.object(input).map_err(|_| bad_capture(name, input, "no object"))?;
@@ -322,6 +349,11 @@ impl Model {
         Arc::as_ptr(&self.0) as usize
     }
 
+    /// The folder it was loaded from.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.0.parts.folder
+    }
+
     /// The functions as the file has them.
     pub(crate) fn definitions(&self) -> &crate::convert::Definitions {
         &self.0.parts.definitions
@@ -342,7 +374,7 @@ impl Model {
         self.0.concrete.get(name)
     }
 
-    fn at(&self, id: usize) -> Object {
+    pub(crate) fn at(&self, id: usize) -> Object {
         Object { model: self.clone(), id }
     }
 
@@ -435,7 +467,7 @@ impl Model {
             let (name, expected) = (name.to_string(), "an argument for each capture");
             return Err(ferroflow_ir::Error::argument(name, "captures", expected, found).into());
         }
-        let (library, resources) = (state.parts.library.clone(), state.parts.resources.clone());
+        let (library, resources) = (state.parts.library.clone(), state.resources.clone());
         let function = ConcreteFunction::with_captures(
             &state.parts.context,
             def,
@@ -453,6 +485,14 @@ impl Model {
 pub(crate) struct SavedSignature {
     pub(crate) inputs: StructuredValue,
     pub(crate) outputs: StructuredValue,
+}
+
+fn live_objects(objects: &[SavedObject], kept: &[bool]) -> Result<Vec<Live>> {
+    let live = |(object, &is_kept): (&SavedObject, &bool)| match is_kept {
+        true => live(object),
+        false => Ok(Live::Plain),
+    };
+    objects.iter().zip(kept).map(live).collect()
 }
 
 fn live(object: &SavedObject) -> Result<Live> {
@@ -607,11 +647,13 @@ impl Object {
                     let concrete = self.model.concrete_function(name)?;
                     traces.push((concrete, self.model.saved_function(name)?));
                 }
-                RestoredFunction::new(function.function_spec.as_ref(), traces, limits)
+                let restored =
+                    RestoredFunction::new(function.function_spec.as_ref(), traces, limits)?;
+                let first_values = self.first_values()?;
+                Ok(restored.with_first_values(first_values, &self.model.0.first_values))
             }
             Some(Kind::BareConcreteFunction(function)) => {
-                let (name, concrete) = self.concrete()?;
-                let traces = vec![(concrete, self.model.saved_function(&name)?)];
+                let traces = vec![self.described()?];
                 RestoredFunction::new(function.function_spec.as_ref(), traces, limits)
             }
             _ => match self.child("__call__") {
@@ -632,6 +674,12 @@ impl Object {
             Some(Kind::CapturedTensor(_)) => "a tensor of a function",
             None => "nothing",
         }
+    }
+
+    /// The concrete function, of an object that is one, with what it takes and gives.
+    pub(crate) fn described(&self) -> Result<(ConcreteFunction, SavedSignature)> {
+        let (name, function) = self.concrete()?;
+        Ok((function, self.model.saved_function(&name)?))
     }
 
     /// The concrete function, of an object that is one, with its name.

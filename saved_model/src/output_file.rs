@@ -1,4 +1,7 @@
 //! Writing files: under a temporary name until they are complete.
+//!
+//! Files with names that others rely on wait for the disk; the bulk of a checkpoint does so where it
+//! is asked for.
 
 use crate::error::{Error, Result};
 use std::{
@@ -8,6 +11,16 @@ use std::{
     process,
     sync::atomic::{AtomicU64, Ordering},
 };
+
+/// What may happen to a computer without the loss of a file that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The end of the program. The system writes the file to the disk when it sees fit.
+    #[default]
+    Process,
+    /// The end of power too: whoever writes waits for the disk.
+    Disk,
+}
 
 /// A file being written. Nobody sees it under its own name before [`commit`](OutputFile::commit);
 /// dropped before that, it leaves nothing behind.
@@ -45,18 +58,60 @@ impl OutputFile {
     }
 
     /// Gives the file its name, once all of it is on the disk.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        let finish = |file: BufWriter<File>| -> io::Result<()> {
-            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-            fs::rename(&self.temporary, &self.path)
-        };
-        let outcome = self.file.take().map_or(Ok(()), finish);
-        outcome.map_err(|source| {
-            // The first failure is the one to report.
-            let _ = fs::remove_file(&self.temporary);
-            Error::Io { path: self.path.clone(), source }
-        })
+    pub(crate) fn commit(self) -> Result<()> {
+        self.commit_with(Durability::Disk)
     }
+
+    /// Gives the file its name, once it is as safe as is asked for.
+    pub(crate) fn commit_with(self, durability: Durability) -> Result<()> {
+        self.completed(durability)?.publish()
+    }
+
+    /// The file, complete and as safe as is asked for, but for its name.
+    pub(crate) fn completed(mut self, durability: Durability) -> Result<CompleteFile> {
+        let complete = |file: BufWriter<File>| -> io::Result<()> {
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            match durability {
+                Durability::Disk => file.sync_all(),
+                Durability::Process => Ok(()),
+            }
+        };
+        let outcome = self.file.take().map_or(Ok(()), complete);
+        // Dropped after a failure, it takes away what was written.
+        let file = CompleteFile { path: self.path.clone(), temporary: self.temporary.clone() };
+        outcome.map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        Ok(file)
+    }
+}
+
+/// A file that has everything but its name; dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct CompleteFile {
+    path: PathBuf,
+    temporary: PathBuf,
+}
+
+impl CompleteFile {
+    /// Gives the file its name.
+    pub(crate) fn publish(self) -> Result<()> {
+        let renamed = fs::rename(&self.temporary, &self.path);
+        renamed.map_err(|source| Error::Io { path: self.path.clone(), source })
+    }
+}
+
+impl Drop for CompleteFile {
+    fn drop(&mut self) {
+        // After it got its name there is none of the other. Otherwise it is only left behind.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Keeps other writers out of a folder until it is dropped: files that belong together appear
+/// together. `None` where the system has no such locks.
+pub(crate) fn hold(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }
 
 impl Write for OutputFile {
@@ -76,6 +131,25 @@ impl Drop for OutputFile {
             let _ = fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// Copies a file; the copy appears under its name when all of it is on the disk. A file is never
+/// copied to itself.
+///
+/// # Errors
+///
+/// [`Error::Io`] with the file that cannot be read or written.
+pub(crate) fn copy_file(source: &Path, target: &Path) -> Result<()> {
+    let same = fs::canonicalize(target).ok().zip(fs::canonicalize(source).ok());
+    if same.is_some_and(|(target, source)| target == source) {
+        return Ok(());
+    }
+    let unreadable = |error| Error::Io { path: source.into(), source: error };
+    let mut reader = File::open(source).map_err(unreadable)?;
+    let mut file = OutputFile::create(target)?;
+    let copied = io::copy(&mut reader, &mut file);
+    copied.map_err(|error| Error::Io { path: target.into(), source: error })?;
+    file.commit()
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use super::{
     ordered_code::decode_slice_key,
     reader::read_header,
     table::Table,
-    writer::{Entries, index_path, write_index},
+    writer::{Entries, index_file, index_path},
 };
 use crate::{
+    checkpoint::folder_of,
     error::{Error, Result},
     file::decode_message,
+    output_file::{Durability, hold},
     proto::BundleEntryProto,
 };
 use ferroflow_ir::Limits;
@@ -43,14 +45,16 @@ pub fn merge(
         merged.add(prefix, limits)?;
     }
     let n_shards = merged.shards.len();
+    let folder = folder_of(destination);
+    fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
+    let new_index = index_file(destination, n_shards, &merged.entries, Durability::Disk)?;
+    let _held = hold(folder);
     for (shard, source) in merged.shards.iter().enumerate() {
         let target = shard_path(destination, shard as u32, n_shards as u32);
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let moved =
-            folder.map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::rename(source, target));
+        let moved = fs::rename(source, target);
         moved.map_err(|error| Error::Io { path: source.clone(), source: error })?;
     }
-    write_index(destination, n_shards, &merged.entries)?;
+    new_index.publish()?;
     let indexes = prefixes.iter().map(|prefix| index_path(prefix));
     for index in indexes.filter(|index| *index != index_path(destination) && index.exists()) {
         fs::remove_file(&index).map_err(|source| Error::Io { path: index, source })?;

@@ -8,9 +8,10 @@ use super::{
     table_writer::TableWriter,
 };
 use crate::{
+    checkpoint::folder_of,
     convert,
     error::{Error, Result},
-    output_file::OutputFile,
+    output_file::{CompleteFile, Durability, OutputFile, hold},
     proto::{BundleEntryProto, BundleHeaderProto, VersionDef, bundle_header_proto::Endianness},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
@@ -137,8 +138,21 @@ impl Writer {
     ///
     /// [`Error::Io`] when the files cannot be written.
     pub fn finish(self) -> Result<()> {
-        self.data.commit()?;
-        write_index(&self.prefix, 1, &self.entries)
+        self.finish_with(Durability::Disk)
+    }
+
+    /// As [`finish`](Writer::finish), as safe as is asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Writer::finish).
+    pub fn finish_with(self, durability: Durability) -> Result<()> {
+        let data = self.data.completed(durability)?;
+        let index = index_file(&self.prefix, 1, &self.entries, durability)?;
+        // An index belongs to the data it was written with.
+        let _held = hold(folder_of(&self.prefix));
+        data.publish()?;
+        index.publish()
     }
 }
 
@@ -154,8 +168,13 @@ fn wrong_part(spec: &SliceSpec, rule: &'static str) -> Error {
     Error::Slice { slice: spec.slice.to_string(), shape: spec.shape.clone(), rule }
 }
 
-/// Writes the index of a checkpoint.
-pub(super) fn write_index(prefix: &Path, n_shards: usize, entries: &Entries) -> Result<()> {
+/// The index of a checkpoint, which has its name yet to come.
+pub(super) fn index_file(
+    prefix: &Path,
+    n_shards: usize,
+    entries: &Entries,
+    durability: Durability,
+) -> Result<CompleteFile> {
     let path = index_path(prefix);
     let failed = |source| Error::Io { path: path.clone(), source };
     let header = BundleHeaderProto {
@@ -168,7 +187,7 @@ pub(super) fn write_index(prefix: &Path, n_shards: usize, entries: &Entries) -> 
     for (key, entry) in entries {
         table.add(key, &entry.encode_to_vec()).map_err(failed)?;
     }
-    table.finish().map_err(failed)?.commit()
+    table.finish().map_err(failed)?.completed(durability)
 }
 
 /// The index file of the checkpoint `prefix`.

@@ -148,7 +148,8 @@ impl<'a> CheckpointManager<'a> {
     }
 
     fn finish(&mut self, prefix: PathBuf, snapshot: &super::Snapshot) -> Result<PathBuf> {
-        snapshot.write(&prefix, &self.options.write)?;
+        CheckpointState::newest(&prefix).check_names(&self.folder)?;
+        snapshot.write(&prefix, &self.options.write.to_disk())?;
         let time = seconds(SystemTime::now());
         self.kept.retain(|kept| kept.prefix != prefix);
         self.kept.push(Kept { prefix: prefix.clone(), time });

@@ -23,6 +23,7 @@ mod restoring;
 pub mod state;
 mod write;
 
+pub use crate::output_file::Durability;
 pub use manager::{CheckpointManager, ManagerOptions};
 pub use restoring::RestoreStatus;
 pub use state::{CheckpointState, latest_checkpoint};
@@ -126,8 +127,8 @@ impl<'a> Checkpoint<'a> {
         Snapshot::of(&self.graph()?)
     }
 
-    /// Writes the values to the checkpoint of this name, whose name it gives. Nothing is counted and
-    /// no other file is touched.
+    /// Writes the values to the checkpoint of this name, whose name it gives. Nothing is counted, no
+    /// other file is touched, and nothing waits for the disk.
     ///
     /// # Errors
     ///
@@ -151,6 +152,20 @@ impl<'a> Checkpoint<'a> {
         Ok(prefix)
     }
 
+    /// Writes the values of the variables under their own names, as savers of TensorFlow 1 do. Such
+    /// a checkpoint is [`read`](Checkpoint::read) by name as well, wherever objects have their
+    /// variables.
+    ///
+    /// # Errors
+    ///
+    /// When two variables have the same name, one has no value, an object has state that is no
+    /// variable, or the files cannot be written.
+    pub fn write_named(&self, prefix: impl Into<PathBuf>) -> Result<PathBuf> {
+        let prefix = prefix.into();
+        Snapshot::by_name(&self.graph()?)?.write(&prefix, &WriteOptions::default())?;
+        Ok(prefix)
+    }
+
     /// Saves the values as one of several checkpoints: counts, writes `<prefix>-<count>`, and notes
     /// it as the newest in the file `checkpoint` of the folder.
     ///
@@ -168,7 +183,8 @@ impl<'a> Checkpoint<'a> {
     /// As [`save`](Checkpoint::save).
     pub fn save_with(&self, prefix: impl AsRef<Path>, options: &WriteOptions) -> Result<PathBuf> {
         let (prefix, snapshot) = self.counted(prefix.as_ref())?;
-        snapshot.write(&prefix, options)?;
+        CheckpointState::newest(&prefix).check_names(folder_of(&prefix))?;
+        snapshot.write(&prefix, &options.to_disk())?;
         CheckpointState::newest(&prefix).write(folder_of(&prefix))?;
         Ok(prefix)
     }
@@ -185,7 +201,7 @@ impl<'a> Checkpoint<'a> {
     ) -> Result<JoinHandle<Result<PathBuf>>> {
         let (prefix, snapshot) = self.counted(prefix.as_ref())?;
         Ok(std::thread::spawn(move || {
-            snapshot.write(&prefix, &WriteOptions::default())?;
+            snapshot.write(&prefix, &WriteOptions::default().to_disk())?;
             CheckpointState::newest(&prefix).write(folder_of(&prefix))?;
             Ok(prefix)
         }))

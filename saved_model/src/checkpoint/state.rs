@@ -71,6 +71,7 @@ impl CheckpointState {
     ///
     /// [`Error::Io`] when it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        self.check_names(folder)?;
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
             writeln!(text, "{name}: {value}").expect("texts take any line");
@@ -93,6 +94,16 @@ impl CheckpointState {
         let written = file.write_all(text.as_bytes());
         written.map_err(|source| Error::Io { path: file.path().into(), source })?;
         file.commit()
+    }
+
+    /// Checks that all paths are texts, which is what the file can hold.
+    pub(crate) fn check_names(&self, folder: &Path) -> Result<()> {
+        let paths = self.all_model_checkpoint_paths.iter().chain([&self.model_checkpoint_path]);
+        let mut relative = paths.map(|path| path.strip_prefix(folder).unwrap_or(path));
+        match relative.find(|path| path.to_str().is_none()) {
+            Some(path) => Err(Error::NameNotUtf8 { path: path.into() }),
+            None => Ok(()),
+        }
     }
 
     /// Takes over one line; fails with what it should be.

@@ -4,10 +4,11 @@ use super::keys::{Keyed, keyed};
 use crate::{
     bundle::{Writer, merge},
     error::{Error, Result},
+    output_file::Durability,
     restore::OBJECT_GRAPH_KEY,
 };
 use ferroflow_ir::{HostTensor, Limits};
-use ferroflow_runtime::trackable::ObjectGraph;
+use ferroflow_runtime::trackable::{Kind, ObjectGraph};
 use prost::Message;
 use std::{
     num::NonZeroUsize,
@@ -21,11 +22,21 @@ use std::{
 pub struct WriteOptions {
     /// Over how many data files the values are spread.
     pub shards: NonZeroUsize,
+    /// How safe the values are when they are written. Whatever this says, checkpoints that a state
+    /// file lists, and models, are on the disk.
+    pub durability: Durability,
 }
 
 impl Default for WriteOptions {
     fn default() -> WriteOptions {
-        WriteOptions { shards: NonZeroUsize::MIN }
+        WriteOptions { shards: NonZeroUsize::MIN, durability: Durability::Process }
+    }
+}
+
+impl WriteOptions {
+    /// The same, waiting for the disk.
+    pub(crate) fn to_disk(&self) -> WriteOptions {
+        WriteOptions { durability: Durability::Disk, ..self.clone() }
     }
 }
 
@@ -57,22 +68,44 @@ impl Snapshot {
         Ok(Snapshot { tensors })
     }
 
+    /// The values of variables under their own names, as TensorFlow 1 saves them.
+    ///
+    /// # Errors
+    ///
+    /// When a variable has no value, or an object has state of another kind, which has no name.
+    pub(crate) fn by_name(graph: &ObjectGraph) -> Result<Snapshot> {
+        let mut tensors = Vec::new();
+        for node in &graph.nodes {
+            if let Some(saveable) = node.saveables.first() {
+                let (kind, expected) = ("checkpoint by name", "variables only");
+                let found = format!("state called `{}`", saveable.name());
+                return Err(ferroflow_ir::Error::argument(kind, "objects", expected, found).into());
+            }
+            if let Kind::Variable(variable) = &node.kind {
+                let value = variable.read().map_err(Error::from);
+                let value = value.map_err(|error| error.at_tensor(variable.name()))?;
+                tensors.push((variable.name().to_string(), value));
+            }
+        }
+        Ok(Snapshot { tensors })
+    }
+
     /// The bytes of all values, but for texts.
     pub fn n_bytes(&self) -> usize {
         let plain = self.tensors.iter().filter(|(_, tensor)| tensor.is_plain());
         plain.map(|(_, tensor)| tensor.bytes().len()).sum()
     }
 
-    /// Writes the values. Nothing appears under the name before all of it is on the disk; a
-    /// checkpoint of the same name is replaced.
+    /// Writes the values. Nothing appears under the name before all of it is written; a checkpoint of
+    /// the same name is replaced.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] when the files cannot be written.
     pub fn write(&self, prefix: &Path, options: &WriteOptions) -> Result<()> {
-        let n_shards = options.shards.get().min(self.tensors.len());
+        let n_shards = options.shards.get().min(self.tensors.len()).max(1);
         if n_shards == 1 {
-            return write_part(prefix, &self.tensors);
+            return write_part(prefix, &self.tensors, options.durability);
         }
         let temporary = temporary_folder(prefix);
         let parts: Vec<&[(String, HostTensor)]> = balanced(&self.tensors, n_shards);
@@ -82,7 +115,9 @@ impl Snapshot {
             let threads: Vec<_> = prefixes
                 .iter()
                 .zip(&parts)
-                .map(|(prefix, part)| scope.spawn(move || write_part(prefix, part)))
+                .map(|(prefix, part)| {
+                    scope.spawn(move || write_part(prefix, part, options.durability))
+                })
                 .collect();
             let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
             joined.collect::<Result<Vec<()>>>()
@@ -99,12 +134,16 @@ fn panicked<T>(payload: Box<dyn std::any::Any + Send>) -> T {
     std::panic::resume_unwind(payload)
 }
 
-fn write_part(prefix: &Path, tensors: &[(String, HostTensor)]) -> Result<()> {
+fn write_part(
+    prefix: &Path,
+    tensors: &[(String, HostTensor)],
+    durability: Durability,
+) -> Result<()> {
     let mut writer = Writer::create(prefix)?;
     for (key, tensor) in tensors {
         writer.add(key, tensor)?;
     }
-    writer.finish()
+    writer.finish_with(durability)
 }
 
 /// A folder beside the checkpoint that no other writer uses.

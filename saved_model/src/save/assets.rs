@@ -1,12 +1,15 @@
 //! The files of a model being saved.
 
-use crate::error::{Error, Result};
-use ferroflow_runtime::trackable::Asset;
-use std::{
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
+use crate::{
+    error::{Error, Result},
+    output_file::copy_file,
 };
+use ferroflow_runtime::trackable::Asset;
+use std::{collections::HashMap, fs, path::Path};
+
+/// Folders of a model that no part of the program knows: what a server warms up with, and where in
+/// the source nodes come from.
+const EXTRA: [&str; 2] = ["assets.extra", "debug"];
 
 /// The names that files get below `assets/`: their own, or numbered where two have the same. A file
 /// that is there several times is copied once.
@@ -44,20 +47,32 @@ pub(super) fn copy<'a>(
             continue;
         }
         done.push(name);
-        let target = folder.join("assets").join(name);
-        let failed = |path: &Path| {
-            let path = PathBuf::from(path);
-            move |source| Error::Io { path, source }
-        };
-        let same = fs::canonicalize(&target).ok().zip(fs::canonicalize(asset.path()).ok());
-        if same.is_some_and(|(target, source)| target == source) {
+        copy_file(asset.path(), &folder.join("assets").join(name))?;
+    }
+    Ok(())
+}
+
+/// Copies what loaders leave alone from one model's folder to another's.
+///
+/// # Errors
+///
+/// As [`copy`].
+pub(super) fn copy_extra(from: &Path, to: &Path) -> Result<()> {
+    let mut waiting: Vec<_> = EXTRA.iter().map(|name| (from.join(name), to.join(name))).collect();
+    while let Some((source, target)) = waiting.pop() {
+        let failed = |error| Error::Io { path: source.clone(), source: error };
+        // Links may lead out of the model's folder.
+        let Ok(kind) = fs::symlink_metadata(&source).map(|metadata| metadata.file_type()) else {
             continue;
+        };
+        if kind.is_file() {
+            copy_file(&source, &target)?;
+        } else if kind.is_dir() {
+            for entry in fs::read_dir(&source).map_err(failed)? {
+                let name = entry.map_err(failed)?.file_name();
+                waiting.push((source.join(&name), target.join(&name)));
+            }
         }
-        fs::create_dir_all(folder.join("assets")).map_err(failed(&target))?;
-        let temporary =
-            folder.join("assets").join(format!("{name}.tempstate{}", std::process::id()));
-        fs::copy(asset.path(), &temporary).map_err(failed(asset.path()))?;
-        fs::rename(&temporary, &target).map_err(failed(&target))?;
     }
     Ok(())
 }

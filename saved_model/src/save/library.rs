@@ -22,6 +22,9 @@ pub(super) struct Library {
     functions: BTreeMap<String, proto::FunctionDef>,
     gradients: BTreeMap<String, proto::GradientDef>,
     registered: BTreeMap<String, proto::RegisteredGradient>,
+    /// Functions of gradients that models bring along, whose captures are yet to be told: the model
+    /// and the name there.
+    carried: Vec<(usize, String)>,
     /// The names of functions traced here, by where they are. They are kept, so that no other comes
     /// to be there.
     traced: HashMap<usize, (Arc<FunctionDef>, String)>,
@@ -164,6 +167,7 @@ impl Library {
             let registered = library.registered_gradients.iter();
             for gradient in registered.filter(|gradient| gradient.registered_op_type == *op) {
                 let gradient_func = self.name_loaded(model, &gradient.gradient_func, waiting)?;
+                self.carried.push((model.address(), gradient.gradient_func.clone()));
                 let op_type = gradient.registered_op_type.clone();
                 let message = proto::RegisteredGradient {
                     gradient_func,
@@ -173,6 +177,12 @@ impl Library {
             }
         }
         Ok(())
+    }
+
+    /// The gradients that came with the functions added of late, by their names in the model.
+    pub(super) fn take_carried(&mut self, model: &Model) -> Vec<String> {
+        let own = self.carried.extract_if(.., |(address, _)| *address == model.address());
+        own.map(|(_, name)| name).collect()
     }
 
     pub(super) fn into_message(self) -> proto::FunctionDefLibrary {

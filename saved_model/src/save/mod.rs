@@ -5,6 +5,10 @@
 //! as objects, for loaders of TensorFlow 2, and as a graph with signatures, for session-style
 //! loaders such as TF Serving's. Both are in one MetaGraph and share its functions: two MetaGraphs
 //! would hold every function twice, in a file that may have 2 GiB at most.
+//!
+//! What there is was built in the order of priorities of the RFC: export, models of TensorFlow 1,
+//! objects with functions that save and restore them, layers, types, files, optimizers, and new
+//! objects of loaded ones. Distribution has its place between types and files, and waits.
 
 mod assets;
 mod fingerprint;
@@ -24,6 +28,7 @@ use crate::{
     checkpoint::{Snapshot, WriteOptions, keyed},
     error::{Error, Result},
     file::write_message,
+    output_file::hold,
     proto,
 };
 use ferroflow_runtime::trackable::{Kind, ObjectGraph, ObjectNode, Trackable};
@@ -163,7 +168,7 @@ pub fn save(
     folder: impl AsRef<Path>,
     options: &SaveOptions,
 ) -> Result<SaveReport> {
-    let mut graph = with_slots_as_children(ObjectGraph::of(root)?);
+    let mut graph = with_slots_as_children(ObjectGraph::of_model(root)?);
     let kept = take_signatures(&mut graph, options)?;
     trace_all(&graph, options)?;
     let mut objects = Objects::new(&graph)?;
@@ -343,8 +348,14 @@ fn write(
     options: &SaveOptions,
 ) -> Result<()> {
     let variables = folder.join("variables").join("variables");
-    snapshot.write(&variables, &options.write)?;
+    std::fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
+    // The files of a model belong together.
+    let _held = hold(folder);
+    snapshot.write(&variables, &options.write.to_disk())?;
     assets::copy(objects.assets.iter().map(|(_, asset)| asset), asset_names, folder)?;
+    if let Some(root) = objects::loaded(&objects.graph.nodes[0]) {
+        assets::copy_extra(root.model().folder(), folder)?;
+    }
     let fingerprint = fingerprint::fingerprint(model, &variables)?;
     write_message(&folder.join("fingerprint.pb"), &fingerprint)?;
     write_message(&folder.join("saved_model.pb"), model)

@@ -2,6 +2,7 @@
 
 use super::{library::Library, spec};
 use crate::{
+    construct::{INITIALIZED, INITIALIZER},
     convert::{partial_shape_message, structured_message, structured_type},
     error::{Error, Result},
     model::{Model, Object},
@@ -141,6 +142,7 @@ impl<'g> Objects<'g> {
             Kind::Function(function) => {
                 let (names, traces) = self.traces(&**function)?;
                 children.extend(references(&traces));
+                children.extend(references(&self.initializers(&**function)?));
                 let function_spec = Some(spec::function_spec(&**function)?);
                 SavedKind::Function(proto::SavedFunction {
                     concrete_functions: names,
@@ -185,6 +187,21 @@ impl<'g> Objects<'g> {
             objects.push((format!("trace_{index}"), self.add(object)));
         }
         Ok((names, objects))
+    }
+
+    /// The functions that give variables their first values which a function makes, as objects that
+    /// lead to their variables.
+    fn initializers(&mut self, function: &dyn ExportedFunction) -> Result<Edges> {
+        let mut objects = Vec::new();
+        for initializer in function.initializers()? {
+            // A variable that nothing leads to cannot be made anew.
+            let id = initializer.variable.id();
+            let Some(&variable) = self.resources.get(&id) else { continue };
+            let mut object = self.trace_object(function, &initializer.trace)?;
+            object.children.extend(references(&[(INITIALIZED.into(), variable)]));
+            objects.push((format!("{INITIALIZER}{}", objects.len()), self.add(object)));
+        }
+        Ok(objects)
     }
 
     fn trace_object(
@@ -413,6 +430,12 @@ impl<'g> Objects<'g> {
             *input = node? as i32;
         }
         self.concrete.insert(new_name.clone(), concrete);
+        // Gradients have captures too.
+        for gradient in self.library.take_carried(model) {
+            if model.concrete_message(&gradient).is_some() {
+                self.loaded_function(model, &gradient)?;
+            }
+        }
         Ok(new_name)
     }
 

@@ -42,6 +42,7 @@ pub fn save_session(session: &Session, folder: impl AsRef<Path>) -> Result<()> {
         }
     }
     assets::copy(files.iter(), &names, &folder)?;
+    assets::copy_extra(&parts.folder, &folder)?;
     let model = proto::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta_graph] };
     write_message(&folder.join("saved_model.pb"), &model)
 }
