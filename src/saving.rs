@@ -1,6 +1,8 @@
 //! Saving from eager code, and functions of loaded models in traces.
 
-use ferroflow_ir::{AttrValue, Attrs, FunctionDef, FunctionLibrary, NameAttrList};
+use ferroflow_ir::{
+    AttrValue, Attrs, FunctionDef, FunctionLibrary, NameAttrList, gradient::CarriedGradient,
+};
 use ferroflow_runtime as runtime;
 use ferroflow_saved_model::{self as saved_model, SaveOptions, SaveReport, function::Trace};
 use ferroflow_tracer::{Capture, ConcreteFunction, Result, Tensor, Trackable, context};
@@ -87,10 +89,19 @@ fn renamed(
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let rename = |name: &str| -> Arc<str> { format!("{name}_loaded_{number}").into() };
     let mut found: BTreeMap<Arc<str>, Arc<FunctionDef>> = BTreeMap::new();
+    let mut gradients: BTreeMap<String, Arc<CarriedGradient>> = BTreeMap::new();
     let mut waiting = vec![root.clone()];
     while let Some(def) = waiting.pop() {
         for (_, node) in def.graph.iter() {
-            for callee in ferroflow_ir::function::callees(&node.attrs) {
+            let own = carried_gradient(&node.attrs, library);
+            if let Some((name, gradient)) = &own {
+                gradients.insert(name.to_string(), gradient.clone());
+            }
+            let callees = ferroflow_ir::function::callees(&node.attrs);
+            let of_callees = callees.iter().filter_map(|callee| library.gradient_of(callee));
+            let of_callees: Vec<Arc<str>> = of_callees.collect();
+            let own = own.map(|(_, gradient)| gradient.function.clone());
+            for callee in callees.into_iter().chain(of_callees).chain(own) {
                 if let Entry::Vacant(entry) = found.entry(callee) {
                     let callee = library.get(entry.key())?;
                     entry.insert(callee.clone());
@@ -101,20 +112,46 @@ fn renamed(
     }
     let renamed = FunctionLibrary::new();
     for def in found.values() {
-        renamed.insert(renamed_def(def, &rename))?;
+        renamed.insert(renamed_def(def, library, &rename))?;
+        if let Some(gradient) = library.gradient_of(&def.name) {
+            renamed.set_gradient(rename(&def.name), rename(&gradient));
+        }
     }
-    Ok((renamed_def(root, &rename), renamed))
+    for (name, gradient) in gradients {
+        let mut gradient = CarriedGradient::clone(&gradient);
+        gradient.function = rename(&gradient.function);
+        for capture in &mut gradient.captures {
+            capture.function = rename(&capture.function);
+        }
+        renamed.carry_gradient(rename(&name), gradient);
+    }
+    Ok((renamed_def(root, library, &rename), renamed))
 }
 
-fn renamed_def(def: &FunctionDef, rename: &dyn Fn(&str) -> Arc<str>) -> FunctionDef {
+/// The gradient that a node brings along, and its name.
+fn carried_gradient<'a>(
+    attrs: &'a Attrs,
+    library: &FunctionLibrary,
+) -> Option<(&'a str, Arc<CarriedGradient>)> {
+    let name = attrs.string(CarriedGradient::ATTRIBUTE).ok()?;
+    Some((name, library.carried_gradient(name)?))
+}
+
+fn renamed_def(
+    def: &FunctionDef,
+    library: &FunctionLibrary,
+    rename: &dyn Fn(&str) -> Arc<str>,
+) -> FunctionDef {
     let mut def = def.clone();
     def.name = rename(&def.name);
     let ids: Vec<_> = def.graph.iter().map(|(id, _)| id).collect();
     for id in ids {
-        if !ferroflow_ir::function::callees(&def.graph[id].attrs).is_empty() {
-            let attrs = renamed_attrs(&def.graph[id].attrs, rename);
-            *def.graph.node_mut(id).attrs = attrs.into();
+        let old = def.graph[id].attrs.clone();
+        let mut attrs = renamed_attrs(&old, rename);
+        if let Some((name, _)) = carried_gradient(&old, library) {
+            attrs.set(CarriedGradient::ATTRIBUTE, &*rename(name));
         }
+        *def.graph.node_mut(id).attrs = attrs.into();
     }
     def
 }

@@ -8,21 +8,23 @@
 //! the same network in Keras.
 
 mod drawing;
-mod network;
 
 use anyhow::Result;
 use ferroflow::{
-    FunctionOptions, GradientTape, Tensor,
+    FunctionOptions, GradientTape, Module, Tensor,
     data::{Arrays, BatchOptions, Progress, prefetch, read_idx},
     function_with,
     ir::DType,
+    nn::{
+        Activation, Conv2D, ConvOptions, Dense, Layer, Mode, Padding, Sequential, Weights, flatten,
+        max_pool,
+    },
     tracer::{
         self,
         losses::{Prediction, sparse_categorical_cross_entropy},
         optimizers::{Adam, Optimizer},
     },
 };
-use network::Network;
 use std::path::Path;
 
 const EPOCHS: u64 = 20;
@@ -31,7 +33,7 @@ const N_TEST: usize = 360;
 fn main() -> Result<()> {
     let seed = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
     let (train, test) = digits()?;
-    let network = Network::new(seed)?;
+    let network = network(seed)?;
     let optimizer = Optimizer::new(Adam::default(), 2e-3)?;
     let step = {
         let (network, optimizer) = (network.clone(), optimizer.clone());
@@ -40,7 +42,7 @@ fn main() -> Result<()> {
         function_with(options, move |images: Tensor, labels: Tensor| {
             let tape = GradientTape::new();
             let loss = loss(&network, &images, &labels)?;
-            optimizer.minimize(tape, &loss, network.variables())?;
+            optimizer.minimize(tape, &loss, &network.trainable_variables()?)?;
             Ok::<_, tracer::Error>(loss)
         })
     };
@@ -65,6 +67,23 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Two convolutions, each halved, and a layer of ten: `[n, 8, 8, 1]` → `[n, 10]`.
+fn network(seed: i64) -> tracer::Result<Sequential> {
+    let weights = &mut Weights::seeded(seed);
+    let options = ConvOptions {
+        padding: Padding::Same,
+        activation: Activation::Relu,
+        ..ConvOptions::default()
+    };
+    Ok(Sequential::new()
+        .then(Conv2D::new(weights, [3, 3], 1, 16, &options)?)
+        .map(|x| max_pool(x, [2, 2]))
+        .then(Conv2D::new(weights, [3, 3], 16, 32, &options)?)
+        .map(|x| max_pool(x, [2, 2]))
+        .map(flatten)
+        .then(Dense::new(weights, 128, 10)?))
+}
+
 /// The digits to train on, and those to test with: images from 0 to 1, and numbers.
 fn digits() -> Result<(Arrays, Arrays)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/digits");
@@ -79,8 +98,8 @@ fn digits() -> Result<(Arrays, Arrays)> {
     Ok((part(0..n - N_TEST)?, part(n - N_TEST..n)?))
 }
 
-fn loss(network: &Network, images: &Tensor, labels: &Tensor) -> tracer::Result<Tensor> {
-    let logits = network.logits(images)?;
+fn loss(network: &Sequential, images: &Tensor, labels: &Tensor) -> tracer::Result<Tensor> {
+    let logits = network.call(images, Mode::Training)?;
     sparse_categorical_cross_entropy(labels, &logits, Prediction::Logits)?.mean_all()
 }
 
@@ -92,12 +111,12 @@ struct Misread {
     read_as: i64,
 }
 
-fn misread(network: &Network, test: &Arrays) -> Result<Vec<Misread>> {
+fn misread(network: &Sequential, test: &Arrays) -> Result<Vec<Misread>> {
     let whole = BatchOptions { size: test.len(), ..BatchOptions::default() };
     let mut misread = Vec::new();
     for batch in test.batches(&whole, 0) {
         let batch = batch?;
-        let read = network.logits(&batch[0])?.argmax(-1)?.to_vec::<i64>()?;
+        let read = network.call(&batch[0], Mode::Inference)?.argmax(-1)?.to_vec::<i64>()?;
         let (pixels, labels) = (batch[0].to_vec::<f32>()?, batch[1].to_vec::<i32>()?);
         for ((pixels, label), read_as) in pixels.chunks(64).zip(labels).zip(read) {
             if i64::from(label) != read_as {

@@ -1,4 +1,4 @@
-//! `ferroflow convert`: weights from one format to another.
+//! `ferroflow convert`: weights from one format to another, and models as graphs.
 
 use super::{
     Report,
@@ -9,12 +9,18 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
     ir::{HostTensor, Limits},
+    runtime::Context,
     safetensors,
-    saved_model::bundle::{Reader, Writer},
+    saved_model::{
+        FrozenGraph, LoadOptions,
+        bundle::{Reader, Writer},
+        freeze, load_session, write_message,
+    },
 };
 use serde_json::json;
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
@@ -27,16 +33,23 @@ const VALUE: &str = "/.ATTRIBUTES/VARIABLE_VALUE";
 pub(super) struct Arguments {
     /// A SavedModel, a checkpoint or a `.safetensors` file.
     from: PathBuf,
-    /// A `.safetensors` file, or the path of a checkpoint without suffix; with `--like` the folder
-    /// of a SavedModel.
+    /// A `.safetensors` file, or the path of a checkpoint without suffix; a `.pb` or `.pbtxt` file for
+    /// the graph of a signature in which variables are constants; with `--like` the folder of a
+    /// SavedModel.
     to: PathBuf,
+    /// The signature that becomes a graph.
+    #[arg(long, value_name = "KEY", default_value = "serving_default")]
+    signature: String,
     /// Write a copy of this SavedModel whose variables have the values that are read.
     #[arg(long, value_name = "DIR")]
     like: Option<PathBuf>,
 }
 
 pub(super) fn convert(arguments: Arguments) -> Result<Report> {
-    let Arguments { from, to, like } = arguments;
+    let Arguments { from, to, signature, like } = arguments;
+    if like.is_none() && is_graph(&to) {
+        return graph(&from, &to, &signature);
+    }
     let read = Weights::read(&from)?;
     if let Some(like) = like {
         return fill(&like, &to, &read);
@@ -52,6 +65,25 @@ pub(super) fn convert(arguments: Arguments) -> Result<Report> {
         writer.finish()?;
     }
     Ok(read.report(&to, n_tensors))
+}
+
+fn is_graph(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "pb" || extension == "pbtxt")
+}
+
+/// Writes a signature of a model as a graph without state.
+fn graph(from: &Path, to: &Path, signature: &str) -> Result<Report> {
+    let session = load_session(&Context::new(), from, &LoadOptions::default())?;
+    let FrozenGraph { graph_def, inputs, outputs } = freeze(&session, signature)?;
+    write_message(to, &graph_def)?;
+    let list = |tensors: &BTreeMap<String, String>| {
+        let each = tensors.iter().map(|(name, tensor)| format!("{name}={tensor}"));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let (path, n_nodes) = (to.display().to_string(), graph_def.node.len());
+    let text = format!("{path}: {n_nodes} nodes, from {} to {}", list(&inputs), list(&outputs));
+    let json = json!({ "to": path, "nodes": n_nodes, "inputs": inputs, "outputs": outputs });
+    Ok(Report { text, json })
 }
 
 fn is_safetensors(path: &Path) -> bool {
@@ -108,7 +140,7 @@ fn fill(like: &Path, to: &Path, weights: &Weights) -> Result<Report> {
     let reader = Reader::open(prefix(like)?, &Limits::default())?;
     let temporary = beside(to)?;
     let mut filled = || -> Result<usize> {
-        copy_folder(like, &temporary)?;
+        copy_model(like, &temporary)?;
         let mut n_filled = 0;
         copy_to(&reader, &temporary.join("variables/variables"), |key, entry| {
             let Some(value) = values.remove(key.strip_suffix(VALUE).unwrap_or(key)) else {
@@ -147,14 +179,19 @@ fn beside(to: &Path) -> Result<PathBuf> {
 }
 
 /// Copies all of a SavedModel but its checkpoint.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+fn copy_model(from: &Path, to: &Path) -> Result<()> {
+    copy_folder(from, to, &|name| name != "variables")
+}
+
+/// Copies the files of a folder, and those of the folders in it whose names are wanted.
+fn copy_folder(from: &Path, to: &Path, is_wanted: &dyn Fn(&OsStr) -> bool) -> Result<()> {
     fs::create_dir_all(to).with_context(|| to.display().to_string())?;
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
         let entry = entry?;
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let kind = entry.file_type()?;
-        if kind.is_dir() && entry.file_name() != "variables" {
-            copy_folder(&source, &target)?;
+        if kind.is_dir() && is_wanted(&entry.file_name()) {
+            copy_folder(&source, &target, &|_| true)?;
         } else if kind.is_file() {
             fs::copy(&source, &target).with_context(|| source.display().to_string())?;
         }

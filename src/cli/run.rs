@@ -4,11 +4,12 @@ use super::{ModelFolder, Report, array_json, inputs, progress, show::split_tags}
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
+    ir::device_name::DeviceName,
     npy,
-    runtime::{Context, EagerTensor},
+    runtime::{Context, ContextOptions, EagerTensor, Placement},
     saved_model::{LoadOptions, load},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -39,6 +40,12 @@ pub(super) struct Arguments {
     /// Write each output to `NAME.npy` in this folder, besides printing it.
     #[arg(long, value_name = "DIR")]
     outdir: Option<PathBuf>,
+    /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Tell which call ran where, and what was copied.
+    #[arg(long)]
+    placement: bool,
     /// Replace files that exist in that folder.
     #[arg(long, requires = "outdir")]
     overwrite: bool,
@@ -47,18 +54,56 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: Arguments) -> Result<Report> {
     let folder = arguments.folder.path();
     let tags = arguments.tag_set.as_deref().map(split_tags);
-    let context = Context::new();
+    let context = context(arguments.device.as_deref())?;
+    if arguments.placement {
+        context.keep_placements();
+    }
     let options = LoadOptions { tags, ..LoadOptions::default() };
     let model = progress::during("loading", || load(&context, &folder, &options))?;
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;
     let given = inputs::inputs(&arguments.inputs, &arguments.input_exprs, &specs)?;
     let given = given.into_iter().map(|(name, tensor)| (name, EagerTensor::from(tensor))).collect();
+    context.take_placements(); // Those of what runs while a model is loaded.
     let outputs = progress::during("running", || model.call_signature(key, &given))?;
     if let Some(folder) = &arguments.outdir {
         write(folder, &outputs, arguments.overwrite)?;
     }
-    report(&outputs)
+    let mut report = report(&outputs)?;
+    if arguments.placement {
+        add_placement(&mut report, &context.take_placements());
+    }
+    Ok(report)
+}
+
+/// A context that runs what nothing places on this device, which must exist.
+fn context(device: Option<&str>) -> Result<Context> {
+    let Some(device) = device else { return Ok(Context::new()) };
+    let name: DeviceName = device.parse()?;
+    let options = ContextOptions { device: Some(name.clone()), ..ContextOptions::default() };
+    let context = Context::with_options(options);
+    if name.kind.as_deref() != Some("CPU") {
+        context.device(&name)?;
+    }
+    Ok(context)
+}
+
+fn add_placement(report: &mut Report, placements: &[Placement]) {
+    let texts: Vec<String> = placements.iter().map(Placement::to_string).collect();
+    let nothing = "everything ran on the CPU\n".to_string();
+    let text = if texts.is_empty() { nothing } else { texts.join("") };
+    report.text = format!("{}\n{}", report.text, text.trim_end());
+    let calls = placements.iter().flat_map(|placement| &placement.calls).map(|call| {
+        json!({ "node": call.node, "op": call.op, "device": call.device,
+                "reason": call.reason.to_string() })
+    });
+    let copies = placements.iter().flat_map(|placement| &placement.copies).map(|copy| {
+        json!({ "node": copy.node, "from": copy.from, "to": copy.to, "bytes": copy.bytes,
+                "once": copy.once })
+    });
+    let (calls, copies): (Vec<Value>, Vec<Value>) = (calls.collect(), copies.collect());
+    report.json =
+        json!({ "outputs": report.json, "placement": { "calls": calls, "copies": copies } });
 }
 
 fn report(outputs: &BTreeMap<String, EagerTensor>) -> Result<Report> {
