@@ -5,7 +5,7 @@ use crate::{
     measure::{Outcome, Unit::Milliseconds, Unit::Nanoseconds, Workload},
 };
 use anyhow::Result;
-use ferroflow::{Tensor, Variable, function, ops, tracer, tracer::Function};
+use ferroflow::{GradientTape, Tensor, Variable, function, ops, tracer, tracer::Function};
 
 type Unary = Function<(Tensor,), Tensor>;
 
@@ -83,13 +83,20 @@ pub(crate) fn find<'a>(name: &str) -> Result<Option<Workload<'a>>> {
             let f = function(|x: Tensor, y: Tensor, z: Tensor| chain(&x, &y, &z, 1000));
             outcome(f.call((&x, &y, &z)))
         }),
+        "tape_10ops" => Workload::new(Nanoseconds, move || {
+            let tape = GradientTape::new();
+            tape.watch(&x)?;
+            let y = chain(&x, &y, &z, 10)?;
+            let gradient = tape.gradient(&y, &x)?.expect("the chain begins with x");
+            outcome(Ok(gradient))
+        }),
         _ => return Ok(None),
     };
     Ok(Some(workload))
 }
 
 fn outcome(result: tracer::Result<Tensor>) -> Result<Outcome> {
-    Ok(Outcome::from_iter([result?.into_eager()?]))
+    Ok(Outcome::from_buf([result?.into_eager()?]))
 }
 
 /// The chain that many workloads run: four ops in turn.

@@ -1,5 +1,6 @@
 //! The workloads, by name: `family.workload`.
 
+mod checkpoints;
 mod control;
 mod convolution;
 mod dispatch;
@@ -9,6 +10,7 @@ mod matrix;
 mod model;
 mod movement;
 mod reduction;
+mod train;
 
 use crate::{Bench, measure::Workload};
 use anyhow::{Context as _, Result};
@@ -32,6 +34,7 @@ pub(crate) const NAMES: &[&str] = &[
     "dispatch.cache_lookup100",
     "dispatch.trace_1000ops",
     "dispatch.trace_first_call_1000ops",
+    "dispatch.tape_10ops",
     "ctl.while10k",
     "ctl.cond1000",
     "ew.chain_eager",
@@ -106,9 +109,16 @@ pub(crate) const NAMES: &[&str] = &[
     "infer.lstm_b1",
     "infer.lstm_b8",
     "infer.mlp_b1_fn",
+    "train.mlp_fn",
+    "train.mlp_eager",
+    "train.cnn_fn",
+    "train.transformer_fn",
     "load.saved_model_resnet50",
     "load.saved_model_mlp",
     "load.saved_model_500mb",
+    "ckpt.save_500mb",
+    "ckpt.restore_500mb",
+    "save.saved_model_mlp",
     "cold.mlp",
     "cold.resnet50",
 ];
@@ -125,6 +135,8 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Workload<'a>> {
         "mm" => matrix::find(bench, rest)?,
         "conv" | "pool" | "norm" => convolution::find(bench, rest)?,
         "infer" => model::find(bench, rest)?,
+        "ckpt" | "save" => checkpoints::find(bench, name)?,
+        "train" => train::find(rest)?,
         "load" | "cold" => files::find(bench, name)?,
         _ => None,
     };
