@@ -1,9 +1,10 @@
 //! Whether a tensor is the recorded one.
 
 use anyhow::{Result, bail};
-use bytemuck_cast::elements;
-use ferroflow::ir::{DType, HostTensor};
+use ferroflow::ir::{DType, HostTensor, Shape};
 use std::collections::BTreeMap;
+
+pub(crate) use float_elements::{elements, floats, with_elements};
 
 /// How a result is compared.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,15 @@ pub(crate) struct Tolerance {
     pub(crate) rtol: f64,
     /// Absolute.
     pub(crate) atol: f64,
+}
+
+impl Tolerance {
+    /// Whether a number is the expected one.
+    pub(crate) fn holds(self, found: f64, expected: f64) -> bool {
+        let same = found == expected || (found.is_nan() && expected.is_nan());
+        let near = (found - expected).abs() <= self.atol + self.rtol * expected.abs();
+        same || near && expected.is_finite()
+    }
 }
 
 /// The words of a case's `compare`.
@@ -67,9 +77,7 @@ fn close(found: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Res
         };
     };
     for (index, (&found, &expected)) in found_values.iter().zip(&expected_values).enumerate() {
-        let same = found == expected || (found.is_nan() && expected.is_nan());
-        let near = (found - expected).abs() <= tolerance.atol + tolerance.rtol * expected.abs();
-        if !(same || near && expected.is_finite()) {
+        if !tolerance.holds(found, expected) {
             let n = found_values.len();
             bail!("element {index} of {n} is {found:e} instead of {expected:e}");
         }
@@ -96,7 +104,7 @@ fn same_rows(found: &HostTensor, expected: &HostTensor) -> Result<()> {
     }
 }
 
-mod bytemuck_cast {
+mod float_elements {
     use super::*;
     use half::{bf16, f16};
     use num_complex::Complex;
@@ -118,5 +126,25 @@ mod bytemuck_cast {
             }
             _ => return None,
         })
+    }
+
+    /// A float tensor with other elements, rounded to its dtype.
+    pub(crate) fn with_elements(like: &HostTensor, values: &[f64]) -> Result<HostTensor> {
+        floats(like.dtype(), like.shape(), values)
+    }
+
+    /// A tensor of floats, rounded to a dtype.
+    pub(crate) fn floats(dtype: DType, shape: &Shape, values: &[f64]) -> Result<HostTensor> {
+        let singles = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        let bytes: Vec<u8> = match dtype {
+            DType::F16 => values.iter().flat_map(|&x| f16::from_f64(x).to_le_bytes()).collect(),
+            DType::BF16 => values.iter().flat_map(|&x| bf16::from_f64(x).to_le_bytes()).collect(),
+            DType::F32 | DType::C64 => {
+                singles(values).into_iter().flat_map(f32::to_le_bytes).collect()
+            }
+            DType::F64 | DType::C128 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            other => bail!("{other} is no dtype of floats"),
+        };
+        Ok(HostTensor::from_bytes(dtype, shape.clone(), &bytes)?)
     }
 }

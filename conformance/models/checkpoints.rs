@@ -2,7 +2,14 @@
 
 use super::recorder::Recorder;
 use anyhow::Result;
-use ferroflow::{Checkpoint, Tensor, Trackable, Variable, ops, runtime::trackable::Description};
+use ferroflow::{
+    Checkpoint, Tensor, Trackable, Variable, ops,
+    runtime::trackable::Description,
+    tracer::{
+        Gradient,
+        optimizers::{self, LearningRate, Optimizer},
+    },
+};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
@@ -30,6 +37,7 @@ pub(super) fn tree(recorder: &mut Recorder) -> Result<()> {
     };
     let options = ferroflow::saved_model::checkpoint::WriteOptions {
         shards: NonZeroUsize::MIN.saturating_add(2),
+        ..Default::default()
     };
     let checkpoint = Checkpoint::new().with("model", &model);
     let saved = checkpoint.save_with(recorder.prefix(), &options)?;
@@ -118,4 +126,75 @@ pub(super) fn adam(recorder: &mut Recorder) -> Result<()> {
     let adam = json!({ "learning_rate": RATE, "of": "w", "gradient": gradient, "next": next });
     recorder.note("adam", adam);
     recorder.checkpoint(&saved, tree)
+}
+
+/// A network of two variables, and the gradients of each step.
+fn trained() -> Result<([Variable; 2], [Tensor; 2])> {
+    let variables = [
+        Variable::named("w", [[1.0f32, -2.0], [3.0, 0.5]])?,
+        Variable::named("b", [0.25f32, -1.0])?,
+    ];
+    Ok((variables, [[[0.5f32, -1.0], [2.0, 0.0]].into(), [1.0f32, -0.5].into()]))
+}
+
+fn step(optimizer: &Optimizer, variables: &[Variable; 2], gradients: &[Tensor; 2]) -> Result<()> {
+    let pairs = gradients.iter().zip(variables);
+    Ok(optimizer.apply(pairs.map(|(g, v)| (Gradient::Dense(g.clone()), v.clone())))?)
+}
+
+/// What a step more makes of the variables, as the case notes it.
+fn next_step(
+    recorder: &mut Recorder,
+    variables: &[Variable; 2],
+    gradients: &[Tensor; 2],
+) -> Result<Value> {
+    let mut of = |tensors: &[Tensor]| -> Result<Vec<Value>> {
+        tensors.iter().map(|tensor| recorder.tensor(tensor)).collect()
+    };
+    let values = [variables[0].read()?, variables[1].read()?];
+    Ok(json!({
+        "learning_rate": RATE, "names": ["w", "b"], "gradients": of(gradients)?, "next": of(&values)?,
+    }))
+}
+
+/// An optimizer of Keras goes on with what one here has done.
+pub(super) fn keras_adam(recorder: &mut Recorder) -> Result<()> {
+    let (variables, gradients) = trained()?;
+    let rate = Variable::named("learning_rate", RATE)?;
+    let optimizer = Optimizer::new(optimizers::Adam::default(), LearningRate::Variable(rate))?;
+    step(&optimizer, &variables, &gradients)?;
+    step(&optimizer, &variables, &gradients)?;
+    let checkpoint = Checkpoint::new().with("w", &variables[0]).with("b", &variables[1]);
+    let saved = checkpoint.with("optimizer", &optimizer).save(recorder.prefix())?;
+    let mut tree = serde_json::Map::new();
+    for variable in &variables {
+        let value = recorder.tensor(&variable.read()?)?;
+        tree.insert(variable.name().into(), json!({ "variable": value }));
+    }
+    step(&optimizer, &variables, &gradients)?;
+    let keras = next_step(recorder, &variables, &gradients)?;
+    recorder.note("keras_adam", keras);
+    recorder.checkpoint(&saved, Value::Object(tree))
+}
+
+/// A saver of TensorFlow 1 goes on with a checkpoint by name: first written here, then there, then
+/// here once more.
+pub(super) fn saver_adam(recorder: &mut Recorder) -> Result<()> {
+    let w = Variable::named("w", vec![1.0f32, -2.0, 3.0])?;
+    let mut optimizer = Adam::new(&w)?;
+    let powers = [("beta1_power", BETAS[0]), ("beta2_power", BETAS[1])];
+    let [beta1, beta2] = powers.map(|(name, beta)| Variable::named(name, beta));
+    (optimizer.beta1_power, optimizer.beta2_power) = (beta1?, beta2?);
+    let [m, v] = ["w/Adam", "w/Adam_1"].map(|name| Variable::named(name, vec![0.0f32; 3]));
+    optimizer.slots = [m?, v?];
+    let gradient = Tensor::from(vec![0.5f32, -1.0, 2.0]);
+    optimizer.step(&gradient)?;
+    optimizer.step(&gradient)?;
+    let checkpoint = Checkpoint::new().with("w", &w).with("optimizer", &optimizer);
+    let saved = checkpoint.write_named(recorder.prefix())?;
+    optimizer.step(&gradient)?;
+    let (gradient, next) = (recorder.tensor(&gradient)?, recorder.tensor(&w.read()?)?);
+    let adam = json!({ "learning_rate": RATE, "gradient": gradient, "next": next });
+    recorder.note("saver_adam", adam);
+    recorder.checkpoint(&saved, json!({}))
 }

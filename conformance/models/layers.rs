@@ -9,7 +9,7 @@ use ferroflow::{
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Numbers that are neither large nor equal.
-fn numbers(n: usize, shape: &[i64]) -> tracer::Result<Tensor> {
+pub(super) fn numbers(n: usize, shape: &[i64]) -> tracer::Result<Tensor> {
     let values: Vec<f32> = (0..n).map(|n| ((n * 7 % 23) as f32 - 11.0) / 10.0).collect();
     ops::reshape(&values.into(), &shape.to_vec().into())
 }
@@ -58,12 +58,13 @@ pub(super) fn dense(recorder: &mut Recorder) -> Result<()> {
     let network = Network { layers, functions: Functions::default() };
     let serve = network.serve_concrete([spec(DType::F32, [None, Some(4)])])?;
     recorder.save(&network, &SaveOptions::default().signature(&serve)?)?;
+    recorder.frozen("serving_default")?;
     let x = numbers(8, &[2, 4])?;
     let y = network.serve(&x)?;
     recorder.signature("serving_default", &[("x", &x)], &[("output_0", &y)])?;
     recorder.function("serve", &[&x], &y)?;
     recorder.variable("layers.0.kernel", &network.layers[0].kernel)?;
-    recorder.also(&["keras_layer", "lite", "resaved"]);
+    recorder.also(&["keras_layer", "lite", "resaved", "frozen"]);
     Ok(())
 }
 

@@ -2,7 +2,9 @@
 //! with what they leave out.
 
 mod checkpoints;
+mod control;
 mod layers;
+mod networks;
 mod recorder;
 mod rfc;
 mod state;
@@ -31,12 +33,21 @@ const MODELS: &[(&str, Model)] = &[
     ("rust_constants", layers::constants),
     ("rust_dtypes", layers::dtypes),
     ("rust_nested_calls", layers::nested_calls),
+    ("rust_nn_images", networks::images),
+    ("rust_nn_sequences", networks::sequences),
     ("rust_counter", state::counter),
     ("rust_mutable_table", state::mutable_table),
     ("rust_momentum", state::momentum),
     ("rust_shared_objects", state::shared_objects),
+    ("rust_newton", control::newton),
+    ("rust_walker", control::walker),
+    ("rust_recurrent", control::recurrent),
+    ("rust_lazy_variable", control::lazy),
     ("rust_checkpoint_tree", checkpoints::tree),
     ("rust_checkpoint_adam", checkpoints::adam),
+    ("rust_checkpoint_keras", networks::keras),
+    ("rust_checkpoint_keras_adam", checkpoints::keras_adam),
+    ("rust_checkpoint_saver_adam", checkpoints::saver_adam),
 ];
 
 /// Builds and saves all models: cases below `cases`, models below `models`. One result for each.

@@ -5,8 +5,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ferroflow::{
     Tensor, Trackable, Variable,
     ir::{DType, HostTensor},
-    npy, save,
-    saved_model::SaveOptions,
+    npy,
+    runtime::Context,
+    save,
+    saved_model::{FrozenGraph, LoadOptions, SaveOptions, freeze, load_session, write_message},
 };
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -46,6 +48,15 @@ impl Recorder {
     /// Saves the model.
     pub(crate) fn save(&self, root: &dyn Trackable, options: &SaveOptions) -> Result<()> {
         save(root, &self.model, options)?;
+        Ok(())
+    }
+
+    /// Notes the graph of a signature of the model that was saved, variables being constants.
+    pub(crate) fn frozen(&mut self, key: &str) -> Result<()> {
+        let session = load_session(&Context::new(), &self.model, &LoadOptions::default())?;
+        let FrozenGraph { graph_def, inputs, outputs } = freeze(&session, key)?;
+        write_message(&self.files().join("frozen.pb"), &graph_def)?;
+        self.note("frozen", json!({ "key": key, "inputs": inputs, "outputs": outputs }));
         Ok(())
     }
 

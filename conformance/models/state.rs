@@ -60,6 +60,7 @@ pub(super) fn mutable_table(recorder: &mut Recorder) -> Result<()> {
     let found = find(words.clone())?;
     recorder.signature("serving_default", &[("words", &words)], &[("output_0", &found)])?;
     recorder.function("find", &[&words], &found)?;
+    recorder.also(&["resaved"]);
     Ok(())
 }
 

@@ -1,78 +1,23 @@
 //! Recorded gradients, first and second, against the reverse walk.
 
-use super::value;
+use super::{
+    derivative::Moved,
+    tape::{Tape, gradients},
+    value,
+};
 use crate::{
-    compare::{Compare, Tolerance},
+    compare::{Compare, Tolerance, elements},
     outcome::Outcome,
 };
 use anyhow::{Context as _, Result};
 use ferroflow::{
     ir::{
-        Attrs, DType, Error, HostTensor, OpDef, ValueType,
-        build::infer_attrs,
+        Attrs, DType, HostTensor,
         emit::{Emit, ValueId},
-        gradient::{Call, backward, dense},
     },
     runtime::{Context, EagerTensor, execute},
 };
 use serde_json::Value;
-use smallvec::SmallVec;
-
-/// Runs calls at once, and keeps them in mind.
-struct Tape<'a> {
-    context: &'a Context,
-    values: Vec<EagerTensor>,
-    calls: Vec<Call>,
-}
-
-impl Tape<'_> {
-    fn add(&mut self, value: EagerTensor) -> ValueId {
-        self.values.push(value);
-        ValueId(self.values.len() as u32 - 1)
-    }
-}
-
-impl Emit for Tape<'_> {
-    fn emit(
-        &mut self,
-        op: &'static OpDef,
-        attrs: Attrs,
-        inputs: &[ValueId],
-    ) -> ferroflow::ir::Result<SmallVec<[ValueId; 2]>> {
-        let values: Vec<EagerTensor> =
-            inputs.iter().map(|id| self.values[id.0 as usize].clone()).collect();
-        let dtypes: Vec<DType> = values.iter().map(EagerTensor::dtype).collect();
-        let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
-        let results = execute(self.context, op.name, attrs.clone(), &values).map_err(|error| {
-            let detail = error.to_string();
-            Error::Status { code: error.code(), op: op.name.into(), detail }
-        })?;
-        let outputs: SmallVec<[ValueId; 2]> =
-            results.into_iter().map(|result| self.add(result)).collect();
-        self.calls.push(Call {
-            op,
-            attrs: attrs.into(),
-            inputs: inputs.into(),
-            outputs: outputs.clone(),
-            name: "".into(),
-            custom: None,
-        });
-        Ok(outputs)
-    }
-
-    fn constant(&mut self, tensor: HostTensor) -> ferroflow::ir::Result<ValueId> {
-        Ok(self.add(tensor.into()))
-    }
-
-    fn ty(&self, id: ValueId) -> ValueType {
-        let value = &self.values[id.0 as usize];
-        ValueType::new(value.dtype(), value.shape())
-    }
-
-    fn value(&self, id: ValueId) -> Option<HostTensor> {
-        self.values[id.0 as usize].host().ok().cloned()
-    }
-}
 
 /// Values and what is recorded for each, lists flattened.
 fn flat(list: &Value) -> Vec<Value> {
@@ -89,33 +34,42 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
     let Some(record) = context.registry().find(op) else {
         return Ok(Outcome::Unsupported(op.into()));
     };
-    let mut tape = Tape { context, values: Vec::new(), calls: Vec::new() };
+    let mut tape = Tape::new(context);
     let inputs: Vec<ValueId> =
         super::tensors(&case["inputs"])?.into_iter().map(|x| tape.add(x)).collect();
     let attrs = value::attrs(record, &case["attrs"])?;
-    let outputs = match tape.emit(record, attrs, &inputs) {
+    let outputs = match tape.emit(record, attrs.clone(), &inputs) {
         Ok(outputs) => outputs,
         Err(error) => return Ok(Outcome::of_error(error.code(), error.to_string())),
     };
     let grads = &case["grads"];
     let dys = add_all(&mut tape, &flat(&grads["dy"]))?;
-    // Sums of 16-bit floats are rounded at places that nobody has fixed.
-    let rounding = dys.iter().flatten().map(|dy| match tape.values[dy.0 as usize].dtype() {
-        DType::F16 => 4.0 / 2048.0,
-        DType::BF16 => 4.0 / 256.0,
-        _ => 1e-5,
-    });
-    let least = rounding.fold(1e-5, f64::max);
-    let tolerance = |name: &str| case[name].as_f64().unwrap_or(1e-5).max(least);
-    let compare = Compare::Close(Tolerance { rtol: tolerance("rtol"), atol: tolerance("atol") });
+    let tolerance = |name: &str| case[name].as_f64().unwrap_or(1e-5).max(1e-5);
+    let tolerance = Tolerance { rtol: tolerance("rtol"), atol: tolerance("atol") };
+    let dtypes = dys.iter().flatten().map(|dy| tape.values[dy.0 as usize].dtype());
+    let judge = Judge { context, tolerance, rounding: dtypes.map(rounding).fold(0.0, f64::max) };
     let expected = flat(&grads["dx"]);
     let seeds = pairs(&outputs, &dys);
     let dx = match gradients(&mut tape, &seeds, &inputs) {
         Ok(dx) => dx,
         Err(error) => return Ok(Outcome::of_error(error.code(), error.to_string())),
     };
-    if let Some(why) = differ(&tape, compare, "dx", &dx, &expected)? {
-        return Ok(Outcome::Failed(why));
+    if judge.differ(&tape, "dx", None, &dx, &expected)?.is_some() {
+        let mut given = Vec::new();
+        for (&output, &dy) in outputs.iter().zip(&dys) {
+            given.push(match dy {
+                Some(dy) if carries(&mut tape, (output, dy), &inputs)? => {
+                    Some(tape.value_of(dy).clone())
+                }
+                _ => None,
+            });
+        }
+        let values: Vec<EagerTensor> =
+            inputs.iter().map(|&input| tape.value_of(input).clone()).collect();
+        let moved = Moved::new(context, record, &attrs, values, given)?;
+        if let Some(why) = judge.differ(&tape, "dx", Some(&moved), &dx, &expected)? {
+            return Ok(Outcome::Failed(why));
+        }
     }
     let second = &grads["second"];
     if !second.is_object() {
@@ -139,9 +93,9 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<Outcome> 
         .filter(|(_, dy)| dy.is_some())
         .map(|(v, _)| v)
         .collect();
-    let why = match differ(&tape, compare, "second dx", by_x, &flat(&second["dx"]))? {
+    let why = match judge.differ(&tape, "second dx", None, by_x, &flat(&second["dx"]))? {
         Some(why) => Some(why),
-        None => differ(&tape, compare, "ddy", by_dy, &expected)?,
+        None => judge.differ(&tape, "ddy", None, by_dy, &expected)?,
     };
     Ok(why.map_or(Outcome::Passed, Outcome::Failed))
 }
@@ -158,55 +112,107 @@ fn pairs(values: &[ValueId], gradients: &[Option<ValueId>]) -> Vec<(ValueId, Val
     values.iter().zip(gradients).filter_map(|(&value, &dy)| Some((value, dy?))).collect()
 }
 
-fn gradients(
-    tape: &mut Tape<'_>,
-    seeds: &[(ValueId, ValueId)],
-    sources: &[ValueId],
-) -> ferroflow::ir::Result<Vec<Option<ValueId>>> {
-    let calls = tape.calls.clone();
-    let found = backward(tape, &calls, seeds, sources)?;
-    let dense = |(gradient, &source): (Option<_>, &ValueId)| match gradient {
-        Some(gradient) => dense(tape, gradient, source).map(Some),
-        None => Ok(None),
-    };
-    found.into_iter().zip(sources).map(dense).collect()
+/// Whether gradients go through an output at all: gates of a cell, say, have none.
+fn carries(tape: &mut Tape<'_>, seed: (ValueId, ValueId), inputs: &[ValueId]) -> Result<bool> {
+    for gradient in gradients(tape, &[seed], inputs)?.into_iter().flatten() {
+        if !is_zero(tape.value_of(gradient).host()?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
-fn differ(
-    tape: &Tape<'_>,
-    compare: Compare,
-    what: &str,
-    found: &[Option<ValueId>],
-    expected: &[Value],
-) -> Result<Option<String>> {
-    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
-        let why = match (found, expected) {
-            (None, Value::Null) => continue,
-            // Where nothing depends on an input TensorFlow may say so, or give zeros.
-            (Some(id), Value::Null) => {
-                let zeros =
-                    tape.values[id.0 as usize].host()?.bytes().iter().all(|&b| b & 0x7f == 0);
-                if zeros {
-                    continue;
-                }
-                "a gradient instead of none".to_string()
-            }
-            (None, expected) => {
-                let expected = value::tensor(expected)?;
-                if expected.bytes().iter().all(|&byte| byte & 0x7f == 0) {
-                    continue;
-                }
-                "no gradient".to_string()
-            }
-            (Some(id), expected) => {
-                let found = tape.values.get(id.0 as usize).context("a value")?;
-                match compare.check(found.host()?, &value::tensor(expected)?) {
-                    Ok(()) => continue,
-                    Err(error) => error.to_string(),
-                }
-            }
-        };
-        return Ok(Some(format!("{what} {index}: {why}")));
+/// The relative error of what was added up in floats of this dtype, at places that nobody has
+/// fixed.
+fn rounding(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 4.0 / 2048.0,
+        DType::BF16 => 4.0 / 256.0,
+        _ => 0.0,
     }
-    Ok(None)
+}
+
+/// How gradients are compared.
+struct Judge<'a> {
+    context: &'a Context,
+    /// That of the case.
+    tolerance: Tolerance,
+    /// That of the gradients of the results.
+    rounding: f64,
+}
+
+impl Judge<'_> {
+    /// What differs. Where `moved` is given and knows that the recorded gradient is not the
+    /// derivative of the op while the one that was found is, nothing does.
+    fn differ(
+        &self,
+        tape: &Tape<'_>,
+        what: &str,
+        moved: Option<&Moved<'_>>,
+        found: &[Option<ValueId>],
+        expected: &[Value],
+    ) -> Result<Option<String>> {
+        for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+            let found = found.map(|id| tape.values.get(id.0 as usize).context("a value"));
+            let found = found.transpose()?;
+            let expected = match expected {
+                Value::Null => None,
+                expected => Some(value::tensor(expected)?),
+            };
+            let why = match (found, expected) {
+                (None, None) => continue,
+                // Where nothing depends on an input TensorFlow may say so, or give zeros.
+                (Some(found), None) if is_zero(found.host()?) => continue,
+                (Some(_), None) => "a gradient instead of none".to_string(),
+                (None, Some(expected)) if is_zero(&expected) => continue,
+                (None, Some(_)) => "no gradient".to_string(),
+                (Some(found), Some(expected)) => {
+                    let expected = self.summed(expected, found.host()?)?;
+                    let tolerance = self.tolerance(&expected);
+                    match Compare::Close(tolerance).check(found.host()?, &expected) {
+                        Ok(()) => continue,
+                        Err(error) => match moved {
+                            Some(moved) if moved.decides(index, found, &expected, tolerance)? => {
+                                continue;
+                            }
+                            _ => error.to_string(),
+                        },
+                    }
+                }
+            };
+            return Ok(Some(format!("{what} {index}: {why}")));
+        }
+        Ok(None)
+    }
+
+    /// Of sums of 16-bit floats it is a share of what was added up, for which the largest element
+    /// stands.
+    fn tolerance(&self, expected: &HostTensor) -> Tolerance {
+        let rounding = self.rounding.max(rounding(expected.dtype()));
+        let sizes = elements(expected).unwrap_or_default().into_iter().map(f64::abs);
+        let largest = sizes.filter(|size| size.is_finite()).fold(1.0, f64::max);
+        let Tolerance { rtol, atol } = self.tolerance;
+        Tolerance { rtol: rtol.max(rounding), atol: atol.max(rounding * largest) }
+    }
+
+    /// The gradient of an input that was broadcast, in its shape: for some ops TensorFlow gives it
+    /// in that of the result.
+    fn summed(&self, expected: HostTensor, found: &HostTensor) -> Result<HostTensor> {
+        let (from, to) = (expected.shape(), found.shape());
+        if from == to || from.rank() != to.rank() {
+            return Ok(expected);
+        }
+        let axes: Vec<i64> = (0..from.rank())
+            .filter(|&axis| to[axis] == 1 && from[axis] != 1)
+            .map(|axis| axis as i64)
+            .collect();
+        let attrs = Attrs::new().with("T", expected.dtype()).with("Tidx", DType::I64);
+        let inputs = [expected.into(), HostTensor::vector(&axes)?.into()];
+        let sum = execute(self.context, "Sum", attrs.with("keep_dims", true), &inputs)?;
+        Ok(sum[0].host()?.clone())
+    }
+}
+
+fn is_zero(tensor: &HostTensor) -> bool {
+    tensor.bytes().iter().all(|&byte| byte & 0x7f == 0)
 }

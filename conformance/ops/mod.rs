@@ -1,7 +1,9 @@
 //! Single ops against recorded results.
 
+mod derivative;
 mod grads;
 mod graph;
+mod tape;
 mod value;
 
 use crate::{
@@ -11,7 +13,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::Code,
-    runtime::{Context, ContextOptions, EagerTensor, FileAccess, execute},
+    runtime::{Context, EagerTensor, FileAccess, execute},
     saved_model::add_ops,
 };
 use flate2::read::GzDecoder;
@@ -22,7 +24,8 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-pub(crate) use value::base64;
+pub(crate) use tape::{Tape, gradients};
+pub(crate) use value::{attrs, base64};
 
 /// Runs the cases and sequences of one op from number `from` on.
 pub(crate) fn run_file(
@@ -62,7 +65,7 @@ pub(crate) fn run_file(
 /// A context whose ops may touch files.
 fn context() -> Context {
     let files = FileAccess::Any;
-    let context = Context::with_options(ContextOptions { files, ..ContextOptions::default() });
+    let context = crate::device::context_with(files);
     add_ops(&context);
     context
 }

@@ -22,6 +22,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import numpy as np
 import tensorflow as tf
 
+import checkpoints
+
 RAW = {"bfloat16": np.uint16, "qint8": np.int8, "quint8": np.uint8, "qint16": np.int16,
        "quint16": np.uint16, "qint32": np.int32}
 
@@ -156,6 +158,21 @@ def close_arrays(case, call, expected, found, where):
         raise Problem(f"{where}: {array.reshape(-1)[:5]} instead of {wanted.reshape(-1)[:5]}")
 
 
+def gradients(function, args, variables, order):
+    """The gradients of the sum of all results; of order 2, those of the sum of the gradients."""
+    def total(tensors):
+        return tf.add_n([tf.reduce_sum(tensor) for tensor in tf.nest.flatten(tensors)])
+    args = [tf.convert_to_tensor(arg) for arg in args]
+    with tf.GradientTape() as outer:
+        outer.watch(args)
+        with tf.GradientTape() as inner:
+            inner.watch(args)
+            target = total(function(*args))
+        if order == 2:
+            target = total(inner.gradient(target, args))
+    return outer.gradient(target, args + variables)
+
+
 def give(case, call):
     """What a call gives."""
     kind, path = call["kind"], call.get("path", "")
@@ -167,6 +184,8 @@ def give(case, call):
         return dict(case.object.signatures[path](**kwargs))
     if kind == "function":
         return case.at(path)(*args, **kwargs)
+    if kind == "gradient":
+        return gradients(case.at(path), args, [case.at(name) for name in call["variables"]], call["order"])
     if kind == "variable":
         return tf.convert_to_tensor(case.at(path))
     if kind == "assign":
@@ -235,46 +254,11 @@ def is_plain(case, call):
         set(value) & {"sparse", "ragged"} for value in call["kwargs"].values())
 
 
-def made(case, tree, variables):
-    """The objects of a tree, with variables that are zero; `variables` gets these and their values."""
-    kind, content = next(iter(tree.items()))
-    if kind == "variable":
-        value = case.argument(content)
-        variables.append((tf.Variable(tf.zeros_like(value)), content))
-        return variables[-1][0]
-    if kind == "list":
-        return [made(case, item, variables) for item in content]
-    if kind == "dict":
-        return {key: made(case, item, variables) for key, item in content.items()}
-    module = tf.Module()
-    for name, item in content.items():
-        setattr(module, name, made(case, item, variables))
-    return module
-
-
-def check_checkpoint(case):
-    """TensorFlow restores a checkpoint of these objects, and trains on from there."""
-    variables = []
-    objects = {name: made(case, item, variables) for name, item in case.json["tree"].items()}
-    adam = case.json.get("adam")
-    if adam:
-        objects["optimizer"] = tf.compat.v1.train.AdamOptimizer(adam["learning_rate"])
-    path = tf.train.latest_checkpoint(case.model)
-    if path is None or os.path.basename(path) != case.json["prefix"]:
-        raise Problem(f"the latest checkpoint is {path}")
-    status = tf.train.Checkpoint(**objects).restore(path)
-    for number, (variable, value) in enumerate(variables):
-        close_arrays(case, {"rtol": 0, "atol": 0}, value, variable, f"variable {number}")
-    if adam:
-        variable, gradient = objects[adam["of"]], case.argument(adam["gradient"])
-        objects["optimizer"].apply_gradients([(gradient, variable)])
-        close_arrays(case, {"rtol": 1e-6, "atol": 1e-7}, adam["next"], variable, "the next step")
-    status.assert_consumed()
-
-
 def check(case):
     if case.json["kind"] == "object_checkpoint":
-        return check_checkpoint(case)
+        return checkpoints.check(case, close_arrays, Problem)
+    if case.json["kind"] in ("checkpoint", "v1_checkpoint"):
+        return checkpoints.check_again(case, close_arrays, Problem)
     is_fresh = True
     for number, call in enumerate(case.json["calls"]):
         where = f"call {number} {call['kind']} {call.get('path', '')}"
@@ -316,12 +300,32 @@ def keras_layer(case):
 
 
 def lite(case):
-    """The converter to TensorFlow Lite takes the model."""
+    """The converter to TensorFlow Lite takes the model, and its interpreter gives the same."""
     converter = tf.lite.TFLiteConverter.from_saved_model(case.model)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS,
                                            tf.lite.OpsSet.SELECT_TF_OPS]
-    if not converter.convert():
-        raise Problem("the converter to TensorFlow Lite gives nothing")
+    interpreter = tf.lite.Interpreter(model_content=converter.convert())
+    signatures = interpreter.get_signature_list()
+    for call in case.json["calls"]:
+        if call["kind"] == "signature" and call["path"] in signatures:
+            runner = interpreter.get_signature_runner(call["path"])
+            inputs = {name: case.array(value) for name, value in call["kwargs"].items()}
+            close(case, call, call["expect"], runner(**inputs), "in TensorFlow Lite")
+
+
+def frozen(case):
+    """The frozen graph of a signature gives the same."""
+    said = case.json["frozen"]
+    graph_def = tf.compat.v1.GraphDef()
+    with open(os.path.join(case.folder, "io", "frozen.pb"), "rb") as file:
+        graph_def.ParseFromString(file.read())
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        for call in case.json["calls"]:
+            if call["kind"] == "signature" and call["path"] == said["key"]:
+                feeds = {said["inputs"][name]: case.array(value)
+                         for name, value in call["kwargs"].items()}
+                close(case, call, call["expect"], session.run(said["outputs"], feeds), "frozen")
 
 
 def resaved(case):
@@ -332,7 +336,7 @@ def resaved(case):
         tf.saved_model.load(folder)
 
 
-ALSO = {"keras_layer": keras_layer, "lite": lite, "resaved": resaved}
+ALSO = {"keras_layer": keras_layer, "lite": lite, "resaved": resaved, "frozen": frozen}
 
 
 def main():

@@ -5,7 +5,7 @@ use crate::{compare::Tolerance, outcome::Outcome};
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::DType,
-    runtime::{Context, EagerTensor},
+    runtime::EagerTensor,
     saved_model::{self, SavedModel, Session, Value, load_session},
 };
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
@@ -39,7 +39,7 @@ impl LoadedModel {
         if let Some(session) = self.session.get() {
             return Ok(Arc::clone(session));
         }
-        let session = load_session(&Context::new(), case.model(), &case.options())?;
+        let session = load_session(&crate::device::context(), case.model(), &case.options())?;
         Ok(Arc::clone(self.session.get_or_init(|| Arc::new(session))))
     }
 }
@@ -59,6 +59,9 @@ pub(crate) fn run_all(case: &Case, target: &Target<'_>) -> Result<Outcome> {
 }
 
 fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Outcome> {
+    if let (Some("gradient"), Target::Model(loaded)) = (call["kind"].as_str(), target) {
+        return super::gradient::run(case, loaded, call);
+    }
     let found = result(case, target, call)?;
     let expected = &call["expect"];
     let must_fail = expected.get("error").filter(|error| !error.is_null());
@@ -69,15 +72,18 @@ fn run(case: &Case, target: &Target<'_>, call: &serde_json::Value) -> Result<Out
         (Err(error), _) => Outcome::of_error(error.code(), error.to_string()),
         (Ok(_), Some(error)) => Outcome::Failed(format!("a result instead of {error}")),
         (Ok(_), None) if expected.is_null() => Outcome::Passed,
-        (Ok(found), None) => {
-            let number = |key: &str| call[key].as_f64().unwrap_or(1e-5);
-            let tolerance = Tolerance { rtol: number("rtol"), atol: number("atol") };
-            match value::check(&found, expected, &case.folder, tolerance) {
-                Ok(()) => Outcome::Passed,
-                Err(error) => Outcome::Failed(format!("{error:#}")),
-            }
-        }
+        (Ok(found), None) => check(case, call, &found),
     })
+}
+
+/// Compares a result with the recorded one.
+pub(super) fn check(case: &Case, call: &serde_json::Value, found: &Value) -> Outcome {
+    let number = |key: &str| call[key].as_f64().unwrap_or(1e-5);
+    let tolerance = Tolerance { rtol: number("rtol"), atol: number("atol") };
+    match value::check(found, &call["expect"], &case.folder, tolerance) {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    }
 }
 
 /// What a call gives.
@@ -168,7 +174,7 @@ fn values(case: &Case, fields: &serde_json::Value) -> Result<BTreeMap<String, Va
     each.collect()
 }
 
-fn list(case: &Case, values: &serde_json::Value) -> Result<Vec<Value>> {
+pub(super) fn list(case: &Case, values: &serde_json::Value) -> Result<Vec<Value>> {
     let values = values.as_array().map_or(&[][..], Vec::as_slice);
     values.iter().map(|value| value::argument(value, &case.folder)).collect()
 }

@@ -3,8 +3,10 @@
 mod call;
 mod checkpoint;
 mod events;
+mod gradient;
 mod guard;
 mod malformed;
+mod objects;
 mod save;
 mod value;
 
@@ -83,7 +85,7 @@ pub(crate) fn run(folder: &Path) -> Result<Value> {
 }
 
 fn run_model(case: &Case) -> Result<Outcome> {
-    let (context, folder) = (Context::new(), case.model());
+    let (context, folder) = (crate::device::context(), case.model());
     let loaded = match case.json["loader"].as_str() {
         Some("session") => {
             load_session(&context, folder, &case.options()).map(call::LoadedModel::of_session)
@@ -100,7 +102,7 @@ fn run_model(case: &Case) -> Result<Outcome> {
 }
 
 fn run_graph(case: &Case) -> Result<Outcome> {
-    let session = Session::of_graph(&Context::new(), case.model().join("graph.pb"))?;
+    let session = Session::of_graph(&crate::device::context(), case.model().join("graph.pb"))?;
     call::run_all(case, &call::Target::Graph(&session))
 }
 

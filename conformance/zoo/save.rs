@@ -1,4 +1,5 @@
-//! Models that are loaded, saved, and loaded again: nothing that a call observes changes.
+//! Models and checkpoints that are loaded, saved, and loaded again: nothing that a call observes
+//! changes.
 
 use super::{Case, run_model};
 use crate::outcome::Outcome;
@@ -13,11 +14,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Loads the model of a case, saves it to `to`, and makes the calls of the case on what was saved.
+/// Loads the model of a case, saves it to `to`, and makes the calls of the case on what was saved; or
+/// has objects take over the checkpoint of a case and write it.
 pub(crate) fn save(folder: &Path, to: &Path) -> Result<Value> {
     let mut case = Case::open(folder)?;
     let outcome = Outcome::of(std::panic::AssertUnwindSafe(|| match case.kind() {
         "saved_model" => save_again(&mut case, to),
+        "checkpoint" | "v1_checkpoint" => super::objects::save_again(&case, to),
         other => Ok(Outcome::Unsupported(format!("cases of kind {other}"))),
     }));
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());

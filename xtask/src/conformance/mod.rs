@@ -13,12 +13,13 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     fs,
     path::{Path, PathBuf},
     sync::Mutex,
     time::Duration,
 };
+use worker::Program;
 
 #[derive(Args)]
 pub(crate) struct Flags {
@@ -32,6 +33,9 @@ pub(crate) struct Flags {
     /// given), and models written in Rust. TensorFlow is installed below the target folder.
     #[arg(long)]
     with_tensorflow: bool,
+    /// Run the cases on this device, such as `WGPU`, and tell what ran there and what did not.
+    #[arg(long)]
+    device: Option<String>,
     /// Only these cases of the zoo or these ops: a name, or its beginning and `*`.
     #[arg(long)]
     case: Vec<String>,
@@ -103,7 +107,9 @@ impl Counts {
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let profile = if flags.with_tensorflow { Profile::Dev } else { Profile::Release };
-    let program = command::build_workers(root, "conformance", &["conformance"], profile)?;
+    let path = command::build_workers(root, "conformance", &["conformance"], profile)?;
+    let device = flags.device.iter().flat_map(|device| ["--device".to_string(), device.clone()]);
+    let program = Program { path, arguments: device.collect() };
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));
     let mut results = Vec::new();
     let mut failed = 0;
@@ -133,6 +139,9 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         let outcomes = values.into_iter().chain(gradients);
         results.extend(outcomes);
     }
+    if let Some(device) = &flags.device {
+        println!("{}", placed_line(device, &results));
+    }
     if let Some(path) = &flags.json {
         let results: Vec<Value> = results.into_iter().map(|outcome| outcome.json).collect();
         let text = serde_json::to_string_pretty(&results)?;
@@ -140,6 +149,21 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     }
     ensure!(failed == 0, "{failed} cases failed");
     Ok(())
+}
+
+/// How many calls ran on the device, and which ran on the CPU for want of a kernel.
+fn placed_line(device: &str, outcomes: &[Outcome]) -> String {
+    let (mut placed, mut fallbacks) = (0, BTreeMap::<String, u64>::new());
+    for outcome in outcomes {
+        let report = &outcome.json["device"];
+        placed += report["placed"].as_u64().unwrap_or(0);
+        for (op, n) in report["fallbacks"].as_object().into_iter().flatten() {
+            *fallbacks.entry(op.clone()).or_default() += n.as_u64().unwrap_or(0);
+        }
+    }
+    let n: u64 = fallbacks.values().sum();
+    let ops: Vec<String> = fallbacks.iter().map(|(op, n)| format!("{op} {n}")).collect();
+    format!("{device}: {placed} calls ran there, {n} had no kernel: {}", ops.join(", "))
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
@@ -169,7 +193,7 @@ fn entries(folder: &Path, suffix: &str, wanted: &dyn Fn(&str) -> bool) -> Result
 
 /// Does `each` with every job, on one worker per core.
 fn on_workers<J: Send>(
-    program: &Path,
+    program: &Program,
     jobs: Vec<J>,
     each: impl Fn(&mut worker::Worker, J) -> Result<()> + Sync,
 ) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{
     Counts, Outcome, PATIENCE, Status, entries, on_workers,
-    worker::{Reply, Worker},
+    worker::{Program, Reply, Worker},
 };
 use anyhow::Result;
 use serde_json::json;
@@ -14,7 +14,7 @@ use std::{
 const SUFFIX: &str = ".json.gz";
 
 pub(super) fn run(
-    program: &Path,
+    program: &Program,
     folder: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {

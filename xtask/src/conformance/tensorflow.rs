@@ -3,7 +3,7 @@
 
 use super::{
     Counts, Outcome, Status, entries, on_workers,
-    worker::{Reply, Worker},
+    worker::{Program, Reply, Worker},
 };
 use crate::command;
 use anyhow::{Context, Result, ensure};
@@ -35,7 +35,7 @@ struct Job {
 
 pub(super) fn run(
     root: &Path,
-    program: &Path,
+    program: &Program,
     zoo: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {
@@ -99,23 +99,23 @@ fn python(root: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Has workers load and save the models of a zoo. A model that cannot be run here may be saved all
+/// Has workers load and save the models and checkpoints of a zoo. A model that cannot be run here may be saved all
 /// the same, and is judged then.
 fn save_zoo(
-    program: &Path,
+    program: &Program,
     zoo: &Path,
     to: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<(Vec<Job>, Vec<Outcome>)> {
     let mut folders = entries(zoo, "", wanted)?;
-    folders.retain(|folder| is_model(folder));
+    folders.retain(|folder| is_saved(folder));
     let found = Mutex::new((Vec::new(), Vec::new()));
     on_workers(program, folders, |worker, case| {
         let model = to.join(case.file_name().unwrap_or_default());
         let outcome = save_case(worker, &case, &model)?;
         let mut found = found.lock().expect("no thread panics with the lists");
         match outcome.status() {
-            Status::Passed | Status::Unsupported if model.join("saved_model.pb").exists() => {
+            Status::Passed | Status::Unsupported if model.exists() => {
                 found.0.push(Job { case, model });
             }
             // A model that must not be loaded was not.
@@ -127,10 +127,11 @@ fn save_zoo(
     Ok(found.into_inner().expect("no thread panicked"))
 }
 
-fn is_model(folder: &Path) -> bool {
+/// Whether a case is about a model or a checkpoint.
+fn is_saved(folder: &Path) -> bool {
     let text = fs::read_to_string(folder.join("case.json")).unwrap_or_default();
     let case: Value = serde_json::from_str(&text).unwrap_or_default();
-    case["kind"].as_str() == Some("saved_model")
+    matches!(case["kind"].as_str(), Some("saved_model" | "checkpoint" | "v1_checkpoint"))
 }
 
 fn save_case(worker: &mut Worker, case: &Path, model: &Path) -> Result<Outcome> {
@@ -147,7 +148,7 @@ fn save_case(worker: &mut Worker, case: &Path, model: &Path) -> Result<Outcome> 
 }
 
 /// Has a worker write its own models.
-fn write_models(program: &Path, folder: &Path) -> Result<Vec<Outcome>> {
+fn write_models(program: &Program, folder: &Path) -> Result<Vec<Outcome>> {
     let (cases, models) = (folder.join("cases"), folder.join("models"));
     let mut worker = Worker::new(program);
     worker.send(&json!({ "kind": "models", "path": cases, "to": models }))?;

@@ -4,15 +4,22 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     time::Duration,
 };
 
+/// What workers run.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) arguments: Vec<String>,
+}
+
 /// A worker, running or to be started.
 pub(super) struct Worker {
-    program: PathBuf,
+    program: Program,
     running: Option<Running>,
 }
 
@@ -31,8 +38,8 @@ pub(super) enum Reply {
 }
 
 impl Worker {
-    pub(super) fn new(program: &Path) -> Worker {
-        Worker { program: program.into(), running: None }
+    pub(super) fn new(program: &Program) -> Worker {
+        Worker { program: program.clone(), running: None }
     }
 
     /// Hands a job to the worker.
@@ -86,13 +93,14 @@ impl Drop for Worker {
     }
 }
 
-fn start(program: &Path) -> Result<Running> {
-    let mut child = Command::new(program)
+fn start(program: &Program) -> Result<Running> {
+    let mut child = Command::new(&program.path)
+        .args(&program.arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .with_context(|| format!("cannot start {}", program.display()))?;
+        .with_context(|| format!("cannot start {}", program.path.display()))?;
     let input = child.stdin.take().context("a worker has an input")?;
     let output = child.stdout.take().context("a worker has an output")?;
     let (sender, lines) = channel();

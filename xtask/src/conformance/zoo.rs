@@ -2,7 +2,7 @@
 
 use super::{
     Outcome, PATIENCE, Status, entries, on_workers,
-    worker::{Reply, Worker},
+    worker::{Program, Reply, Worker},
 };
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use std::{
 const MALFORMED_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(
-    program: &Path,
+    program: &Program,
     folder: &Path,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<Outcome>> {

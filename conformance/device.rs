@@ -1,0 +1,69 @@
+//! The device that cases run on, and what ran there.
+
+use ferroflow::{
+    ir::device_name::DeviceName,
+    runtime::{Context, ContextOptions, FileAccess, placement::Reason},
+};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock},
+};
+
+static DEVICE: OnceLock<DeviceName> = OnceLock::new();
+
+/// The contexts of the case at hand.
+static CONTEXTS: Mutex<Vec<Context>> = Mutex::new(Vec::new());
+
+/// Makes cases run on the device that the command line names, if it names one.
+pub(crate) fn read_arguments() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, device] = &arguments[..]
+        && flag == "--device"
+    {
+        let name: DeviceName = device.parse()?;
+        Context::new().device(&name)?;
+        DEVICE.get_or_init(|| name);
+    }
+    Ok(())
+}
+
+/// A context that runs what nothing places on the device of the cases.
+pub(crate) fn context() -> Context {
+    context_with(FileAccess::default())
+}
+
+/// The same, whose ops may touch these files.
+pub(crate) fn context_with(files: FileAccess) -> Context {
+    let device = DEVICE.get().cloned();
+    let is_placed = device.is_some();
+    let context =
+        Context::with_options(ContextOptions { files, device, ..ContextOptions::default() });
+    if is_placed {
+        context.keep_placements();
+        CONTEXTS.lock().expect("nobody panics with it").push(context.clone());
+    }
+    context
+}
+
+/// What ran where since this was asked last: how many calls on devices, and by op those that were
+/// placed on the CPU for want of a kernel.
+pub(crate) fn report() -> Value {
+    if DEVICE.get().is_none() {
+        return Value::Null;
+    }
+    let contexts = std::mem::take(&mut *CONTEXTS.lock().expect("nobody panics with it"));
+    let (mut placed, mut fallbacks) = (0, BTreeMap::<String, usize>::new());
+    for call in contexts.iter().flat_map(Context::take_placements).flat_map(|p| p.calls) {
+        match call.reason {
+            Reason::Asked => placed += 1,
+            Reason::NoKernel => *fallbacks.entry(call.op).or_default() += 1,
+            Reason::Default
+            | Reason::State
+            | Reason::Control
+            | Reason::Steering
+            | Reason::UnknownShape => {}
+        }
+    }
+    json!({ "placed": placed, "fallbacks": fallbacks })
+}
