@@ -132,11 +132,32 @@ fn weights_go_to_other_formats_and_back() {
     let run =
         |model: &str| succeeds(&["run", model, "--input_exprs", "keras_tensor=np.ones((2, 8))"]);
     assert_eq!(run(&at("copy")), run(&model));
+    // A folder of the same name as that of the checkpoint, elsewhere in the model.
+    std::fs::create_dir_all(at("copy/assets/variables")).unwrap();
+    std::fs::write(at("copy/assets/variables/words.txt"), "a").unwrap();
+    succeeds(&["convert", &at("w.safetensors"), &at("again"), "--like", &at("copy")]);
+    assert_eq!(std::fs::read(at("again/assets/variables/words.txt")).unwrap(), b"a");
+    assert_eq!(run(&at("again")), run(&model));
     succeeds(&["convert", &at("w.safetensors"), &at("checkpoint")]);
     assert!(succeeds(&["checkpoint", "show", &at("checkpoint")]).contains("21 tensors"));
     let (code, _, error) =
         ferroflow(&["convert", &at("w.safetensors"), &at("copy"), "--like", &model]);
     assert_eq!((code, error.contains("exists already")), (1, true), "{error}");
+}
+
+#[test]
+fn signatures_become_graphs_without_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("frozen.pb");
+    let to = path.to_str().unwrap();
+    let text = succeeds(&["convert", &model("k3_mlp"), to]);
+    assert!(
+        text.contains(" nodes, from keras_tensor=") && text.contains(" to output_0="),
+        "{text}"
+    );
+    assert!(path.exists());
+    let (code, _, error) = ferroflow(&["convert", &model("k3_mlp"), to, "--signature", "other"]);
+    assert_eq!((code, error.contains("serving_default")), (1, true), "{error}");
 }
 
 #[test]

@@ -38,6 +38,17 @@ fn ops_give_what_tensorflow_gives() -> Result<()> {
     Ok(())
 }
 
+/// First and second derivatives of every op that has a gradient, by differences; what is left out
+/// has a reason beside it.
+#[test]
+fn gradients_are_derivatives() -> Result<()> {
+    let mut results = run("derivatives", &[PathBuf::new()])?;
+    results.retain(|result| result["status"] != "unsupported");
+    assert!(results.len() > 300, "{} cases", results.len());
+    all_passed(&results);
+    Ok(())
+}
+
 fn all_passed(results: &[Value]) {
     let wrong: Vec<&Value> = results.iter().filter(|result| result["status"] != "pass").collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -26,7 +26,7 @@ use std::{
     path::Path,
     process::{Command, Stdio},
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -282,7 +282,7 @@ fn values_are_spread_over_files() -> Outcome {
     let variables: Vec<Variable> =
         (0..10).map(|n| Variable::new(vec![n as f32; 100])).collect::<Result<_, _>>()?;
     let checkpoint = Checkpoint::of(&variables);
-    let options = WriteOptions { shards: 3.try_into()? };
+    let options = WriteOptions { shards: 3.try_into()?, ..WriteOptions::default() };
     let written = checkpoint.write_with(folder.path().join("sub/m"), &options)?;
     let files = saved_model::bundle::files_of(&written)?;
     let names: Vec<String> = files
@@ -452,34 +452,43 @@ fn checkpoints_of_tensorflow_are_restored() -> Outcome {
 #[test]
 fn a_writer_that_is_killed_leaves_whole_checkpoints() -> Outcome {
     let folder = tempfile::tempdir()?;
-    for round in 0..20u64 {
+    let mut number = 0;
+    for round in 0..400u64 {
+        if number >= N_SAVES {
+            break;
+        }
         let mut writer = Command::new(std::env::current_exe()?)
             .args(["--exact", "writes_until_it_is_killed"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        std::thread::sleep(Duration::from_millis(30 + round * 37 % 90));
+        let before = latest_checkpoint(folder.path())?;
+        let began = Instant::now();
+        while latest_checkpoint(folder.path())? == before {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing is written");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_micros(round * 7919 % 150_000));
         writer.kill()?;
         writer.wait()?;
         let v = Variable::new(vec![0.0f32; N_ELEMENTS])?;
         let checkpoint = Checkpoint::new().with("v", &v);
-        let state = match CheckpointState::read(folder.path()) {
-            Ok(state) => state,
-            Err(_) if round < 3 => continue,
-            Err(error) => return Err(error.into()),
-        };
+        let state = CheckpointState::read(folder.path())?;
         assert_eq!(latest_checkpoint(folder.path())?, Some(state.model_checkpoint_path));
         for prefix in state.all_model_checkpoint_paths {
             checkpoint.restore(&prefix)?.assert_consumed()?;
             let values = v.read()?.to_vec::<f32>()?;
             assert!(values[0] > 0.0 && values.iter().all(|value| *value == values[0]));
         }
+        number = checkpoint.save_counter().read()?.as_scalar::<i64>()?;
     }
-    assert!(latest_checkpoint(folder.path())?.is_some());
+    assert!(number >= N_SAVES, "{number} checkpoints");
     Ok(())
 }
 
+/// How many checkpoints are written while their writers are killed.
+const N_SAVES: i64 = 200;
 const FOLDER: &str = "FERROFLOW_TEST_CHECKPOINTS";
 const N_ELEMENTS: usize = 50_000;
 

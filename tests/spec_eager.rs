@@ -3,8 +3,8 @@
 mod support;
 
 use ferroflow::{
-    ir::{Code, DType, Shape},
-    kernels::{Buffer, DeviceBuffer, DeviceMemory},
+    ir::{Code, DType, HostTensor, Shape},
+    kernels::{self, Buffer, DeviceBuffer, DeviceMemory},
     runtime::EagerTensor,
     tracer::{
         Error, FunctionOptions, PolymorphicFunction, Result, Tensor, Value, Variable,
@@ -80,10 +80,15 @@ fn eager_tensors_may_be_in_the_memory_of_any_device() {
         fn as_any(&self) -> &dyn Any {
             self
         }
+
+        fn read(&self, _: DType, _: &Shape) -> kernels::Result<HostTensor> {
+            let (expected, found) = ("the host".into(), "/device:FAR:0".into());
+            Err(kernels::Error::WrongDevice { expected, found })
+        }
     }
     let (dtype, shape) = (DType::F32, Shape::new([2]).unwrap());
     let device: Arc<str> = "/device:FAR:0".into();
-    let memory = DeviceBuffer { dtype, shape, device, memory: Arc::new(FarAway) };
+    let memory = DeviceBuffer::new(dtype, shape, device, Arc::new(FarAway));
     let tensor = Tensor::from(EagerTensor::from(Buffer::Device(memory)));
     assert!(!tensor.is_symbolic());
     assert_eq!(tensor.spec().to_string(), "float32[2]");

@@ -1,8 +1,9 @@
 //! Loading: objects come back with their state, whole or in part, and may be saved again.
 
 use ferroflow::{
-    Checkpoint, Function, Functions, HasFunctions, Tensor, Trackable, Variable, function,
-    ir::{DType, HostTensor},
+    Checkpoint, Function, Functions, GradientTape, HasFunctions, Tensor, Trackable, Variable,
+    function,
+    ir::{DType, HostTensor, PartialShape, Shape, TensorSpec},
     loaded_function,
     runtime::{Context, EagerTensor, trackable::Description},
     save,
@@ -227,6 +228,43 @@ fn an_imported_part_is_tuned() -> Outcome {
     root.get("update")?.function()?.call(&[eager(2.0f32).into()], &BTreeMap::new())?;
     assert_eq!((w.read()?.as_scalar::<f32>()?, loss()?), (1.0, 1.0));
     assert_eq!(root.get("mean")?.tensor()?.as_scalar::<f32>()?, 2.0);
+    Ok(())
+}
+
+// spec: 329
+#[test]
+fn a_loaded_optimizer_steps_variables_outside_its_model() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    // A step is a pure function of values, whatever their shape.
+    let step = function(|w: Tensor, slot: Tensor, gradient: Tensor| -> tracer::Result<_> {
+        let slot = ((slot * 0.5)? + gradient)?;
+        Ok(vec![(w - (&slot * 0.1)?)?, slot])
+    });
+    let any = TensorSpec::new(DType::F32, PartialShape::Unknown);
+    let step = step.with_name("step").with_parameters(["w", "slot", "gradient"]);
+    let step = step.with_input_signature([any.clone(), any.clone(), any]);
+    let root = Checkpoint::new().with("step", &step);
+    save(&root, folder.path(), &SaveOptions::default().without_signatures())?;
+    let step = loaded_function(&loaded(folder.path())?.get("step")?.function()?.traces()[0])?;
+    for first in [Tensor::from([1.0f32, -2.0]), Tensor::from([[1.0f32], [-2.0]])] {
+        let (w, slot) = (Variable::new(first.clone())?, Variable::new(first.zeros_like()?)?);
+        let train = function({
+            let (w, slot, step) = (w.clone(), slot.clone(), step.clone());
+            move || {
+                let tape = GradientTape::new();
+                let loss = w.read()?.square()?.sum_all()?;
+                let gradient = tape.gradient(&loss, &w)?.expect("the loss depends on it");
+                let new = step.call_flat(&[w.read()?, slot.read()?, gradient])?;
+                w.assign(&new[0])?;
+                slot.assign(&new[1])
+            }
+        });
+        train.call(())?;
+        train.call(())?;
+        // 1 - 0.1·2 = 0.8, then 0.8 - 0.1·(1 + 1.6) = 0.54
+        let found = w.read()?.to_vec::<f32>()?;
+        assert!(found.iter().zip([0.54, -1.08]).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
+    }
     Ok(())
 }
 
@@ -608,6 +646,26 @@ fn models_of_tensorflow_1_have_signatures_and_variables() -> Outcome {
     let expected = &served.signature_inputs(&key)?[0].0;
     assert!(error.contains(expected), "{error}");
     assert!(load(&Context::new(), &folder, &LoadOptions::tags(["tpu"])).is_err());
+    Ok(())
+}
+
+// spec: 324
+#[test]
+fn exports_of_estimators_have_signatures_to_call() -> Outcome {
+    let model = load(&Context::new(), zoo("est_dnn_classifier"), &LoadOptions::default())?;
+    let keys = ["classification", "predict", "regression", "serving_default"];
+    assert_eq!(model.signatures(), keys);
+    // A serialised example: the city is Rome, 40 hours, age 33.
+    let example =
+        b"\n6\n\x10\n\x04city\x12\x08\n\x06\n\x04rome\n\x11\n\x05hours\x12\x08\x12\x06\n\x04\0\0 B\
+                    \n\x0f\n\x03age\x12\x08\x12\x06\n\x04\0\0\x04B";
+    let example = HostTensor::from_strings(Shape::new([1])?, vec![example.to_vec().into()])?;
+    let inputs = BTreeMap::from([("inputs".to_string(), example.into())]);
+    let outputs = model.call_signature("classification", &inputs)?;
+    let names: Vec<&str> = outputs.keys().map(String::as_str).collect();
+    assert_eq!(names, ["classes", "scores"]);
+    let scores = outputs["scores"].host()?.as_slice::<f32>()?.to_vec();
+    assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{scores:?}");
     Ok(())
 }
 
