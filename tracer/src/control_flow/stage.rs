@@ -248,11 +248,14 @@ pub(crate) fn condition(tensor: &Tensor) -> Result<Condition> {
     if !tensor.is_symbolic() || !context::is_tracing() {
         return tensor.to_bool().map(Condition::Known);
     }
+    let wrong = |expected: &'static str| {
+        Err(Error::Conversion { expected: expected.into(), found: tensor.to_string() })
+    };
     if tensor.dtype() != DType::Bool {
-        return Err(Error::Conversion {
-            expected: "a condition of dtype bool".into(),
-            found: tensor.to_string(),
-        });
+        return wrong("a condition of dtype bool");
+    }
+    if tensor.shape().known().is_some_and(|shape| shape.num_elements() != 1) {
+        return wrong("a condition of one element");
     }
     scalar(tensor).map(Condition::Staged)
 }
