@@ -236,3 +236,23 @@ fn control_flow_in_collections_is_rewritten() -> Outcome {
     assert_eq!(number(&function.call(&[n, fed(1.5)])?)?, 3.0);
     Ok(())
 }
+
+/// What TensorFlow prints when the same calls are made of its own session.
+#[test]
+fn prints_in_loops_come_in_their_rounds_and_as_often_as_asked() -> Outcome {
+    let (sender, lines) = std::sync::mpsc::channel();
+    let context = Context::new();
+    context.set_printer(move |text| sender.send(text.to_string()).expect("the test reads"));
+    let folder = "tests/zoo/v1_flow_printing/model";
+    let session = load_session(&context, folder, &LoadOptions::default())?;
+    let x = HostTensor::from_slice(Shape::new([2, 2])?, &[1.0f32, 0.5, 0.25, 3.0])?;
+    let mut call = |n: i32| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+        let feeds = [("n".into(), HostTensor::scalar(n).into()), ("x".into(), x.clone().into())];
+        session.call_signature("serving_default", &feeds.into())?;
+        Ok(lines.try_iter().collect())
+    };
+    let first = ["round: [0][[0 0]...]\n", "first two\n", "round: [1][[1 0.5]...]\n"];
+    assert_eq!(call(2)?, [&first[..], &["first two\n", "total[[2 1][0.5 6]]\n"]].concat());
+    assert_eq!(call(1)?, [first[0], "total[[1 0.5][0.25 3]]\n"]);
+    Ok(())
+}

@@ -205,6 +205,7 @@ pub(super) static CASES: &[(&str, &str, &str)] = &[
     ("PlaceholderWithDefault", "f[2,3]", r#"{"shape": [2, 3]}"#),
     ("Polygamma", "!f=1,2,3 p[3]", "{}"),
     ("Pow", "p[2,3] f[3]", "{}"),
+    ("Print", "f[2,3] f[2]", r#"{"U": ["float64"], "first_n": 0}"#),
     ("Prod", "f[2,3] i:1", "{}"),
     ("Qr", "f[2,4,3]", "{}"),
     ("Qr", "f[3,3]", "{}"),

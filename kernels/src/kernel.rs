@@ -2,6 +2,7 @@
 
 use crate::{
     buffer::DeviceBuffer,
+    device::OperandSpec,
     error::{Error, Result},
     threads::Threads,
 };
@@ -169,6 +170,20 @@ impl<'a> Io<'a> {
             Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => {
                 let (expected, found) = (DType::Variant, DType::U8);
                 Err(ferroflow_ir::Error::DType { expected, found }.into())
+            }
+        }
+    }
+
+    /// Input `index`, of dtype and shape as in `spec`, as a tensor.
+    ///
+    /// # Errors
+    ///
+    /// When its size does not fit the spec.
+    pub fn to_host(&self, index: usize, spec: &OperandSpec) -> Result<HostTensor> {
+        match self.inputs[index] {
+            Operand::Tensor(tensor) => Ok(tensor.clone()),
+            Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => {
+                Ok(HostTensor::from_bytes(spec.dtype, spec.shape.clone(), self.bytes(index))?)
             }
         }
     }

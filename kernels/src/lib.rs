@@ -62,7 +62,7 @@ mod wide;
 mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
-pub use cpu::CpuDevice;
+pub use cpu::{CpuDevice, string::summary::summary};
 pub use device::{Device, OpCall, OperandSpec};
 pub use elementwise::scalar;
 pub use error::{Error, Result};

@@ -205,6 +205,20 @@ def assign_in_while():
         return {"n": n}, {"total": total, "v": v.read_value() + 0.0}
 
 
+def printing():
+    """Prints in a loop, which must not run ahead: rounds in order, twice only by the second one."""
+    n, x = placeholder(tf.int32, [], "n"), placeholder(tf.float32, [2, 2], "x")
+
+    def body(i, total):
+        i = v1.Print(i, [i, total], message="round: ", summarize=2)
+        total = v1.Print(total, [], message="first two", first_n=2)
+        return i + 1, total + x
+
+    _, total = v1.while_loop(
+        lambda i, t: i < n, body, [0, tf.zeros([2, 2])], parallel_iterations=1)
+    return {"n": n, "x": x}, {"total": v1.Print(total, [total], message="total", summarize=-1)}
+
+
 def while_gradients():
     n, x = placeholder(tf.int32, [], "n"), placeholder(tf.float32, [3], "x")
 
@@ -321,6 +335,8 @@ for kind, use_resource in (("ref", False), ("resource", True)):
     case(f"assign_in_cond_{kind}", assign_in_cond(use_resource), feeds)
 feeds = [{"n": i32(n)} for n in (3, 0, 2)]
 case("assign_in_while", assign_in_while, feeds, loader="session")
+grid = f32([[1, 0.5], [0.25, 3]])
+case("printing", printing, [{"n": i32(n), "x": grid} for n in (2, 1)])
 case("while_gradients", while_gradients, [{"n": i32(n), "x": row} for n in (0, 1, 4, 5)])
 case("cond_gradients", cond_gradients, [{"x": row}, {"x": -2 * row}])
 case("assertions", assertions, [{"x": f32([1, 4])}, {"x": f32([1, -4])}])

@@ -4,6 +4,7 @@
 use crate::{
     dtype::DType,
     error::Result,
+    gradient::{Gradient, only},
     infer::{self, OpContext},
     op::*,
 };
@@ -41,6 +42,23 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Does nothing; other ops may wait for it.",
         lowering: Lowering::Composite(|_| Vec::new()),
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "Print",
+        summary: "Passes a tensor on, and prints others.",
+        inputs: &[arg("input", "T"), args_list("data", "U")],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            any_ty("T"),
+            types("U").at_least(0),
+            string_or("message", ""),
+            int_or("first_n", -1),
+            int_or("summarize", 3),
+        ],
+        infer: infer::unchanged,
+        lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(|b| only(0, b.dy(0))),
+        ..OpDef::STATEFUL
     },
     OpDef {
         name: "PrintV2",

@@ -48,7 +48,7 @@ mod shape;
 mod shape_arguments;
 mod softmax;
 mod sparse;
-mod string;
+pub(crate) mod string;
 mod top_k;
 mod unique;
 mod unsorted_segment;

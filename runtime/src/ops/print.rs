@@ -1,19 +1,85 @@
 //! Printing.
 
-use super::{Body, RuntimeCall};
-use crate::{error::Result, execute::Results};
+use super::{Body, RuntimeCall, one};
+use crate::{
+    error::Result,
+    execute::Results,
+    resource::{Resource, ResourceHandle},
+};
 use ferroflow_ir::Error;
-use std::{fs::OpenOptions, io::Write, path::Path};
+use ferroflow_kernels::summary;
+use std::{
+    any::Any,
+    fs::OpenOptions,
+    io::Write,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 /// Prints a text to where the attribute says: an output of the process, its log, or the end of a
 /// file. A printer of the context takes the place of all of them.
 fn print(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let text = call.inputs[0].host()?.strings()?.first().cloned().unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let (stream, end) = (call.attrs.string("output_stream")?, call.attrs.string("end")?);
+    put(call, call.attrs.string("output_stream")?, &text, call.attrs.string("end")?)?;
+    Ok(Results::new())
+}
+
+/// Prints a message and the first elements of tensors to standard error, as often as `first_n` says,
+/// and passes input 0 on.
+///
+/// Source: `PrintOp` in TensorFlow's `logging_ops.cc`.
+fn print_and_pass(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let first_n = call.attrs.int("first_n")?;
+    if first_n < 0 || printed(call)?.0.fetch_add(1, Ordering::Relaxed) < first_n {
+        let (message, limit) = (call.attrs.string("message")?, call.attrs.int("summarize")?);
+        let mut text = message.to_string();
+        for index in 1..call.inputs.len() {
+            let shown = summary(call.host(index)?, limit);
+            text.push_str(&format!("[{}]", String::from_utf8_lossy(&shown)));
+        }
+        put(call, "stderr", &text, "\n")?;
+    }
+    one(call.inputs[0].clone())
+}
+
+/// How often a node was asked to print.
+#[derive(Debug, Default)]
+struct Printed(AtomicI64);
+
+/// The count of the node that calls; of the message, in eager code.
+fn printed(call: &RuntimeCall<'_>) -> Result<Arc<Printed>> {
+    let name = match call.scope.origin {
+        Some(origin) => format!("{}/{}", origin.function, origin.node),
+        None => call.attrs.string("message")?.to_string(),
+    };
+    let create = || Ok(Arc::new(Printed::default()) as Arc<dyn Resource>);
+    let found = call.scope.resources.find_or_create("Print", &name, create)?;
+    ResourceHandle::owning(name, found).downcast("a count of messages")
+}
+
+impl Resource for Printed {
+    fn kind(&self) -> &'static str {
+        "a count of messages"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// Prints a text and its end to a stream.
+fn put(call: &RuntimeCall<'_>, stream: &str, text: &str, end: &str) -> Result<()> {
     if let Some(printer) = call.scope.context.printer() {
         printer(&format!("{text}{end}"));
-        return Ok(Results::new());
+        return Ok(());
     }
     match stream {
         // An output that nobody reads any more is no failure of the program.
@@ -30,7 +96,7 @@ fn print(call: &mut RuntimeCall<'_>) -> Result<Results> {
             }
         },
     }
-    Ok(Results::new())
+    Ok(())
 }
 
 fn append(call: &RuntimeCall<'_>, path: &Path, text: &str) -> Result<()> {
@@ -44,4 +110,4 @@ fn append(call: &RuntimeCall<'_>, path: &Path, text: &str) -> Result<()> {
     })
 }
 
-pub(super) const BODIES: &[(&str, Body)] = &[("PrintV2", print)];
+pub(super) const BODIES: &[(&str, Body)] = &[("Print", print_and_pass), ("PrintV2", print)];

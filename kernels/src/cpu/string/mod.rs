@@ -14,6 +14,7 @@ pub(super) mod regex;
 pub(super) mod script;
 pub(super) mod split;
 pub(super) mod substr;
+pub(crate) mod summary;
 pub(super) mod to_number;
 pub(super) mod unicode;
 

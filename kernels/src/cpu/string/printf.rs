@@ -132,9 +132,8 @@ pub(super) fn shown<T: PartialEq + str::FromStr + Copy + Into<f64>>(
     if text.parse().is_ok_and(|read: T| read == value) { text } else { write(more) }
 }
 
-/// Text in quotes, with escapes for what cannot be read (`absl::Utf8SafeCEscape`).
-pub(super) fn quoted(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
+/// Text with escapes for what cannot be read (`absl::Utf8SafeCEscape`).
+pub(super) fn escaped(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         match byte {
             b'\n' => out.extend_from_slice(b"\\n"),
@@ -145,7 +144,6 @@ pub(super) fn quoted(text: &[u8], out: &mut Vec<u8>) {
             _ => out.push(byte),
         }
     }
-    out.push(b'"');
 }
 
 /// A byte as three octal digits.
@@ -191,7 +189,7 @@ mod tests {
         assert_eq!(shown(0.123_456_79f32, 6, 9), "0.123456791");
         assert_eq!(shown(1e10f64, 15, 17), "10000000000");
         let mut text = Vec::new();
-        quoted(b"a\n\"\x01\xff", &mut text);
-        assert_eq!(text, b"\"a\\n\\\"\\001\xff\"");
+        escaped(b"a\n\"\x01\xff", &mut text);
+        assert_eq!(text, b"a\\n\\\"\\001\xff");
     }
 }

@@ -92,6 +92,54 @@ pub fn no_op() -> Result<()> {
     call::none(&NO_OP, Attrs::new(), &[])
 }
 
+static PRINT: Op = Op::new("Print");
+
+/// What [`print_with`] may set.
+#[derive(Clone, Debug)]
+pub struct PrintAttrs {
+    /// `message`: a string; empty unless set.
+    pub message: String,
+    /// `first_n`: an integer; `-1` unless set.
+    pub first_n: i64,
+    /// `summarize`: an integer; `3` unless set.
+    pub summarize: i64,
+}
+
+impl Default for PrintAttrs {
+    fn default() -> PrintAttrs {
+        PrintAttrs { message: "".into(), first_n: -1, summarize: 3 }
+    }
+}
+
+/// Passes a tensor on, and prints others.
+///
+/// `Print`: `input: T`, `data: [U..]` → `output: T`. [`print_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn print(input: &Tensor, data: &[&Tensor]) -> Result<Tensor> {
+    call::one(&PRINT, Attrs::new(), &[&[input][..], data].concat())
+}
+
+/// [`print()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn print_with(input: &Tensor, data: &[&Tensor], attrs: &PrintAttrs) -> Result<Tensor> {
+    call::one(
+        &PRINT,
+        Attrs::new()
+            .with("message", attrs.message.as_str())
+            .with("first_n", attrs.first_n)
+            .with("summarize", attrs.summarize),
+        &[&[input][..], data].concat(),
+    )
+}
+
 static PRINT_V2: Op = Op::new("PrintV2");
 
 /// What [`print_v2_with`] may set.
