@@ -6,8 +6,9 @@
 
 use super::{
     Origin,
-    draft::{Body, Draft, DraftAction, DraftOperand, Mode, Planner, origin},
+    draft::{Body, Draft, DraftAction, DraftOperand, Mode, origin},
     layout::Lifetimes,
+    planner::Planner,
 };
 use crate::{
     context::Context,

@@ -10,10 +10,14 @@
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
 //! one action of them.
 
+mod control;
 mod device;
 mod draft;
 mod layout;
+mod lower;
+mod planner;
 mod scalar;
+mod step;
 
 use crate::{ops::Body, placement::Placement};
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
@@ -25,7 +29,7 @@ use ferroflow_kernels::{
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
-pub(crate) use draft::plan;
+pub(crate) use planner::plan;
 pub(crate) use scalar::{ScalarAction, Source};
 
 /// A compiled function.

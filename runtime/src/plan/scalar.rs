@@ -6,7 +6,8 @@
 
 use super::{
     Action, Origin,
-    draft::{Draft, DraftAction, DraftOperand, DraftSink, Layout, Positioned},
+    draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned},
+    lower::Layout,
 };
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, op::Call};
 use ferroflow_kernels::{

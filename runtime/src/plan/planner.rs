@@ -1,0 +1,308 @@
+//! How each node runs, and where its results go.
+
+use super::{
+    DeviceParts, Program,
+    device::{DevicePlace, OnDevices, Placing},
+    draft::{Body, Draft, DraftAction, DraftOperand, Mode, Positioned, SlotKind, origin},
+    layout::{Lifetimes, Timeline},
+    lower::Layout,
+};
+use crate::{context::Context, error::Result, placement::Request};
+use ferroflow_ir::{HostTensor, NodeDef, NodeId, Outlet, pass::specialize::Specialized};
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    mem,
+};
+
+/// Plans a specialised function whose last arguments are always these.
+///
+/// # Errors
+///
+/// What makes it impossible to run, whatever the data.
+pub(crate) fn plan(
+    context: &Context,
+    function: &Specialized,
+    captured: Vec<HostTensor>,
+    request: &Request,
+) -> Result<Program> {
+    if let Some(error) = &function.failure {
+        return Err(error.clone().into());
+    }
+    let mut planner = Planner {
+        context,
+        timeline: Timeline::new(),
+        buffers: Lifetimes::default(),
+        buffer_bytes: Vec::new(),
+        slots: Lifetimes::default(),
+        slot_kinds: Vec::new(),
+        constants: Vec::new(),
+        unread: HashMap::new(),
+        placing: Placing::of(context, function, &captured, request),
+    };
+    let n_args = function.args.len().saturating_sub(captured.len());
+    let args: Vec<usize> = (0..n_args).map(|_| planner.slot(SlotKind::Plain)).collect();
+    for value in captured {
+        let slot = planner.slot(SlotKind::Constant);
+        planner.constants.push((slot, value));
+    }
+    let slots = args.iter().copied().chain(planner.constants.iter().map(|(slot, _)| *slot));
+    let mut arg_places: Vec<Draft> = slots.map(|slot| Draft::Slot(slot, None)).collect();
+    let device_args: OnDevices = (0..n_args)
+        .filter_map(|index| {
+            let device = request.args.get(index)?.as_ref()?;
+            let device = planner.placing.as_mut()?.number(device);
+            Some((index, DevicePlace { device, slot: planner.device_slot(device) }))
+        })
+        .collect();
+    for (index, place) in &device_args {
+        arg_places[*index] = Draft::Device(place.slot);
+    }
+    planner.timeline.advance();
+    let (drafts, results) =
+        planner.body(function, arg_places, &device_args, &|_| true, &|_| None)?;
+    results.iter().for_each(|result| planner.read(&result.place));
+    planner.timeline.advance();
+    let device_args = device_args.into_iter().map(|(index, place)| (index, place.slot)).collect();
+    Ok(planner.finish(drafts, args, device_args, results))
+}
+
+pub(super) struct Planner<'a> {
+    pub(super) context: &'a Context,
+    pub(super) timeline: Timeline,
+    pub(super) buffers: Lifetimes,
+    pub(super) buffer_bytes: Vec<usize>,
+    pub(super) slots: Lifetimes,
+    pub(super) slot_kinds: Vec<SlotKind>,
+    pub(super) constants: Vec<(usize, HostTensor)>,
+    /// For each buffer that a kernel wrote, how many reads are still to be planned.
+    pub(super) unread: HashMap<usize, usize>,
+    /// What runs elsewhere; `None` where everything is on the host.
+    pub(super) placing: Option<Placing>,
+}
+
+impl Planner<'_> {
+    /// A slot of its own for one value.
+    pub(super) fn host_slot(&mut self) -> usize {
+        self.slot(SlotKind::Plain)
+    }
+
+    pub(super) fn slot(&mut self, kind: SlotKind) -> usize {
+        self.slot_kinds.push(kind);
+        self.slots.define(&self.timeline)
+    }
+
+    pub(super) fn buffer(&mut self, bytes: usize) -> usize {
+        self.buffer_bytes.push(bytes);
+        self.buffers.define(&self.timeline)
+    }
+
+    /// The next action reads a place.
+    pub(super) fn read(&mut self, place: &Draft) {
+        match place {
+            Draft::Device(slot) => {
+                if let Some(placing) = &mut self.placing {
+                    placing.slots.read(*slot, &self.timeline);
+                }
+            }
+            Draft::Buffer(id, _) => self.buffers.read(*id, &self.timeline),
+            Draft::Slot(slot, _) => self.slots.read(*slot, &self.timeline),
+        }
+    }
+
+    /// A place must last until the next action.
+    pub(super) fn keep(&mut self, place: &Draft) {
+        match place {
+            Draft::Device(slot) => {
+                if let Some(placing) = &mut self.placing {
+                    placing.slots.keep(*slot, &self.timeline);
+                }
+            }
+            Draft::Buffer(id, _) => self.buffers.keep(*id, &self.timeline),
+            Draft::Slot(slot, _) => self.slots.keep(*slot, &self.timeline),
+        }
+    }
+
+    /// Plans the nodes of a body; gives its actions and results. `wants_tensor` tells which
+    /// results are to be tensors in slots.
+    pub(super) fn body(
+        &mut self,
+        function: &Specialized,
+        args: Vec<Draft>,
+        device_args: &[(usize, DevicePlace)],
+        wants_tensor: &dyn Fn(usize) -> bool,
+        wants_device: &dyn Fn(usize) -> Option<usize>,
+    ) -> Result<(Vec<Positioned>, Vec<DraftOperand>)> {
+        let graph = &function.graph;
+        let mut body = Body {
+            function,
+            places: function.args.iter().copied().zip(args).collect(),
+            device_places: HashMap::new(),
+            modes: HashMap::new(),
+            wanted: HashSet::new(),
+            actions: Vec::new(),
+        };
+        for &(index, place) in device_args {
+            body.device_places.insert(function.args[index], place);
+        }
+        body.places.retain(|_, place| !matches!(place, Draft::Device(_)));
+        let order: Vec<NodeId> = graph.ids().collect();
+        for &id in &order {
+            body.modes.insert(id, body.mode(&graph[id])?);
+        }
+        let wanted = function.results.iter().enumerate().filter(|(index, _)| wants_tensor(*index));
+        body.wanted = wanted.map(|(_, outlet)| body.origin_of(*outlet)).collect();
+        for &id in order.iter().filter(|&id| body.modes[id] == Mode::Op) {
+            let inputs = graph[id].inputs().iter();
+            let origins: Vec<Outlet> = inputs.map(|&input| body.origin_of(input)).collect();
+            body.wanted.extend(origins);
+        }
+        for &id in &order {
+            let node = &graph[id];
+            self.node(&mut body, id).map_err(|error| origin(node).locate(error))?;
+        }
+        if let Some(error) = &function.failure {
+            self.push(&mut body, DraftAction::Fail(error.clone().into()));
+        }
+        let mut results = Vec::with_capacity(function.results.len());
+        for (index, &outlet) in function.results.iter().enumerate() {
+            results.push(self.result(&mut body, outlet, wants_device(index))?);
+        }
+        Ok((body.actions, results))
+    }
+
+    /// A result of a body: of the whole program it stays on its device, of a part it goes where the
+    /// loop or branch wants it.
+    fn result(
+        &mut self,
+        body: &mut Body<'_>,
+        outlet: Outlet,
+        device: Option<usize>,
+    ) -> Result<DraftOperand> {
+        if let Some(device) = device {
+            let slot = self.send(body, outlet, device)?;
+            return Ok(body.device_operand(outlet, slot));
+        }
+        match body.device_places.get(&outlet) {
+            Some(place) if self.timeline.scope() == 0 => {
+                Ok(body.device_operand(outlet, place.slot))
+            }
+            Some(_) => {
+                self.fetch_outlet(body, outlet)?;
+                Ok(body.operand(outlet))
+            }
+            None => Ok(body.operand(outlet)),
+        }
+    }
+
+    pub(super) fn push(&mut self, body: &mut Body<'_>, action: DraftAction) {
+        let (scope, position) = (self.timeline.scope(), self.timeline.advance());
+        body.actions.push(Positioned { position, scope, action });
+    }
+
+    fn node(&mut self, body: &mut Body<'_>, id: NodeId) -> Result<()> {
+        let node = &body.function.graph[id];
+        if self.place(body, id, node)? {
+            return Ok(());
+        }
+        match body.modes[&id] {
+            Mode::Source => self.source(body, id, node),
+            Mode::Alias => {
+                let place = body.places[&node.inputs()[0]].clone();
+                self.alias(body, Outlet::from(id), place);
+            }
+            Mode::Kernel => return self.kernel(body, id, node),
+            Mode::Op => self.op(body, id, node),
+            Mode::Call => return self.call(body, id, node),
+        }
+        if body.modes[&id] == Mode::Op {
+            self.consumed(body, node);
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
+        if let Ok(value) = node.attrs.tensor("value") {
+            let slot = self.slot(SlotKind::Constant);
+            self.constants.push((slot, value.clone()));
+            body.places.insert(id.into(), Draft::Slot(slot, None));
+        }
+    }
+
+    /// The result lies where another value lies.
+    pub(super) fn alias(&mut self, body: &mut Body<'_>, outlet: Outlet, place: Draft) {
+        let users = body.users(outlet);
+        if let Some(unread) = self.unread_here(&place) {
+            *unread = (*unread + users).saturating_sub(1);
+        }
+        body.places.insert(outlet, place);
+    }
+
+    /// One read of each input is done.
+    pub(super) fn consumed(&mut self, body: &Body<'_>, node: &NodeDef) {
+        for input in node.inputs() {
+            if let Some(unread) = body.places.get(input).and_then(|place| self.unread_here(place)) {
+                *unread = unread.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The count of reads still to be planned, of a buffer that belongs to the scope at hand.
+    pub(super) fn unread_here(&mut self, place: &Draft) -> Option<&mut usize> {
+        let Draft::Buffer(buffer, _) = place else { return None };
+        let here = self.buffers.scope(*buffer) == self.timeline.scope();
+        if here { self.unread.get_mut(buffer) } else { None }
+    }
+
+    pub(super) fn op(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
+        let Some(op) = node.op.def() else { return };
+        let inputs: SmallVec<[DraftOperand; 4]> =
+            node.inputs().iter().map(|&input| body.operand(input)).collect();
+        inputs.iter().for_each(|input| self.read(&input.place));
+        let outputs: SmallVec<[usize; 2]> =
+            node.outputs().iter().map(|_| self.slot(SlotKind::Plain)).collect();
+        for (index, &slot) in outputs.iter().enumerate() {
+            body.places.insert(Outlet::new(id, index), Draft::Slot(slot, None));
+        }
+        let (attrs, origin) = (node.attrs.clone(), origin(node));
+        self.push(body, DraftAction::Op { op, attrs, inputs, outputs, origin });
+    }
+
+    /// Lays out the arena and turns drafts into actions.
+    fn finish(
+        mut self,
+        drafts: Vec<Positioned>,
+        args: Vec<usize>,
+        device_args: Vec<(usize, usize)>,
+        results: Vec<DraftOperand>,
+    ) -> Program {
+        self.buffers.close(&self.timeline);
+        self.slots.close(&self.timeline);
+        let (offsets, arena) = self.buffers.place(&self.buffer_bytes);
+        let mut cleared: HashMap<usize, SmallVec<[usize; 4]>> = HashMap::new();
+        for slot in 0..self.slots.len() {
+            if self.slot_kinds[slot] == SlotKind::Plain {
+                cleared.entry(self.slots.last(slot)).or_default().push(slot);
+            }
+        }
+        let n_slots = self.slots.len();
+        let (n_device_slots, device_constants, devices_cleared) = self.finish_devices();
+        let placement = self.placement();
+        let constants = mem::take(&mut self.constants);
+        let values = constants.iter().cloned().collect();
+        let layout =
+            Layout { planner: &self, offsets, cleared, devices_cleared, constants: &values };
+        let last = usize::MAX;
+        let results = results.into_iter().map(|result| layout.operand(result, last, 0)).collect();
+        let actions = layout.actions(drafts);
+        let devices = placement.map(|placement| {
+            Box::new(DeviceParts {
+                n_slots: n_device_slots,
+                constants: device_constants,
+                args: device_args,
+                placement,
+            })
+        });
+        Program { actions, arena, n_slots, constants, args, results, devices }
+    }
+}
