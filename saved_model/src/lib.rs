@@ -73,6 +73,7 @@ mod partial;
 pub mod proto;
 pub mod record_file;
 pub mod restore;
+mod room;
 pub mod revive;
 pub mod save;
 mod saver;

@@ -3,7 +3,10 @@
 //! Files with names that others rely on wait for the disk; the bulk of a checkpoint does so where it
 //! is asked for.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    room::Room,
+};
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
@@ -30,6 +33,7 @@ pub(crate) struct OutputFile {
     temporary: PathBuf,
     /// `None` once it was committed.
     file: Option<BufWriter<File>>,
+    room: Room,
 }
 
 impl OutputFile {
@@ -47,7 +51,10 @@ impl OutputFile {
             File::create(&temporary)
         };
         match open() {
-            Ok(file) => Ok(OutputFile { path, temporary, file: Some(BufWriter::new(file)) }),
+            Ok(file) => {
+                let file = Some(BufWriter::new(file));
+                Ok(OutputFile { path, temporary, file, room: Room::default() })
+            }
             Err(source) => Err(Error::Io { path, source }),
         }
     }
@@ -71,6 +78,7 @@ impl OutputFile {
     pub(crate) fn completed(mut self, durability: Durability) -> Result<CompleteFile> {
         let complete = |file: BufWriter<File>| -> io::Result<()> {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            self.room.give_back(&file)?;
             match durability {
                 Durability::Disk => file.sync_all(),
                 Durability::Process => Ok(()),
@@ -116,7 +124,11 @@ pub(crate) fn hold(folder: &Path) -> Option<File> {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+        let Some(file) = &mut self.file else { return Ok(0) };
+        self.room.take(file.get_ref(), bytes.len());
+        let written = file.write(bytes)?;
+        self.room.wrote(written);
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
