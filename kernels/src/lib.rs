@@ -38,6 +38,8 @@ use std::sync::Arc;
 
 pub mod buffer;
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod device;
 mod elementwise;
 pub mod error;

@@ -39,7 +39,7 @@ use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{DType, Lowering};
 use std::{collections::HashMap, sync::OnceLock};
 
-pub(crate) use dialect::{Dialect, grid};
+pub(crate) use dialect::{Dialect, Grid};
 pub(crate) use word::{Caps, Word};
 
 /// A program for one call.

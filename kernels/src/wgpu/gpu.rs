@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    shader::Caps,
+    shader::{Caps, Dialect, Grid},
 };
 use ferroflow_ir::device_name::DeviceName;
 use parking_lot::Mutex;
@@ -169,7 +169,7 @@ impl Gpu {
                 label: Some(op),
                 layout: Some(&pipeline_layout),
                 module: &module,
-                entry_point: Some("main"),
+                entry_point: Some(Dialect::Wgsl.entry()),
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: None,
             };
@@ -205,7 +205,7 @@ impl Gpu {
         &self,
         pipeline: &Pipeline,
         buffers: &[&wgpu::Buffer],
-        (width, height): (u32, u32),
+        (width, height): Grid,
     ) -> Result<()> {
         let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
             .iter()

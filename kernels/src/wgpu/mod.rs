@@ -21,7 +21,7 @@ use crate::{
     device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Dialect, Word},
+    shader::{self, Dialect, Grid, Word},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
 use gpu::{Gpu, Pipeline};
@@ -108,7 +108,7 @@ impl Device for WgpuDevice {
             }
         };
         let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
-        let grid = shader::grid(shader.count);
+        let grid = Dialect::Wgsl.grid(shader.count);
         let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
         Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, n_outputs, grid })))
     }
@@ -126,7 +126,7 @@ struct Launch {
     /// Which inputs of the call are bound.
     inputs: SmallVec<[usize; 4]>,
     n_outputs: usize,
-    grid: (u32, u32),
+    grid: Grid,
 }
 
 impl Kernel for Launch {

@@ -1,28 +1,23 @@
-//! Every shader is parsed and checked by naga, without a device; where there is a device, it runs
-//! and is compared with the CPU's kernel.
+//! The matrix: calls of every op that has shaders, on every dtype that devices hold.
 
-use super::{Caps, Dialect, Shader, shader};
-use crate::{
-    Buffer, CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads, accelerators,
-};
+use crate::{CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads};
 use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpRegistry, Shape, registry};
-use std::sync::Arc;
 
 /// A call with the values of its inputs.
-struct Case {
-    op: &'static str,
-    attrs: Attrs,
-    inputs: Vec<HostTensor>,
+pub(super) struct Case {
+    pub(super) op: &'static str,
+    pub(super) attrs: Attrs,
+    pub(super) inputs: Vec<HostTensor>,
 }
 
 impl Case {
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         let types = self.inputs.iter().map(|x| format!("{}{}", x.dtype(), x.shape()));
         format!("{}({})", self.op, types.collect::<Vec<_>>().join(", "))
     }
 
     /// Looks at the call as devices see it; `None` where it does not fit the op.
-    fn with_call<R>(&self, look: impl FnOnce(&OpCall<'_>) -> R) -> Option<R> {
+    pub(super) fn with_call<R>(&self, look: impl FnOnce(&OpCall<'_>) -> R) -> Option<R> {
         let op = registry::find(self.op).unwrap();
         let dtypes: Vec<DType> = self.inputs.iter().map(HostTensor::dtype).collect();
         let attrs = ferroflow_ir::build::infer_attrs(op, self.attrs.clone(), &dtypes);
@@ -59,7 +54,7 @@ fn numbers(dtype: DType, dims: &[usize]) -> HostTensor {
     if source.dtype() == dtype { source } else { cast(&source, dtype) }
 }
 
-fn cast(source: &HostTensor, dtype: DType) -> HostTensor {
+pub(super) fn cast(source: &HostTensor, dtype: DType) -> HostTensor {
     let attrs = Attrs::new().with("SrcT", source.dtype()).with("DstT", dtype);
     let case = Case { op: "Cast", attrs, inputs: vec![source.clone()] };
     on_cpu(&case).unwrap().remove(0)
@@ -272,37 +267,12 @@ fn places() -> Vec<Case> {
     cases
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     [elementwise(), reductions(), others(), windows(), places()].into_iter().flatten().collect()
 }
 
-/// Parses and checks a text as WebGPU would.
-fn check(name: &str, shader: &Shader) {
-    use naga::valid::{Capabilities, ValidationFlags, Validator};
-    let text = Dialect::Wgsl.print(shader);
-    let module = naga::front::wgsl::parse_str(&text)
-        .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(&text)));
-    Validator::new(ValidationFlags::all(), Capabilities::SHADER_INT64)
-        .validate(&module)
-        .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(&text)));
-}
-
-#[test]
-fn every_shader_is_valid() {
-    let mut n = 0;
-    for case in cases() {
-        let found = case.with_call(|call| shader(call, Caps { int64: true }).unwrap());
-        if let Some(Some(shader)) = found
-            && shader.count > 0
-        {
-            check(&case.name(), &shader);
-            n += 1;
-        }
-    }
-    assert!(n > 700, "{n} shaders were checked");
-}
-
-fn on_cpu(case: &Case) -> Option<Vec<HostTensor>> {
+/// What the CPU's kernel gives; `None` where it has none, or fails.
+pub(super) fn on_cpu(case: &Case) -> Option<Vec<HostTensor>> {
     let kernel = case.with_call(|call| {
         let kernel = CpuDevice::new(0).kernel(call).ok()??;
         let outputs: Option<Vec<HostTensor>> = (0..call.outputs.len())
@@ -318,94 +288,4 @@ fn on_cpu(case: &Case) -> Option<Vec<HostTensor>> {
     let operands = case.inputs.iter().map(Operand::Tensor);
     kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).ok()?;
     Some(outputs)
-}
-
-fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
-    let (kernel, outputs) = case.with_call(|call| {
-        let kernel = device.kernel(call).unwrap()?;
-        let outputs: Vec<Buffer> = (0..call.outputs.len())
-            .map(|index| {
-                device
-                    .allocate(call.outputs[index].dtype, &call.output_shape(index).unwrap())
-                    .unwrap()
-            })
-            .collect();
-        Some((kernel, outputs))
-    })??;
-    let inputs: Vec<Option<Buffer>> = case
-        .inputs
-        .iter()
-        .map(|input| device.holds(input.dtype()).then(|| device.upload(input).unwrap()))
-        .collect();
-    let threads = Threads::single();
-    let operands = inputs.iter().map(|input| match input {
-        Some(Buffer::Device(buffer)) => Operand::Device(buffer),
-        Some(Buffer::Host(_)) | None => Operand::Plain(&[]),
-    });
-    let targets = outputs.iter().map(|output| match output {
-        Buffer::Device(buffer) => Target::Device(buffer),
-        Buffer::Host(_) => panic!("the device gave host memory"),
-    });
-    kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
-    Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
-}
-
-/// The first pair of elements that differ by more than accuracy explains.
-fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
-    let dtype = expected.dtype();
-    if dtype.is_float() {
-        let (found, expected) = (cast(found, DType::F64), cast(expected, DType::F64));
-        let (found, expected) = (
-            found.as_slice::<f64>().unwrap().to_vec(),
-            expected.as_slice::<f64>().unwrap().to_vec(),
-        );
-        // Of 16-bit floats a sum may end on the neighbour.
-        let relative = match dtype {
-            DType::F16 => 1e-3,
-            DType::BF16 => 8e-3,
-            _ => 4e-6,
-        };
-        return found.iter().zip(&expected).find_map(|(&x, &y)| {
-            let close = (x - y).abs() <= 1e-6 + y.abs() * relative;
-            let same = x == y || close || (x.is_nan() && y.is_nan());
-            (!same).then(|| format!("{x} instead of {y}"))
-        });
-    }
-    (found.bytes() != expected.bytes()).then(|| format!("{found} instead of {expected}"))
-}
-
-/// Whether a missing device fails tests instead of being skipped.
-fn is_required(kind: &str) -> bool {
-    let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
-    required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
-}
-
-#[test]
-fn devices_compute_what_the_cpu_does() {
-    let devices: Vec<Arc<dyn Device>> = accelerators();
-    if devices.is_empty() {
-        assert!(!is_required("wgpu"), "no adapter was found");
-        eprintln!("skipped: no adapter was found");
-        return;
-    }
-    for device in devices {
-        let (mut n, mut wrong) = (0, Vec::new());
-        for (number, case) in cases().into_iter().enumerate() {
-            // Compiling takes time; every kind of call runs on floats, and on some other type.
-            let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
-            if !is_float && number % 5 != 0 {
-                continue;
-            }
-            let Some(found) = on_device(&*device, &case) else { continue };
-            let Some(expected) = on_cpu(&case) else { continue };
-            n += 1;
-            for (found, expected) in found.iter().zip(&expected) {
-                if let Some(difference) = difference(found, expected) {
-                    wrong.push(format!("{}: {difference}", case.name()));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
-        assert!(n > 200, "{n} calls were compared");
-    }
 }

@@ -1,0 +1,52 @@
+//! CUDA C++. What the common language calls by another name is defined before the text.
+
+use super::{
+    super::{Shader, math},
+    Dialect,
+};
+use std::fmt::Write;
+
+/// The names of the common language. Conversions to whole numbers saturate as in WGSL: that is what
+/// the processor does. `round` goes to even numbers at halves.
+const PRELUDE: &str = "\
+typedef float f32;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+#define let const auto
+#define var auto
+#define round rintf
+#define countOneBits __popc
+template <class T> __device__ __forceinline__ T select(T no, T yes, bool which) {
+return which ? yes : no;
+}
+template <class T> __device__ __forceinline__ T clamp(T x, T low, T high) {
+return min(max(x, low), high);
+}
+template <class To> __device__ __forceinline__ To bitcast(f32 x) { return __float_as_uint(x); }
+template <class To> __device__ __forceinline__ To bitcast(u32 x) { return __uint_as_float(x); }
+";
+
+pub(super) fn print(shader: &Shader) -> String {
+    let mut text = PRELUDE.to_string();
+    for math::Function { name, args, result, body } in math::needed(&shader.body) {
+        let args: Vec<String> = args.iter().map(|(name, ty)| format!("{ty} {name}")).collect();
+        let args = args.join(", ");
+        let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
+    }
+    let inputs = shader.inputs.iter().enumerate();
+    let inputs = inputs.map(|(at, (_, word))| format!("const {}* __restrict__ in{at}", word.storage()));
+    let outputs = shader.outputs.iter().enumerate();
+    let outputs = outputs.map(|(at, word)| format!("{}* __restrict__ out{at}", word.storage()));
+    let buffers: Vec<String> = inputs.chain(outputs).collect();
+    let (group, entry) = (Dialect::Cuda.group(), Dialect::Cuda.entry());
+    let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
+    let _ = write!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{\n\
+         let n = blockIdx.x * {group}u + threadIdx.x;\n\
+         if (n < {count}u) {{\n{body}}}\n}}\n"
+    );
+    text
+}

@@ -1,0 +1,63 @@
+//! The texts around bodies, and the grids they are run in.
+
+mod cuda;
+mod wgsl;
+
+use super::Shader;
+
+/// A language of shaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(all(feature = "wgpu", feature = "cuda")),
+    allow(dead_code, reason = "devices of one language may be all that is compiled in")
+)]
+pub(crate) enum Dialect {
+    /// WebGPU's.
+    Wgsl,
+    /// NVIDIA's C++.
+    Cuda,
+}
+
+/// How many groups of invocations there are, along two dimensions.
+pub(crate) type Grid = (u32, u32);
+
+impl Dialect {
+    /// The whole text of a shader.
+    pub(crate) fn print(self, shader: &Shader) -> String {
+        match self {
+            Dialect::Wgsl => wgsl::print(shader),
+            Dialect::Cuda => cuda::print(shader),
+        }
+    }
+
+    /// The name of the entry point.
+    pub(crate) fn entry(self) -> &'static str {
+        match self {
+            Dialect::Wgsl => "main",
+            Dialect::Cuda => "entry",
+        }
+    }
+
+    /// Invocations that start together.
+    pub(crate) fn group(self) -> usize {
+        match self {
+            Dialect::Wgsl => 64,
+            Dialect::Cuda => 256,
+        }
+    }
+
+    /// Groups along one dimension of a grid; more make a second one.
+    fn most_groups(self) -> usize {
+        match self {
+            Dialect::Wgsl => 65_535,
+            Dialect::Cuda => i32::MAX as usize,
+        }
+    }
+
+    /// The grid that has `count` invocations at least.
+    pub(crate) fn grid(self, count: usize) -> Grid {
+        let groups = count.div_ceil(self.group()).max(1);
+        let rows = groups.div_ceil(self.most_groups());
+        (groups.div_ceil(rows) as u32, rows as u32)
+    }
+}

@@ -1,0 +1,40 @@
+//! WGSL.
+
+use super::{
+    super::{Shader, math},
+    Dialect,
+};
+use std::fmt::Write;
+
+pub(super) fn print(shader: &Shader) -> String {
+    let mut text = String::new();
+    for (position, (_, word)) in shader.inputs.iter().enumerate() {
+        let storage = word.storage();
+        let _ = writeln!(
+            text,
+            "@group(0) @binding({position}) var<storage, read> in{position}: array<{storage}>;"
+        );
+    }
+    for (index, word) in shader.outputs.iter().enumerate() {
+        let (binding, storage) = (shader.inputs.len() + index, word.storage());
+        let _ = writeln!(
+            text,
+            "@group(0) @binding({binding}) var<storage, read_write> out{index}: array<{storage}>;"
+        );
+    }
+    for math::Function { name, args, result, body } in math::needed(&shader.body) {
+        let args: Vec<String> = args.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+        let _ = write!(text, "fn {name}({}) -> {result} {{\n{body}}}\n", args.join(", "));
+    }
+    let (dialect, count, body) = (Dialect::Wgsl, shader.count, &shader.body);
+    let (group, entry) = (dialect.group(), dialect.entry());
+    let width = dialect.grid(count).0 as usize * group;
+    let _ = write!(
+        text,
+        "@compute @workgroup_size({group})\n\
+         fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
+         let n = place.x + place.y * {width}u;\n\
+         if (n < {count}u) {{\n{body}}}\n}}\n"
+    );
+    text
+}

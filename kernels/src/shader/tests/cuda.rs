@@ -1,0 +1,30 @@
+//! NVIDIA's compiler makes code of every text, for two generations of devices. It needs none of
+//! them, nor a driver.
+
+use super::{super::Dialect, is_required, programs};
+use crate::cuda::compile::{Architecture, compile, is_present};
+use rayon::prelude::*;
+
+const ARCHITECTURES: [Architecture; 2] =
+    [Architecture { major: 8, minor: 0 }, Architecture { major: 9, minor: 0 }];
+
+#[test]
+fn every_text_becomes_code() {
+    if !is_present() {
+        assert!(!is_required("nvrtc"), "NVRTC was not found");
+        eprintln!("skipped: NVRTC was not found");
+        return;
+    }
+    let programs = programs(Dialect::Cuda);
+    let wrong: Vec<String> = programs
+        .par_iter()
+        .flat_map_iter(|program| ARCHITECTURES.map(|architecture| (program, architecture)))
+        .filter_map(|((text, name), architecture)| match compile(text, architecture) {
+            Ok(code) => (!code.starts_with(b"\x7fELF")).then(|| format!("{name}: no code")),
+            Err(error) => Some(format!("{name}: {error}\n{text}")),
+        })
+        .collect();
+    let (n, first) = (wrong.len(), wrong.first());
+    assert!(wrong.is_empty(), "{n} of {}, first {}", programs.len(), first.unwrap_or(&String::new()));
+    assert!(programs.len() > 500, "{} texts were compiled", programs.len());
+}

@@ -1,0 +1,119 @@
+//! Every shader is checked in each language, without a device; where there is a device, it runs and
+//! is compared with the CPU's kernel.
+
+mod cases;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod wgsl;
+
+use super::{Caps, Dialect, shader};
+use crate::{Buffer, Device, Io, Operand, Target, Threads, accelerators};
+use cases::{Case, cases, cast, on_cpu};
+use ferroflow_ir::{DType, HostTensor};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The different texts of the matrix, each with the first call that needs it.
+fn programs(dialect: Dialect) -> BTreeMap<String, String> {
+    let mut programs = BTreeMap::new();
+    for case in cases() {
+        let found = case.with_call(|call| shader(call, Caps { int64: true }).unwrap());
+        if let Some(Some(shader)) = found
+            && shader.count > 0
+        {
+            programs.entry(dialect.print(&shader)).or_insert_with(|| case.name());
+        }
+    }
+    programs
+}
+
+fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
+    let (kernel, outputs) = case.with_call(|call| {
+        let kernel = device.kernel(call).unwrap()?;
+        let outputs: Vec<Buffer> = (0..call.outputs.len())
+            .map(|index| {
+                device
+                    .allocate(call.outputs[index].dtype, &call.output_shape(index).unwrap())
+                    .unwrap()
+            })
+            .collect();
+        Some((kernel, outputs))
+    })??;
+    let inputs: Vec<Option<Buffer>> = case
+        .inputs
+        .iter()
+        .map(|input| device.holds(input.dtype()).then(|| device.upload(input).unwrap()))
+        .collect();
+    let threads = Threads::single();
+    let operands = inputs.iter().map(|input| match input {
+        Some(Buffer::Device(buffer)) => Operand::Device(buffer),
+        Some(Buffer::Host(_)) | None => Operand::Plain(&[]),
+    });
+    let targets = outputs.iter().map(|output| match output {
+        Buffer::Device(buffer) => Target::Device(buffer),
+        Buffer::Host(_) => panic!("the device gave host memory"),
+    });
+    kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
+    Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
+}
+
+/// The first pair of elements that differ by more than accuracy explains.
+fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
+    let dtype = expected.dtype();
+    if dtype.is_float() {
+        let (found, expected) = (cast(found, DType::F64), cast(expected, DType::F64));
+        let (found, expected) = (
+            found.as_slice::<f64>().unwrap().to_vec(),
+            expected.as_slice::<f64>().unwrap().to_vec(),
+        );
+        // Of 16-bit floats a sum may end on the neighbour.
+        let relative = match dtype {
+            DType::F16 => 1e-3,
+            DType::BF16 => 8e-3,
+            _ => 4e-6,
+        };
+        return found.iter().zip(&expected).find_map(|(&x, &y)| {
+            let close = (x - y).abs() <= 1e-6 + y.abs() * relative;
+            let same = x == y || close || (x.is_nan() && y.is_nan());
+            (!same).then(|| format!("{x} instead of {y}"))
+        });
+    }
+    (found.bytes() != expected.bytes()).then(|| format!("{found} instead of {expected}"))
+}
+
+/// Whether a missing device (`wgpu`, `cuda`) or compiler (`nvrtc`) fails tests instead of being skipped.
+fn is_required(kind: &str) -> bool {
+    let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
+    required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
+}
+
+#[test]
+fn devices_compute_what_the_cpu_does() {
+    let devices: Vec<Arc<dyn Device>> = accelerators();
+    for (kind, required) in [("WGPU", "wgpu"), ("GPU", "cuda")] {
+        let of_kind = |device: &Arc<dyn Device>| device.name().contains(&format!(":{kind}:"));
+        if !devices.iter().any(of_kind) {
+            assert!(!is_required(required), "no {kind} was found");
+            eprintln!("skipped: no {kind} was found");
+        }
+    }
+    for device in devices {
+        let (mut n, mut wrong) = (0, Vec::new());
+        for (number, case) in cases().into_iter().enumerate() {
+            // Compiling takes time; every kind of call runs on floats, and on some other type.
+            let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
+            if !is_float && number % 5 != 0 {
+                continue;
+            }
+            let Some(found) = on_device(&*device, &case) else { continue };
+            let Some(expected) = on_cpu(&case) else { continue };
+            n += 1;
+            for (found, expected) in found.iter().zip(&expected) {
+                if let Some(difference) = difference(found, expected) {
+                    wrong.push(format!("{}: {difference}", case.name()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(n > 200, "{n} calls were compared");
+    }
+}
