@@ -52,8 +52,12 @@ pub mod philox;
 pub mod plan;
 mod scratch;
 #[cfg_attr(
-    not(feature = "wgpu"),
+    not(any(feature = "cuda", feature = "wgpu")),
     expect(dead_code, reason = "no device that takes programs is compiled in")
+)]
+#[cfg_attr(
+    not(any(feature = "cuda", feature = "wgpu")),
+    expect(unused_imports, reason = "no device that takes programs is compiled in")
 )]
 mod shader;
 mod simd;
@@ -72,14 +76,31 @@ pub use hash::{fingerprint::fingerprint64, murmur::hash64};
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
 pub use threads::Threads;
 
-/// The devices of this process besides the CPU. They are looked for once, when they are first asked
-/// for; without a driver there are none.
-pub fn accelerators() -> Vec<Arc<dyn Device>> {
-    #[cfg_attr(not(feature = "wgpu"), expect(unused_mut, reason = "nothing else is compiled in"))]
-    let mut found: Vec<Arc<dyn Device>> = Vec::new();
+/// A kind of devices besides the CPU.
+#[derive(Debug)]
+pub struct DeviceKind {
+    /// What names call it: the `GPU` of `/device:GPU:0`.
+    pub name: &'static str,
+    /// Those of this process. They are looked for once, when they are first asked for; without a
+    /// driver there are none.
+    pub devices: fn() -> Vec<Arc<dyn Device>>,
+}
+
+/// The kinds that are compiled in.
+pub const KINDS: &[DeviceKind] = &[
+    #[cfg(feature = "cuda")]
+    DeviceKind {
+        name: "GPU",
+        devices: || cuda::devices().iter().map(|x| x.clone() as _).collect(),
+    },
     #[cfg(feature = "wgpu")]
-    for device in wgpu::devices() {
-        found.push(device.clone());
-    }
-    found
+    DeviceKind {
+        name: "WGPU",
+        devices: || wgpu::devices().iter().map(|x| x.clone() as _).collect(),
+    },
+];
+
+/// The devices of this process besides the CPU, of every kind.
+pub fn accelerators() -> Vec<Arc<dyn Device>> {
+    KINDS.iter().flat_map(|kind| (kind.devices)()).collect()
 }

@@ -2,18 +2,14 @@
 
 use crate::placement::is_elsewhere;
 use ferroflow_ir::device_name::DeviceName;
-use ferroflow_kernels::{Device, accelerators};
+use ferroflow_kernels::{Device, KINDS, accelerators};
 use parking_lot::RwLock;
-use std::sync::{Arc, OnceLock};
-
-/// The kinds of devices that are looked for.
-const KINDS: &[&str] = &["WGPU"];
+use std::sync::Arc;
 
 /// Devices that were added, and those that are found when somebody first asks for their kind.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     added: RwLock<Vec<Arc<dyn Device>>>,
-    found: OnceLock<Vec<Arc<dyn Device>>>,
 }
 
 impl Devices {
@@ -23,8 +19,9 @@ impl Devices {
 
     /// All of them.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Device>> {
-        let added = self.added.read();
-        added.iter().chain(self.found()).cloned().collect()
+        let mut all = self.added.read().clone();
+        all.extend(accelerators());
+        all
     }
 
     /// The first device of a name that is not the CPU's.
@@ -41,11 +38,7 @@ impl Devices {
             return Some(device.clone());
         }
         // Looking for drivers takes time that names of other kinds are not worth.
-        let known = name.kind.as_deref().is_some_and(|kind| KINDS.contains(&kind));
-        if known { self.found().iter().find(fits).cloned() } else { None }
-    }
-
-    fn found(&self) -> &Vec<Arc<dyn Device>> {
-        self.found.get_or_init(accelerators)
+        let kind = KINDS.iter().find(|kind| name.kind.as_deref() == Some(kind.name))?;
+        (kind.devices)().into_iter().find(|device| fits(&device))
     }
 }

@@ -3,11 +3,7 @@
 #![expect(unsafe_code, reason = "the library is called through pointers")]
 
 use cudarc::nvrtc::{result, sys};
-use std::{
-    ffi::CString,
-    fmt,
-    sync::OnceLock,
-};
+use std::{ffi::CString, fmt, sync::OnceLock};
 
 /// A generation of devices: its compute capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

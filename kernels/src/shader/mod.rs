@@ -17,6 +17,7 @@ mod concat;
 mod conv;
 mod copy;
 mod dialect;
+pub(crate) mod elements;
 mod elementwise;
 mod expr;
 mod extreme;
@@ -31,7 +32,7 @@ mod scan;
 mod scatter;
 mod softmax;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod window;
 mod word;
 

@@ -21,7 +21,7 @@ use crate::{
     device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Dialect, Grid, Word},
+    shader::{self, Dialect, Grid, Word, elements},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
 use gpu::{Gpu, Pipeline};
@@ -81,7 +81,7 @@ impl Device for WgpuDevice {
 
     fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
         self.word(tensor.dtype())?;
-        let words = memory::to_words(tensor);
+        let words = elements::to_words(tensor);
         let memory = Memory::new(&self.gpu, words.len())?;
         memory.write(&words)?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))

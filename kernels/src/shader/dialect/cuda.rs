@@ -36,7 +36,8 @@ pub(super) fn print(shader: &Shader) -> String {
         let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
     }
     let inputs = shader.inputs.iter().enumerate();
-    let inputs = inputs.map(|(at, (_, word))| format!("const {}* __restrict__ in{at}", word.storage()));
+    let inputs =
+        inputs.map(|(at, (_, word))| format!("const {}* __restrict__ in{at}", word.storage()));
     let outputs = shader.outputs.iter().enumerate();
     let outputs = outputs.map(|(at, word)| format!("{}* __restrict__ out{at}", word.storage()));
     let buffers: Vec<String> = inputs.chain(outputs).collect();

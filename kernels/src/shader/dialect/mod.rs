@@ -7,10 +7,6 @@ use super::Shader;
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(all(feature = "wgpu", feature = "cuda")),
-    allow(dead_code, reason = "devices of one language may be all that is compiled in")
-)]
 pub(crate) enum Dialect {
     /// WebGPU's.
     Wgsl,

@@ -2,8 +2,6 @@
 //! is compared with the CPU's kernel.
 
 mod cases;
-#[cfg(feature = "cuda")]
-mod cuda;
 mod wgsl;
 
 use super::{Caps, Dialect, shader};
@@ -13,7 +11,7 @@ use ferroflow_ir::{DType, HostTensor};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The different texts of the matrix, each with the first call that needs it.
-fn programs(dialect: Dialect) -> BTreeMap<String, String> {
+pub(crate) fn programs(dialect: Dialect) -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
     for case in cases() {
         let found = case.with_call(|call| shader(call, Caps { int64: true }).unwrap());
@@ -81,7 +79,7 @@ fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
 }
 
 /// Whether a missing device (`wgpu`, `cuda`) or compiler (`nvrtc`) fails tests instead of being skipped.
-fn is_required(kind: &str) -> bool {
+pub(crate) fn is_required(kind: &str) -> bool {
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
 }

@@ -1,8 +1,11 @@
 //! NVIDIA's compiler makes code of every text, for two generations of devices. It needs none of
 //! them, nor a driver.
 
-use super::{super::Dialect, is_required, programs};
-use crate::cuda::compile::{Architecture, compile, is_present};
+use super::compile::{Architecture, compile, is_present};
+use crate::shader::{
+    Dialect,
+    tests::{is_required, programs},
+};
 use rayon::prelude::*;
 
 const ARCHITECTURES: [Architecture; 2] =
@@ -25,6 +28,11 @@ fn every_text_becomes_code() {
         })
         .collect();
     let (n, first) = (wrong.len(), wrong.first());
-    assert!(wrong.is_empty(), "{n} of {}, first {}", programs.len(), first.unwrap_or(&String::new()));
+    assert!(
+        wrong.is_empty(),
+        "{n} of {}, first {}",
+        programs.len(),
+        first.unwrap_or(&String::new())
+    );
     assert!(programs.len() > 500, "{} texts were compiled", programs.len());
 }
