@@ -46,18 +46,29 @@ pub(crate) fn context_with(files: FileAccess) -> Context {
     context
 }
 
+/// Whether the cases' device may give a result where this error was recorded. TensorFlow reports
+/// indices outside on the CPU only: its accelerators read zeros there and leave updates out, as ours
+/// do.
+pub(crate) fn goes_on_in_spite_of(error: &Value) -> bool {
+    let message = error["message"].as_str().unwrap_or("");
+    let is_index = message.contains(" is not in [0, ") || message.contains(" does not index into ");
+    DEVICE.get().is_some() && is_index
+}
+
 /// What ran where since this was asked last: how many calls on devices, and by op those that were
-/// placed on the CPU for want of a kernel.
+/// placed on the CPU for want of a kernel, or as the device cannot hold what they compute.
 pub(crate) fn report() -> Value {
     if DEVICE.get().is_none() {
         return Value::Null;
     }
     let contexts = std::mem::take(&mut *CONTEXTS.lock().expect("nobody panics with it"));
-    let (mut placed, mut fallbacks) = (0, BTreeMap::<String, usize>::new());
+    let mut placed = 0;
+    let (mut fallbacks, mut unheld) = (BTreeMap::<String, usize>::new(), BTreeMap::new());
     for call in contexts.iter().flat_map(Context::take_placements).flat_map(|p| p.calls) {
         match call.reason {
             Reason::Asked => placed += 1,
             Reason::NoKernel => *fallbacks.entry(call.op).or_default() += 1,
+            Reason::Unheld => *unheld.entry(call.op).or_insert(0) += 1,
             Reason::Default
             | Reason::State
             | Reason::Control
@@ -65,5 +76,5 @@ pub(crate) fn report() -> Value {
             | Reason::UnknownShape => {}
         }
     }
-    json!({ "placed": placed, "fallbacks": fallbacks })
+    json!({ "placed": placed, "fallbacks": fallbacks, "unheld": unheld })
 }

@@ -128,6 +128,9 @@ fn judge(
     match (result, case["error"]["class"].as_str()) {
         (Ok(results), None) => Ok((compare(case, &results)?, results)),
         (Ok(results), Some("UnimplementedError")) => Ok((Outcome::Passed, results)),
+        (Ok(_), Some(_)) if crate::device::goes_on_in_spite_of(&case["error"]) => {
+            Ok((Outcome::Passed, Vec::new()))
+        }
         (Ok(_), Some(class)) => Ok((Outcome::Failed(format!("no {class}")), Vec::new())),
         (Err((code, message)), None) => Ok((Outcome::of_error(code, message), Vec::new())),
         (Err((code, message)), Some(class)) => {

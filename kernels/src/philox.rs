@@ -11,12 +11,12 @@ pub struct Philox {
 /// Blocks that TensorFlow sets aside for each number of a distribution that may need many.
 pub const BLOCKS_PER_NUMBER: u64 = 256;
 
-const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
-const ROUNDS: usize = 10;
+pub(crate) const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+pub(crate) const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+pub(crate) const ROUNDS: usize = 10;
 
 /// The key that scrambles seeds (TensorFlow's `stateless_random_ops.cc`).
-const SEED_KEY: u64 = 0x0246_1E29_3EC8_F720;
+pub(crate) const SEED_KEY: u64 = 0x0246_1E29_3EC8_F720;
 
 impl Philox {
     /// The place of this counter in the sequence of this key.

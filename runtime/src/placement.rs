@@ -48,6 +48,8 @@ pub enum Reason {
     Steering,
     /// Its shapes are not known before it runs.
     UnknownShape,
+    /// The device that it should run on cannot hold a dtype of it.
+    Unheld,
     /// The device that it should run on has no kernel for it.
     NoKernel,
 }
@@ -68,9 +70,10 @@ pub struct PlacedCopy {
 }
 
 impl Placement {
-    /// The calls that should run on a device and do not, as it has no kernel for them.
+    /// The calls that should run on a device and do not, as it has no kernel for them or cannot hold
+    /// what they compute.
     pub fn fallbacks(&self) -> impl Iterator<Item = &PlacedCall> {
-        self.calls.iter().filter(|call| call.reason == Reason::NoKernel)
+        self.calls.iter().filter(|call| matches!(call.reason, Reason::NoKernel | Reason::Unheld))
     }
 
     /// The bytes copied in every run.
@@ -88,6 +91,7 @@ impl fmt::Display for Reason {
             Reason::Control => "control flow",
             Reason::Steering => "steers a loop",
             Reason::UnknownShape => "shapes known at run time only",
+            Reason::Unheld => "the device cannot hold a type of it",
             Reason::NoKernel => "no kernel on the device",
         })
     }

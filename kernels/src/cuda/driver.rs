@@ -66,7 +66,8 @@ impl Driver {
         self.alive()?;
         // SAFETY: programs and copies write memory before anything reads it.
         unsafe { self.stream.alloc::<u8>(bytes.max(1)) }.map_err(|error| match error.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+            // No other value than the size could be wrong.
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY | sys::CUresult::CUDA_ERROR_INVALID_VALUE => {
                 Error::OutOfMemory { device: self.name.to_string(), bytes }
             }
             _ => self.failed(error),

@@ -4,9 +4,8 @@
 
 use super::{
     Shader,
-    matmul::rounded,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, Word},
+    word::{Caps, Word, cut},
     words,
 };
 use crate::{
@@ -116,7 +115,7 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
             "sum{lane} = sum{lane} + value * in1[first + c * {}u + {lane}u];\n",
             g.filters
         );
-        let value = rounded(call.dtype(0), &format!("sum{lane}"));
+        let value = cut(call.dtype(0), &format!("sum{lane}"));
         stores += &format!("out0[window * {}u + feature + {lane}u] = {value};\n", g.filters);
     }
     inner += "}\n";
@@ -151,7 +150,7 @@ fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Sh
         apart("place", "p", inputs(&g.sweep)),
         word.zero(),
         for_each_cover(&g.sweep, &inner),
-        rounded(call.dtype(1), "sum"),
+        cut(call.dtype(1), "sum"),
         channels = g.sweep.channels,
     );
     Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count: shape.num_elements() }))
@@ -191,7 +190,7 @@ fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<S
         g.sweep.channels,
         together("w", outputs(&g.sweep)),
         g.filters,
-        rounded(call.dtype(0), "sum"),
+        cut(call.dtype(0), "sum"),
     );
     Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count: shape.num_elements() }))
 }

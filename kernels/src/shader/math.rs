@@ -264,6 +264,15 @@ const FUNCTIONS: &[Function] = &[
          if ((to_bits(x) & 0x7fffffffu) == 0u) { return of_bits((to_bits(y) & 0x80000000u) | 1u); }\n\
          let up = (y > x) == (x > 0.0f);\nreturn of_bits(select(to_bits(x) - 1u, to_bits(x) + 1u, up));\n",
     ),
+    // The high half of a product, of products of halves.
+    Function {
+        name: "mulhi_",
+        args: &[("a", "u32"), ("b", "u32")],
+        result: "u32",
+        body: "let a0 = a & 0xffffu;\nlet a1 = a >> 16u;\nlet b0 = b & 0xffffu;\nlet b1 = b >> 16u;\n\
+               let middle = a1 * b0 + ((a0 * b0) >> 16u);\nlet other = a0 * b1 + (middle & 0xffffu);\n\
+               return a1 * b1 + (middle >> 16u) + (other >> 16u);\n",
+    },
     // What x86 gives for numbers that do not fit.
     Function {
         name: "to_int_",

@@ -2,11 +2,11 @@
 
 use super::{
     Shader, index,
-    word::{Caps, Word},
+    word::{Caps, Word, cut},
     words,
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, Shape, StridedView, view::ViewDim};
+use ferroflow_ir::{Shape, StridedView, view::ViewDim};
 
 pub(super) const SHADERS: &[(&str, super::Build)] =
     &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
@@ -59,7 +59,7 @@ impl Side {
 fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> Option<Shader> {
     let (inputs, word) = words(call, caps, [0, 1])?;
     let dtype = call.outputs[0].dtype;
-    if word == Word::Bool || (word != Word::F32 && dtype.size()? < 4) {
+    if word == Word::Bool {
         return None;
     }
     let (m, k, n) = (a.rows, a.cols, b.cols);
@@ -93,7 +93,7 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
     }
     body += &format!("}}\nlet c = matrix * {}u;\n", m * n);
     for (i, j) in pairs(m, n) {
-        let value = rounded(dtype, &format!("c{i}{j}"));
+        let value = cut(dtype, &format!("c{i}{j}"));
         body += &format!(
             "if (row + {i}u < {m}u && column + {j}u < {n}u) {{ \
              out0[c + (row + {i}u) * {n}u + column + {j}u] = {value}; }}\n"
@@ -104,13 +104,4 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
 
 fn pairs(m: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..BLOCK.min(m)).flat_map(move |i| (0..BLOCK.min(n)).map(move |j| (i, j)))
-}
-
-/// A result that was kept in `f32`, as an element of a dtype.
-pub(super) fn rounded(dtype: DType, value: &str) -> String {
-    match dtype {
-        DType::F16 => format!("round_f16_({value})"),
-        DType::BF16 => format!("round_bf16_({value})"),
-        _ => value.into(),
-    }
 }

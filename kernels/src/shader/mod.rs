@@ -27,10 +27,12 @@ mod math;
 mod matmul;
 mod pool;
 mod prim;
+mod random;
 mod reduce;
 mod scan;
 mod scatter;
 mod softmax;
+mod strided;
 #[cfg(test)]
 pub(crate) mod tests;
 mod window;
@@ -67,9 +69,11 @@ const SHADERS: &[&[(&str, Build)]] = &[
     gather::SHADERS,
     matmul::SHADERS,
     pool::SHADERS,
+    random::SHADERS,
     scan::SHADERS,
     scatter::SHADERS,
     softmax::SHADERS,
+    strided::SHADERS,
 ];
 
 /// The most elements a tensor may have: positions are 31-bit numbers in shaders.

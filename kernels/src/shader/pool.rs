@@ -2,10 +2,9 @@
 
 use super::{
     Shader,
-    matmul::rounded,
-    reduce::extreme,
+    reduce::bound,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, Word},
+    word::{Caps, Word, cut},
     words,
 };
 use crate::{
@@ -57,7 +56,7 @@ fn fold(
         "let channel = n % {channels}u;\nlet window = n / {channels}u;\n{}var acc = {start};\nvar count = 0u;\n{}out0[n] = {};\n",
         apart("window", "w", outputs(&sweep)),
         for_each_tap(&sweep, &inner),
-        rounded(call.dtype(0), finish),
+        cut(call.dtype(0), finish),
     );
     let count = call.output_shape(0)?.num_elements();
     Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count }))
@@ -70,10 +69,10 @@ fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     fold(call, caps, "0.0f", |x| format!("acc + {x}"), "acc / f32(count)")
 }
 
+/// Starts from the lowest finite value and passes NaN over, as TensorFlow does.
 fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some(start) = extreme(call.dtype(0), true) else { return Ok(None) };
-    let max = if call.dtype(0).is_float() { "max_" } else { "max" };
-    fold(call, caps, &start, |x| format!("{max}(acc, {x})"), "acc")
+    let Some(start) = bound(call.dtype(0), true) else { return Ok(None) };
+    fold(call, caps, &start, |x| format!("select(acc, {x}, {x} > acc)"), "acc")
 }
 
 /// Each position gets its share of every window that covers it.
@@ -99,7 +98,7 @@ fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}var sum = 0.0f;\n{}out0[n] = {};\n",
         apart("place", "p", inputs(&sweep)),
         for_each_cover(&sweep, &inner),
-        rounded(call.dtype(1), "sum"),
+        cut(call.dtype(1), "sum"),
     );
     Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count: shape.num_elements() }))
 }
@@ -137,7 +136,7 @@ fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}let own = in0[n];\nvar sum = 0.0f;\n{}out0[n] = {};\n",
         apart("place", "p", input),
         for_each_cover(&sweep, &search),
-        rounded(call.dtype(0), "sum"),
+        cut(call.dtype(0), "sum"),
     );
     let count = call.shape(0).num_elements();
     Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count }))

@@ -1,6 +1,6 @@
 //! How each primitive is written: the table of spellings.
 
-use super::word::Word;
+use super::word::{Word, cut};
 use ferroflow_ir::{DType, Prim, expr::Constant};
 
 /// A primitive on values of these dtypes, written as text. `None` where it has no spelling, or where
@@ -80,7 +80,8 @@ fn float(prim: Prim, dtype: DType, texts: &[&str]) -> Option<String> {
         Max => named("max_"),
         Min => named("min_"),
         Eq => format!("{a} == {b}"),
-        Ne => format!("{a} != {b}"),
+        // naga's `!=` is false of NaN.
+        Ne => format!("!({a} == {b})"),
         Lt => format!("{a} < {b}"),
         Le => format!("{a} <= {b}"),
         Gt => format!("{a} > {b}"),
@@ -152,7 +153,7 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
         | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select | Cast | Chop | Complex
         | Flush => return None,
     };
-    Some(narrowed(&text, dtype))
+    Some(cut(dtype, &text))
 }
 
 fn truth(prim: Prim, texts: &[&str]) -> Option<String> {
@@ -175,17 +176,6 @@ fn word(dtype: DType) -> Word {
         (Some(8), false) => Word::U64,
         (_, true) => Word::I32,
         (_, false) => Word::U32,
-    }
-}
-
-/// An integer cut to the width of its dtype, which may be less than a word.
-fn narrowed(text: &str, dtype: DType) -> String {
-    match dtype {
-        DType::I8 => format!("(({text}) << 24u) >> 24u"),
-        DType::I16 => format!("(({text}) << 16u) >> 16u"),
-        DType::U8 => format!("({text}) & 0xffu"),
-        DType::U16 => format!("({text}) & 0xffffu"),
-        _ => text.into(),
     }
 }
 
@@ -221,9 +211,5 @@ fn cast(from: DType, to: DType, a: &str) -> Option<String> {
         (from, DType::U64) if word(from) == Word::I32 => format!("u64(i64({a}))"),
         (_, to) => format!("{}({a})", word(to).name()),
     };
-    Some(match to {
-        DType::F16 if from != DType::F16 => format!("round_f16_({value})"),
-        DType::BF16 if from != DType::BF16 => format!("round_bf16_({value})"),
-        to => narrowed(&value, to),
-    })
+    Some(if from == to { value } else { cut(to, &value) })
 }

@@ -6,7 +6,7 @@
 use super::{
     Shader,
     index::position,
-    word::{Caps, Word, float},
+    word::{Caps, Word, cut, float},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{DType, ReduceKind, StridedView, infer::reduced_axes, view::ViewDim};
@@ -134,16 +134,19 @@ impl Rule {
             (ReduceKind::EuclideanNorm, _) => format!("sqrt({acc})"),
             _ => acc.into(),
         };
-        match self.dtype {
-            DType::F16 => format!("round_f16_({value})"),
-            DType::BF16 => format!("round_bf16_({value})"),
-            DType::I8 => format!("(({value}) << 24u) >> 24u"),
-            DType::I16 => format!("(({value}) << 16u) >> 16u"),
-            DType::U8 => format!("({value}) & 0xffu"),
-            DType::U16 => format!("({value}) & 0xffffu"),
-            _ => value,
-        }
+        cut(self.dtype, &value)
     }
+}
+
+/// What every finite element is at least (at most).
+pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
+    let most = match dtype {
+        DType::F32 => f32::MAX,
+        DType::F16 => half::f16::MAX.to_f32(),
+        DType::BF16 => half::bf16::MAX.to_f32(),
+        dtype => return extreme(dtype, lowest),
+    };
+    Some(float(if lowest { -most } else { most }))
 }
 
 /// What every element is at least (at most).

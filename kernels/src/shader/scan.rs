@@ -3,8 +3,7 @@
 use super::{
     Shader,
     index::around,
-    matmul::rounded,
-    word::{Caps, Word},
+    word::{Caps, Word, cut},
     words,
 };
 use crate::{device::OpCall, error::Result};
@@ -27,7 +26,7 @@ fn scan(call: &OpCall<'_>, caps: Caps, sign: &str, is_product: bool) -> Result<O
     let dims = around(call.shape(0), axis);
     let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
     let dtype = call.dtype(0);
-    if word == Word::Bool || (word != Word::F32 && dtype.size().is_none_or(|size| size < 4)) {
+    if word == Word::Bool {
         return Ok(None);
     }
     let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
@@ -35,7 +34,7 @@ fn scan(call: &OpCall<'_>, caps: Caps, sign: &str, is_product: bool) -> Result<O
     let one = if word == Word::F32 { "1.0f".to_string() } else { format!("{}(1)", word.name()) };
     let start = if is_product { &*one } else { word.zero() };
     let step = if reverse { format!("({}u - i)", size.max(1) - 1) } else { "i".into() };
-    let store = format!("out0[at] = {};\n", rounded(dtype, "acc"));
+    let store = format!("out0[at] = {};\n", cut(dtype, "acc"));
     let (before, after) = if exclusive { (&*store, "") } else { ("", &*store) };
     let body = format!(
         "let base = n / {inner}u * {}u + n % {inner}u;\nvar acc = {start};\n\

@@ -7,12 +7,11 @@
 use super::{
     Shader,
     gather::zero,
-    matmul::rounded,
-    reduce::extreme,
-    word::{Caps, Word, literal},
+    reduce::bound,
+    word::{Caps, Word, cut},
 };
 use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, expr::Constant};
+use ferroflow_ir::DType;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("ScatterNd", |call, caps| onto(call, caps, None, Rule::Add)),
@@ -39,23 +38,22 @@ enum Rule {
 }
 
 impl Rule {
-    /// `None` where the dtype has no such rule as a word: small integers would have to be cut.
+    /// `None` where the dtype has no such rule. Truth values are added as 0 and 1 in storage are.
     fn text(self, dtype: DType, word: Word, update: &str) -> Option<String> {
         let is_float = dtype.is_float();
-        let is_whole = word != Word::Bool && (is_float || dtype.size()? >= 4);
         // Each update rounds, as each would were they separate calls.
-        let step = |value: &str| format!("acc = {};\n", rounded(dtype, value));
+        let step = |value: &str| format!("acc = {};\n", cut(dtype, value));
         Some(match self {
             Rule::Update => format!("acc = {update};\n"),
+            Rule::Add if word == Word::Bool => format!("acc = acc | {update};\n"),
             _ if word == Word::Bool => return None,
             Rule::Max if is_float => format!("acc = max_(acc, {update});\n"),
             Rule::Min if is_float => format!("acc = min_(acc, {update});\n"),
             Rule::Max => format!("acc = max(acc, {update});\n"),
             Rule::Min => format!("acc = min(acc, {update});\n"),
-            Rule::Add if is_whole => step(&format!("acc + {update}")),
-            Rule::Sub if is_whole => step(&format!("acc - {update}")),
-            Rule::Mul if is_whole => step(&format!("acc * {update}")),
-            Rule::Add | Rule::Sub | Rule::Mul => return None,
+            Rule::Add => step(&format!("acc + {update}")),
+            Rule::Sub => step(&format!("acc - {update}")),
+            Rule::Mul => step(&format!("acc * {update}")),
         })
     }
 }
@@ -79,10 +77,13 @@ fn onto(
     else {
         return Ok(None);
     };
-    if depth == 0 || count == 0 {
-        return Ok(None);
-    }
     let mut inputs: Vec<(usize, Word)> = before.map(|before| (before, word)).into_iter().collect();
+    let start = if before.is_some() { "in0[n]" } else { zero(word) };
+    let total = shape.num_elements();
+    if count == 0 {
+        let body = format!("out0[n] = {start};\n");
+        return Ok(Some(Shader { inputs, outputs: vec![word], body, count: total }));
+    }
     let (indices, updates) = (inputs.len(), inputs.len() + 1);
     inputs.extend([(first, index), (first + 1, word)]);
     let inner = shape[depth..].iter().product::<usize>().max(1);
@@ -90,7 +91,6 @@ fn onto(
     else {
         return Ok(None);
     };
-    let start = if before.is_some() { "in0[n]" } else { zero(word) };
     let mut body = format!("let place = n / {inner}u;\nvar acc = {start};\n");
     body += &format!("for (var i = 0u; i < {count}u; i++) {{\nvar at = 0u;\nvar inside = true;\n");
     for (axis, &size) in shape[..depth].iter().enumerate() {
@@ -102,7 +102,7 @@ fn onto(
     }
     body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
     body += "out0[n] = acc;\n";
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: shape.num_elements() }))
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total }))
 }
 
 /// `[rows, inner]` by the segment of each row → `[segments, inner]`.
@@ -117,13 +117,10 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
         Rule::Mul if word == Word::F32 => "1.0f".into(),
         Rule::Mul => format!("{}(1)", word.name()),
         // Unlike reductions these start from finite numbers.
-        Rule::Max | Rule::Min if dtype == DType::F32 => {
-            let limit = if rule == Rule::Max { f32::MIN } else { f32::MAX };
-            literal(Constant::Float(f64::from(limit)), word).unwrap_or_default()
-        }
-        Rule::Max | Rule::Min if dtype.is_float() => return Ok(None),
-        Rule::Max => extreme(dtype, true).unwrap_or_default(),
-        Rule::Min => extreme(dtype, false).unwrap_or_default(),
+        Rule::Max | Rule::Min => match bound(dtype, rule == Rule::Max) {
+            Some(bound) => bound,
+            None => return Ok(None),
+        },
         Rule::Add | Rule::Sub | Rule::Update => word.zero().into(),
     };
     let Some(step) = rule.text(dtype, word, &format!("in0[i * {inner}u + n % {inner}u]")) else {

@@ -3,8 +3,7 @@
 
 use super::{
     Shader,
-    matmul::rounded,
-    word::{Caps, Word, float},
+    word::{Caps, Word, cut, float},
     words,
 };
 use crate::{device::OpCall, error::Result};
@@ -39,7 +38,7 @@ fn log_softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
     let row = call.shape(0).last().copied().unwrap_or(1);
     let count = call.shape(0).num_elements().checked_div(row).unwrap_or(0);
-    let value = rounded(call.dtype(0), value);
+    let value = cut(call.dtype(0), value);
     let body = format!(
         "let base = n * {row}u;\n{}for (var i = 0u; i < {row}u; i++) {{ out0[base + i] = {value}; }}\n",
         sums(row, "base + i")
@@ -69,8 +68,8 @@ fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          loss = loss + label * (logarithm - x);\n\
          out1[n * {row}u + i] = {};\n}}\nout0[n] = {};\n",
         sums(row, &logits),
-        rounded(dtype, "exp_(x) / sum - label"),
-        rounded(dtype, "loss"),
+        cut(dtype, "exp_(x) / sum - label"),
+        cut(dtype, "loss"),
     );
     Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch }))
 }
@@ -93,8 +92,8 @@ fn sparse_cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>>
          if (label < {row}u) {{ loss = log_(sum) - (in0[base + label] - largest); }}\nout0[n] = {};\n",
         sums(row, "base + i"),
         inputs[1].1.as_index("given"),
-        rounded(dtype, "slope"),
-        rounded(dtype, "loss"),
+        cut(dtype, "slope"),
+        cut(dtype, "loss"),
     );
     Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch }))
 }

@@ -110,6 +110,19 @@ impl Word {
     }
 }
 
+/// A result that was kept in a word, as an element of a dtype: rounded, or cut to its width.
+pub(super) fn cut(dtype: DType, value: &str) -> String {
+    match dtype {
+        DType::F16 => format!("round_f16_({value})"),
+        DType::BF16 => format!("round_bf16_({value})"),
+        DType::I8 => format!("(({value}) << 24u) >> 24u"),
+        DType::I16 => format!("(({value}) << 16u) >> 16u"),
+        DType::U8 => format!("({value}) & 0xffu"),
+        DType::U16 => format!("({value}) & 0xffffu"),
+        _ => value.into(),
+    }
+}
+
 /// A number of a dtype as text; `None` where the word cannot hold it.
 pub(crate) fn literal(value: ferroflow_ir::expr::Constant, word: Word) -> Option<String> {
     use ferroflow_ir::expr::Constant;

@@ -101,7 +101,8 @@ impl Gpu {
             adapter: adapter.get_info().name,
             caps,
             most_bindings: limits.max_storage_buffers_per_shader_stage as usize,
-            most_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
+            most_bytes: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) / 256
+                * 256,
             device,
             queue,
             pipelines: Mutex::default(),
@@ -127,6 +128,14 @@ impl Gpu {
         }
     }
 
+    /// Loses the device.
+    #[cfg(test)]
+    pub(super) fn destroy(&self) {
+        self.device.destroy();
+        // The loss is told when the device is next looked at.
+        let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
+    }
+
     /// Fails if the device is lost, or something that it was told was wrong.
     fn alive(&self) -> Result<()> {
         let device = || self.name.to_string();
@@ -143,7 +152,8 @@ impl Gpu {
     ///
     /// # Errors
     ///
-    /// [`Error::Compile`] when the text does not compile, which is a defect of the generator.
+    /// [`Error::Compile`] when the text does not compile, which is a defect of the generator;
+    /// [`Error::DeviceLost`].
     pub(super) fn pipeline(
         &self,
         op: &'static str,
@@ -153,6 +163,7 @@ impl Gpu {
         if let Some(found) = self.pipelines.lock().get(text) {
             return Ok(found.clone());
         }
+        self.alive()?;
         let made = self.checked(wgpu::ErrorFilter::Validation, || {
             let source = wgpu::ShaderSource::Wgsl(text.into());
             let module = self
@@ -201,12 +212,17 @@ impl Gpu {
     }
 
     /// Records a call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`].
     pub(super) fn dispatch(
         &self,
         pipeline: &Pipeline,
         buffers: &[&wgpu::Buffer],
         (width, height): Grid,
     ) -> Result<()> {
+        self.alive()?;
         let entries: Vec<wgpu::BindGroupEntry<'_>> = buffers
             .iter()
             .enumerate()
@@ -252,15 +268,15 @@ impl Gpu {
     ///
     /// [`Error::OutOfMemory`] when the device refuses it, [`Error::DeviceLost`].
     pub(super) fn allocate(&self, bytes: usize) -> Result<wgpu::Buffer> {
-        let size = size_class(bytes);
-        if size > self.most_bytes {
-            return Err(self.out_of_memory(bytes));
-        }
+        let size = match bytes as u64 <= self.most_bytes {
+            true => size_class(bytes).min(self.most_bytes),
+            false => return Err(self.out_of_memory(bytes)),
+        };
+        self.alive()?;
         if let Some(buffer) = self.pool.lock().get_mut(&size).and_then(Vec::pop) {
             self.pooled.fetch_sub(size as usize, Ordering::Relaxed);
             return Ok(buffer);
         }
-        self.alive()?;
         let usage = wgpu::BufferUsages::STORAGE
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST;

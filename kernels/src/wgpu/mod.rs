@@ -15,6 +15,8 @@
 
 mod gpu;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},

@@ -154,7 +154,8 @@ impl Planner<'_> {
                 Some(_) if placing.loops > 0 && steers(body, node) => Reason::Steering,
                 Some(device) => match self.device_kernel(body, id, node, device)? {
                     true => return Ok(true),
-                    false => Reason::NoKernel,
+                    false if self.is_held(body, node, device) => Reason::NoKernel,
+                    false => Reason::Unheld,
                 },
             },
             Mode::Op => match (node.op.def(), self.wanted(body, node)) {
@@ -169,6 +170,13 @@ impl Planner<'_> {
         self.fetch(body, node)?;
         self.note_on_host(node, reason);
         Ok(false)
+    }
+
+    /// Whether a device can hold what a call takes and gives.
+    fn is_held(&self, body: &Body<'_>, node: &NodeDef, device: usize) -> bool {
+        let Some(placing) = &self.placing else { return true };
+        let inputs = node.inputs().iter().filter_map(|&input| body.function.graph.ty(input));
+        inputs.chain(node.outputs()).all(|ty| placing.devices[device].holds(ty.dtype))
     }
 
     fn note_on_host(&mut self, node: &NodeDef, reason: Reason) {

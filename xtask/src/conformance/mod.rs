@@ -33,6 +33,9 @@ pub(crate) struct Flags {
     /// given), and models written in Rust. TensorFlow is installed below the target folder.
     #[arg(long)]
     with_tensorflow: bool,
+    /// Build the worker as tests are built, not for speed.
+    #[arg(long)]
+    dev: bool,
     /// Run the cases on this device, such as `WGPU`, and tell what ran there and what did not.
     #[arg(long)]
     device: Option<String>,
@@ -106,7 +109,7 @@ impl Counts {
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let profile = if flags.with_tensorflow { Profile::Dev } else { Profile::Release };
+    let profile = if flags.with_tensorflow || flags.dev { Profile::Dev } else { Profile::Release };
     let path = command::build_workers(root, "conformance", &["conformance"], profile)?;
     let device = flags.device.iter().flat_map(|device| ["--device".to_string(), device.clone()]);
     let program = Program { path, arguments: device.collect() };
@@ -151,19 +154,24 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// How many calls ran on the device, and which ran on the CPU for want of a kernel.
+/// How many calls ran on the device, and which ran on the CPU for want of a kernel, or as the device
+/// cannot hold what they compute.
 fn placed_line(device: &str, outcomes: &[Outcome]) -> String {
-    let (mut placed, mut fallbacks) = (0, BTreeMap::<String, u64>::new());
-    for outcome in outcomes {
-        let report = &outcome.json["device"];
-        placed += report["placed"].as_u64().unwrap_or(0);
-        for (op, n) in report["fallbacks"].as_object().into_iter().flatten() {
-            *fallbacks.entry(op.clone()).or_default() += n.as_u64().unwrap_or(0);
+    let reports = || outcomes.iter().map(|outcome| &outcome.json["device"]);
+    let placed: u64 = reports().filter_map(|report| report["placed"].as_u64()).sum();
+    let sum = |why: &str| {
+        let mut by_op = BTreeMap::<String, u64>::new();
+        for (op, n) in reports().flat_map(|report| report[why].as_object()).flatten() {
+            *by_op.entry(op.clone()).or_default() += n.as_u64().unwrap_or(0);
         }
-    }
-    let n: u64 = fallbacks.values().sum();
-    let ops: Vec<String> = fallbacks.iter().map(|(op, n)| format!("{op} {n}")).collect();
-    format!("{device}: {placed} calls ran there, {n} had no kernel: {}", ops.join(", "))
+        let ops: Vec<String> = by_op.iter().map(|(op, n)| format!("{op} {n}")).collect();
+        (by_op.values().sum::<u64>(), ops.join(", "))
+    };
+    let ((unheld, of_types), (missing, ops)) = (sum("unheld"), sum("fallbacks"));
+    format!(
+        "{device}: {placed} calls ran there; of {unheld} it cannot hold a type: {of_types}\n\
+         {device}: {missing} had no kernel: {ops}"
+    )
 }
 
 fn fits(pattern: &str, name: &str) -> bool {

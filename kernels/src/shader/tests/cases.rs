@@ -23,7 +23,11 @@ impl Case {
         let attrs = ferroflow_ir::build::infer_attrs(op, self.attrs.clone(), &dtypes);
         let attrs = op.complete_attrs(attrs).ok()?;
         let host = op.host_inputs(&attrs).ok()?;
-        let spec = |(input, &host): (&HostTensor, &bool)| match host {
+        // The algorithm of random numbers is the only scalar `int32` that must be known.
+        let is_known = |input: &HostTensor| {
+            self.op.starts_with("Stateless") && *input == HostTensor::scalar(1i32)
+        };
+        let spec = |(input, &host): (&HostTensor, &bool)| match host || is_known(input) {
             true => OperandSpec::known(input.clone()),
             false => OperandSpec::new(input.dtype(), input.shape().clone()),
         };
@@ -107,6 +111,10 @@ fn elementwise() -> Vec<Case> {
             }
         }
     }
+    let odd = [f32::NAN, f32::INFINITY, -0.0, 0.0, 1e-40, -1e-45, 3.0, -2.5e9];
+    let odd = HostTensor::vector(&odd).unwrap();
+    let attrs = Attrs::new().with("DstT", DType::Bool);
+    cases.push(Case { op: "Cast", attrs, inputs: vec![odd] });
     for &from in DTYPES {
         for &to in DTYPES {
             let attrs = Attrs::new().with("DstT", to);
@@ -149,6 +157,17 @@ fn others() -> Vec<Case> {
         add("Slice", none(), vec![x(&[4, 5]), ints(&[1, 2]), ints(&[2, -1])]);
         let begins = vec![x(&[6, 5]), ints(&[5, 0]), ints(&[0, 5]), ints(&[-2, 2])];
         add("StridedSlice", none(), begins);
+        let ends = [ints(&[6, 5]), ints(&[5, 0]), ints(&[0, 5]), ints(&[-2, 2])];
+        add("StridedSliceGrad", none(), [&ends[..], &[x(&[3, 3])]].concat());
+        let one = none().with("shrink_axis_mask", 1i64).with("begin_mask", 4i64);
+        let ends = [ints(&[3, 4, 5]), ints(&[1, 1, 0]), ints(&[2, 3, 5]), ints(&[1, 1, 2])];
+        add("StridedSliceGrad", one.clone(), [&ends[..], &[x(&[2, 3])]].concat());
+        let update = [&[x(&[3, 4, 5])], &ends[1..], &[x(&[2, 3])]].concat();
+        add("TensorStridedSliceUpdate", one, update);
+        for (lower, upper) in [(0, -1), (1, 0), (-1, 1)] {
+            let inputs = vec![x(&[2, 3, 4]), HostTensor::scalar(lower), HostTensor::scalar(upper)];
+            add("MatrixBandPart", none(), inputs);
+        }
         add("Split", none().with("num_split", 2i64), vec![HostTensor::scalar(1i32), x(&[3, 4])]);
         add("Tile", none(), vec![x(&[2, 3]), ints(&[2, 2])]);
         add("BroadcastTo", none(), vec![x(&[3, 1]), ints(&[2, 3, 4])]);
@@ -229,6 +248,11 @@ fn windows() -> Vec<Case> {
         for op in ["MaxPool", "AvgPool"] {
             cases.push(Case { op, attrs: pool(), inputs: vec![image.clone()] });
         }
+        let mut values = vec![1.5f32; 180];
+        values.iter_mut().step_by(7).for_each(|x| *x = f32::NAN);
+        values[30..120].fill(f32::NAN);
+        let odd = cast(&HostTensor::from_slice(shape(&[2, 6, 5, 3]), &values).unwrap(), dtype);
+        cases.push(Case { op: "MaxPool", attrs: pool(), inputs: vec![odd] });
         let largest = Case { op: "MaxPool", attrs: pool(), inputs: vec![image.clone()] };
         let y = on_cpu(&largest).unwrap().remove(0);
         let inputs = vec![image.clone(), y.clone(), y.clone()];
@@ -255,6 +279,10 @@ fn places() -> Vec<Case> {
         add("TopKV2", Attrs::new(), vec![x(&[2, 9]), HostTensor::scalar(4i32)]);
         let indices = HostTensor::from_slice(shape(&[3, 1]), &[4i32, 1, 4]).unwrap();
         add("ScatterNd", Attrs::new(), vec![indices.clone(), x(&[3, 2]), ints(&[5, 2])]);
+        let none = HostTensor::from_slice(shape(&[0, 1]), &[0i32; 0]).unwrap();
+        add("ScatterNd", Attrs::new(), vec![none, x(&[0, 2]), ints(&[5, 2])]);
+        let whole = HostTensor::from_slice(shape(&[2, 0]), &[0i32; 0]).unwrap();
+        add("ScatterNd", Attrs::new(), vec![whole, x(&[2, 3]), ints(&[3])]);
         for op in ["Update", "Add", "Sub", "Max", "Min"] {
             let op = registry::find(&format!("TensorScatter{op}")).unwrap().name;
             add(op, Attrs::new(), vec![x(&[5, 2]), indices.clone(), x(&[3, 2])]);
@@ -267,8 +295,34 @@ fn places() -> Vec<Case> {
     cases
 }
 
+/// Numbers of blocks before and after the lower half of the counter overflows.
+fn random() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut add = |op, dtype: DType| {
+        let key = HostTensor::vector(&[0x1234_5678_9abc_def0u64]).unwrap();
+        let counter = HostTensor::vector(&[u64::MAX - 2, 7u64]).unwrap();
+        let inputs = vec![ints(&[3, 11]), key, counter, HostTensor::scalar(1i32)];
+        cases.push(Case { op, attrs: Attrs::new().with("dtype", dtype), inputs });
+    };
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        add("StatelessRandomUniformV2", dtype);
+        add("StatelessRandomNormalV2", dtype);
+    }
+    for dtype in [DType::I32, DType::U32, DType::I64, DType::U64] {
+        add("StatelessRandomUniformFullIntV2", dtype);
+    }
+    for seed in [ints(&[-7, 3]), HostTensor::vector(&[1i64 << 40, -9]).unwrap()] {
+        let op = "StatelessRandomGetKeyCounter";
+        cases.push(Case { op, attrs: Attrs::new(), inputs: vec![seed] });
+    }
+    cases
+}
+
 pub(super) fn cases() -> Vec<Case> {
-    [elementwise(), reductions(), others(), windows(), places()].into_iter().flatten().collect()
+    [random(), elementwise(), reductions(), others(), windows(), places()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// What the CPU's kernel gives; `None` where it has none, or fails.

@@ -2,12 +2,13 @@
 //! is compared with the CPU's kernel.
 
 mod cases;
+mod failures;
 mod wgsl;
 
 use super::{Caps, Dialect, shader};
 use crate::{Buffer, Device, Io, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
-use ferroflow_ir::{DType, HostTensor};
+use ferroflow_ir::{Attrs, DType, HostTensor};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The different texts of the matrix, each with the first call that needs it.
@@ -54,6 +55,14 @@ fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
     Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
 }
 
+/// `[1, 2] + [1, 2]` on a device.
+pub(crate) fn doubled(device: &dyn Device) -> Vec<f32> {
+    let x = HostTensor::vector(&[1.0f32, 2.0]).unwrap();
+    let case = Case { op: "AddV2", attrs: Attrs::new(), inputs: vec![x.clone(), x] };
+    let found = on_device(device, &case).unwrap();
+    found[0].as_slice::<f32>().unwrap().to_vec()
+}
+
 /// The first pair of elements that differ by more than accuracy explains.
 fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
     let dtype = expected.dtype();
@@ -63,9 +72,9 @@ fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
             found.as_slice::<f64>().unwrap().to_vec(),
             expected.as_slice::<f64>().unwrap().to_vec(),
         );
-        // Of 16-bit floats a sum may end on the neighbour.
+        // Sums of 16-bit floats are rounded more often by kernels of the CPU.
         let relative = match dtype {
-            DType::F16 => 1e-3,
+            DType::F16 => 4e-3,
             DType::BF16 => 8e-3,
             _ => 4e-6,
         };
@@ -99,7 +108,8 @@ fn devices_compute_what_the_cpu_does() {
         for (number, case) in cases().into_iter().enumerate() {
             // Compiling takes time; every kind of call runs on floats, and on some other type.
             let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
-            if !is_float && number % 5 != 0 {
+            let is_random = case.op.starts_with("Stateless");
+            if !is_float && !is_random && number % 5 != 0 {
                 continue;
             }
             let Some(found) = on_device(&*device, &case) else { continue };

@@ -1,0 +1,49 @@
+//! What only this device can be made to fail at.
+
+use super::{WgpuDevice, gpu};
+use crate::{
+    Device, Error,
+    shader::tests::{doubled, is_required},
+};
+use ferroflow_ir::{Code, DType, Shape};
+use std::sync::Arc;
+
+/// New connections, which nothing else uses.
+fn devices() -> Vec<WgpuDevice> {
+    let mut found = gpu::connect();
+    found.extend(gpu::connect());
+    if found.is_empty() {
+        assert!(!is_required("wgpu"), "no adapter was found");
+        eprintln!("skipped: no adapter was found");
+    }
+    found.into_iter().map(|gpu| WgpuDevice { gpu: Arc::new(gpu) }).collect()
+}
+
+#[test]
+fn a_text_that_is_none_is_refused() {
+    let Some(device) = devices().into_iter().next() else { return };
+    for text in ["not a program", "@compute @workgroup_size(1) fn other() {}"] {
+        let Err(error) = device.gpu.pipeline("Broken", text, (0, 1)) else { panic!("{text}") };
+        assert!(matches!(error, Error::Compile { op: "Broken", .. }), "{error:?}");
+        assert_eq!(error.code(), Code::Internal);
+    }
+    assert_eq!(doubled(&device), [2.0, 4.0]);
+}
+
+#[test]
+fn a_lost_device_stays_lost_and_others_go_on() {
+    let devices = devices();
+    let [lost, other, ..] = &devices[..] else { return };
+    assert_eq!(doubled(lost), [2.0, 4.0]);
+    let shape = Shape::new([4]).unwrap();
+    let before = lost.allocate(DType::F32, &shape).unwrap();
+    lost.gpu.destroy();
+    for _ in 0..2 {
+        let is_lost = |error| matches!(error, Error::DeviceLost { .. });
+        assert!(lost.allocate(DType::F32, &shape).is_err_and(is_lost));
+        assert!(lost.download(&before).is_err_and(is_lost));
+        let text = "@compute @workgroup_size(1) fn main() {}";
+        assert!(lost.gpu.pipeline("Any", text, (0, 0)).is_err_and(is_lost));
+    }
+    assert_eq!(doubled(other), [2.0, 4.0]);
+}
