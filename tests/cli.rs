@@ -12,6 +12,16 @@ fn ferroflow(args: &[&str]) -> (i32, String, String) {
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
 
+/// The same, where no driver of a GPU is found.
+fn without_drivers(args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ferroflow"));
+    for variable in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
+        command.env(variable, "/nowhere.json");
+    }
+    let output = command.args(args).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
 fn case(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/zoo").join(name)
 }
@@ -36,6 +46,18 @@ fn run_prints_what_the_model_gives() {
     let json = succeeds(&["run", &model("k3_mlp"), "--input_exprs", literal, "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["output_0"]["shape"], serde_json::json!([2, 4]));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_an_error_that_tells_which_are() {
+    let input = "keras_tensor=np.ones((2, 8))";
+    for device in ["WGPU", "/device:GPU:0", "GPU:7"] {
+        let args = ["run", &model("k3_mlp"), "--input_exprs", input, "--device", device];
+        let (code, error) = without_drivers(&args);
+        assert_eq!(code, 1, "{error}");
+        assert!(error.contains("there is no device") && error.contains("/device:CPU:0"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
 }
 
 #[test]

@@ -84,6 +84,8 @@ pub struct DeviceKind {
     /// Those of this process. They are looked for once, when they are first asked for; without a
     /// driver there are none.
     pub devices: fn() -> Vec<Arc<dyn Device>>,
+    /// Why there are none, if there are none.
+    pub absence: fn() -> Option<String>,
 }
 
 /// The kinds that are compiled in.
@@ -91,12 +93,14 @@ pub const KINDS: &[DeviceKind] = &[
     #[cfg(feature = "cuda")]
     DeviceKind {
         name: "GPU",
-        devices: || cuda::devices().iter().map(|x| x.clone() as _).collect(),
+        devices: || cuda::devices().iter().map(|device| device.clone() as _).collect(),
+        absence: || cuda::probe().err().map(|reason| reason.to_string()),
     },
     #[cfg(feature = "wgpu")]
     DeviceKind {
         name: "WGPU",
-        devices: || wgpu::devices().iter().map(|x| x.clone() as _).collect(),
+        devices: || wgpu::devices().iter().map(|device| device.clone() as _).collect(),
+        absence: || wgpu::devices().is_empty().then(|| "wgpu finds no adapter".into()),
     },
 ];
 

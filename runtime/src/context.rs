@@ -165,7 +165,11 @@ impl Context {
     /// [`Error::NoDevice`] when there is none of this name.
     pub fn device(&self, name: &DeviceName) -> Result<Arc<dyn Device>> {
         let found = self.0.devices.find(name);
-        found.ok_or_else(|| Error::NoDevice { name: name.to_string(), known: self.device_names() })
+        found.ok_or_else(|| Error::NoDevice {
+            name: name.to_string(),
+            known: self.device_names(),
+            reason: Devices::absence(name),
+        })
     }
 
     /// Adds a device that this crate does not know.

@@ -41,4 +41,13 @@ impl Devices {
         let kind = KINDS.iter().find(|kind| name.kind.as_deref() == Some(kind.name))?;
         (kind.devices)().into_iter().find(|device| fits(&device))
     }
+
+    /// Why there is no device of this kind; `None` where there is one.
+    pub(crate) fn absence(name: &DeviceName) -> Option<String> {
+        let kind = name.kind.as_deref()?;
+        match KINDS.iter().find(|known| known.name == kind) {
+            Some(known) => (known.absence)(),
+            None => Some(format!("devices called {kind} are not compiled in")),
+        }
+    }
 }

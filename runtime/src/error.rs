@@ -85,12 +85,18 @@ pub enum Error {
         found: String,
     },
     /// No device has the name that is asked for.
-    #[error("there is no device {name}; there are {}", known.join(", "))]
+    #[error(
+        "there is no device {name}{}; there are {}",
+        reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default(),
+        known.join(", ")
+    )]
     NoDevice {
         /// The name.
         name: String,
         /// The devices there are.
         known: Vec<String>,
+        /// Why there is none of its kind, where there is none.
+        reason: Option<String>,
     },
     /// Access to something outside that the program was not granted.
     #[error("{what} is not allowed: {reason}")]

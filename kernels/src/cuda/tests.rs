@@ -2,6 +2,7 @@
 //! them, nor a driver. What devices compute is tested with those of other kinds.
 
 use super::{
+    CAPS,
     compile::{Architecture, compile, is_present},
     devices, probe,
 };
@@ -21,7 +22,7 @@ fn every_text_becomes_code() {
         eprintln!("skipped: NVRTC was not found");
         return;
     }
-    let programs = programs(Dialect::Cuda);
+    let programs = programs(Dialect::Cuda, CAPS);
     let wrong: Vec<String> = programs
         .par_iter()
         .flat_map_iter(|program| ARCHITECTURES.map(|architecture| (program, architecture)))

@@ -52,7 +52,8 @@ fn inverse(view: &StridedView, shape: &Shape) -> String {
         // An axis is walked by the one dimension whose step is that of the axis, times less than its
         // size.
         let begin = view.offset as usize / stride % size;
-        let walks = |step: usize| step >= stride && step < stride * size && step % stride == 0;
+        let walks =
+            |step: usize| step >= stride && step < stride * size && step.is_multiple_of(stride);
         let walker =
             view.dims.iter().position(|dim| dim.size > 1 && walks(dim.stride.unsigned_abs()));
         text += &format!("let c{axis} = n / {stride}u % {size}u;\n");

@@ -154,6 +154,26 @@ fn variables_live_on_devices_and_pin_what_works_on_them() {
 }
 
 #[test]
+fn a_call_that_there_is_no_room_for_fails_alone() {
+    let context = context();
+    let Some(device) = device(&context) else { return };
+    let huge = function("huge", &[("x", f32s(&[1]))], |b, args| {
+        let shape = b.constant("shape", HostTensor::vector(&[1i32 << 30])?)?;
+        b.call("BroadcastTo", "large", &[args[0], shape])
+    });
+    let huge = concrete(&context, huge, Vec::new(), Vec::new());
+    let x = EagerTensor::from(HostTensor::vector(&[1.0f32]).unwrap());
+    let error = huge.call_on(&device, &[&x]).unwrap_err();
+    assert_eq!(error.code(), ferroflow_ir::Code::ResourceExhausted, "{error}");
+    assert!(error.to_string().contains("large"), "{error}");
+    let layer = concrete(&context, layer(), Vec::new(), Vec::new());
+    let (x, w) = (matrix(4, 5), matrix(5, 3));
+    let found = layer.call_on(&device, &[&x, &w]).unwrap();
+    assert_eq!(found[0].device(), Some(WGPU));
+    check_close(&found[0], &layer.call_refs(&[&x, &w]).unwrap()[0]);
+}
+
+#[test]
 fn a_name_that_no_device_has_is_an_error_that_tells_which_there_are() {
     let error = context().device(&"TPU:0".parse().unwrap()).unwrap_err();
     assert!(matches!(error, Error::NoDevice { .. }));

@@ -3,6 +3,7 @@
 
 mod cases;
 mod failures;
+mod host;
 mod wgsl;
 
 use super::{Caps, Dialect, shader};
@@ -12,10 +13,10 @@ use ferroflow_ir::{Attrs, DType, HostTensor};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// The different texts of the matrix, each with the first call that needs it.
-pub(crate) fn programs(dialect: Dialect) -> BTreeMap<String, String> {
+pub(crate) fn programs(dialect: Dialect, caps: Caps) -> BTreeMap<String, String> {
     let mut programs = BTreeMap::new();
     for case in cases() {
-        let found = case.with_call(|call| shader(call, Caps { int64: true }).unwrap());
+        let found = case.with_call(|call| shader(call, caps).unwrap());
         if let Some(Some(shader)) = found
             && shader.count > 0
         {
@@ -93,6 +94,16 @@ pub(crate) fn is_required(kind: &str) -> bool {
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
 }
 
+/// Every kind of call on floats, and some on other types: compiling takes time.
+fn sampled() -> impl Iterator<Item = Case> {
+    let wanted = |(number, case): (usize, Case)| {
+        let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
+        let is_random = case.op.starts_with("Stateless");
+        (is_float || is_random || number % 5 == 0).then_some(case)
+    };
+    cases().into_iter().enumerate().filter_map(wanted)
+}
+
 #[test]
 fn devices_compute_what_the_cpu_does() {
     let devices: Vec<Arc<dyn Device>> = accelerators();
@@ -105,13 +116,7 @@ fn devices_compute_what_the_cpu_does() {
     }
     for device in devices {
         let (mut n, mut wrong) = (0, Vec::new());
-        for (number, case) in cases().into_iter().enumerate() {
-            // Compiling takes time; every kind of call runs on floats, and on some other type.
-            let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
-            let is_random = case.op.starts_with("Stateless");
-            if !is_float && !is_random && number % 5 != 0 {
-                continue;
-            }
+        for case in sampled() {
             let Some(found) = on_device(&*device, &case) else { continue };
             let Some(expected) = on_cpu(&case) else { continue };
             n += 1;

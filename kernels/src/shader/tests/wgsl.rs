@@ -1,17 +1,32 @@
 //! naga parses and checks every text as WebGPU would.
 
-use super::{super::Dialect, programs};
+use super::{
+    super::{Caps, Dialect},
+    programs,
+};
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-#[test]
-fn every_text_is_valid() {
-    let programs = programs(Dialect::Wgsl);
+/// Checks the texts for devices with these abilities and no more; gives how many there are.
+fn check(caps: Caps, capabilities: Capabilities) -> usize {
+    let programs = programs(Dialect::Wgsl, caps);
     for (text, name) in &programs {
         let module = naga::front::wgsl::parse_str(text)
             .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(text)));
-        Validator::new(ValidationFlags::all(), Capabilities::SHADER_INT64)
+        Validator::new(ValidationFlags::all(), capabilities)
             .validate(&module)
             .unwrap_or_else(|error| panic!("{name}: {}\n{text}", error.emit_to_string(text)));
     }
-    assert!(programs.len() > 500, "{} texts were checked", programs.len());
+    programs.len()
+}
+
+#[test]
+fn every_text_is_valid() {
+    let n = check(Caps { int64: true }, Capabilities::SHADER_INT64);
+    assert!(n > 500, "{n} texts were checked");
+}
+
+#[test]
+fn without_abilities_there_are_fewer_texts_and_they_are_valid() {
+    let n = check(Caps { int64: false }, Capabilities::empty());
+    assert!(n > 400, "{n} texts were checked");
 }
