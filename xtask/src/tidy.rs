@@ -35,6 +35,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/factor.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
+    "kernels/src/cuda/probe.rs",
     "kernels/src/elementwise/tile/avx2.rs",
     "kernels/src/elementwise/tile/math.rs",
     "kernels/src/elementwise/tile/mod.rs",

@@ -122,14 +122,13 @@ impl Driver {
         &self,
         program: &CudaFunction,
         buffers: &[&Bytes],
-        (width, height): Grid,
+        ((width, height), block): (Grid, u32),
     ) -> Result<()> {
         self.alive()?;
         let mut call = self.stream.launch_builder(program);
         for &buffer in buffers {
             call.arg(buffer);
         }
-        let block = Dialect::Cuda.group() as u32;
         let grid = LaunchConfig {
             grid_dim: (width, height, 1),
             block_dim: (block, 1, 1),

@@ -39,7 +39,7 @@ use std::{
 };
 
 /// What every device of NVIDIA's can do.
-const CAPS: Caps = Caps { int64: true };
+const CAPS: Caps = Caps { int64: true, tiles: true };
 
 /// A device of NVIDIA's.
 #[derive(Debug)]
@@ -119,7 +119,8 @@ impl Device for CudaDevice {
         for (index, word) in shader.outputs.iter().enumerate() {
             outputs.push(call.output_shape(index)?.num_elements() * word.size());
         }
-        let (driver, grid) = (self.driver.clone(), Dialect::Cuda.grid(shader.count));
+        let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
+        let driver = self.driver.clone();
         Ok(Some(Arc::new(Launch { driver, program, inputs, outputs, grid })))
     }
 
@@ -171,7 +172,8 @@ struct Launch {
     inputs: SmallVec<[(usize, usize); 4]>,
     /// The bytes of each output.
     outputs: SmallVec<[usize; 2]>,
-    grid: Grid,
+    /// Groups, and the invocations of each.
+    grid: (Grid, u32),
 }
 
 impl Kernel for Launch {

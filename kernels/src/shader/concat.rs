@@ -50,7 +50,7 @@ fn join(call: &OpCall<'_>, caps: Caps, n: usize, axis: usize) -> Result<Option<S
         inputs.push((index, word));
         start = end;
     }
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count }))
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
 }
 
 fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -60,6 +60,7 @@ fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         outputs: vec![word],
         body: "out0[n] = in0[0];\n".into(),
         count,
+        shared: Vec::new(),
     };
     Ok(words(call, caps, [1]).map(shader))
 }
@@ -77,7 +78,13 @@ fn one_hot(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          if ({value} == n / {inner}u % {depth}u) {{ out0[n] = in1[0]; }} else {{ out0[n] = in2[0]; }}\n",
         depth * inner
     );
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: shape.num_elements() }))
+    Ok(Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: shape.num_elements(),
+        shared: Vec::new(),
+    }))
 }
 
 fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -109,5 +116,11 @@ fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         0 => format!("out0[n] = {value};\n"),
         _ => format!("if ({inside}) {{ out0[n] = in0[{place}]; }} else {{ out0[n] = {value}; }}\n"),
     };
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: output.num_elements() }))
+    Ok(Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: output.num_elements(),
+        shared: Vec::new(),
+    }))
 }

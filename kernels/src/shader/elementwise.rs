@@ -41,5 +41,11 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
     let Some(word) = Word::of(expr.dtype(), caps) else { return Ok(None) };
     let body = lines + &word.store("out0", "n", &result);
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: output.num_elements() }))
+    Ok(Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: output.num_elements(),
+        shared: Vec::new(),
+    }))
 }

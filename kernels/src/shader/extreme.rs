@@ -27,5 +27,11 @@ fn place(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<Option<Shader>>
         size * inner,
         word.name(),
     );
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: dims.outer * dims.inner }))
+    Ok(Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: dims.outer * dims.inner,
+        shared: Vec::new(),
+    }))
 }

@@ -1,7 +1,8 @@
-//! Matrix products: each invocation computes a block of the result in registers.
+//! Matrix products: each invocation computes a block of the result in registers; where devices share
+//! memory well, groups of them do so for large products of floats.
 
 use super::{
-    Shader, index,
+    Shader, index, tiles,
     word::{Caps, Word, cut},
     words,
 };
@@ -12,7 +13,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] =
     &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
 
 /// Rows and columns of the result that one invocation computes.
-const BLOCK: usize = 4;
+pub(super) const BLOCK: usize = 4;
 
 fn matmul(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
@@ -30,12 +31,12 @@ fn batch_matmul(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 
 /// One operand: its matrices' sizes as used, how far a row and a column step moves, and which matrix
 /// belongs to each of the result.
-struct Side {
-    rows: usize,
-    cols: usize,
-    row_step: usize,
-    col_step: usize,
-    matrices: StridedView,
+pub(super) struct Side {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) row_step: usize,
+    pub(super) col_step: usize,
+    pub(super) matrices: StridedView,
 }
 
 impl Side {
@@ -63,6 +64,9 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
         return None;
     }
     let (m, k, n) = (a.rows, a.cols, b.cols);
+    if caps.tiles && word == Word::F32 && tiles::fits(m, k, n) {
+        return Some(tiles::product(inputs, dtype, a, b, batch));
+    }
     let (down, across) = (m.div_ceil(BLOCK), n.div_ceil(BLOCK));
     let mut body = format!(
         "let column = n % {across}u * {BLOCK}u;\nlet row = n / {across}u % {down}u * {BLOCK}u;\n\
@@ -99,9 +103,16 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
              out0[c + (row + {i}u) * {n}u + column + {j}u] = {value}; }}\n"
         );
     }
-    Some(Shader { inputs, outputs: vec![word], body, count: batch * down * across })
+    Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: batch * down * across,
+        shared: Vec::new(),
+    })
 }
 
-fn pairs(m: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
+/// Places in a block.
+pub(super) fn pairs(m: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..BLOCK.min(m)).flat_map(move |i| (0..BLOCK.min(n)).map(move |j| (i, j)))
 }

@@ -6,6 +6,8 @@
 //! `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions and arrays,
 //! the entry point) is printed by [`Dialect`].
 //!
+//! Where that pays, invocations work in groups that share memory ([`Shader::shared`]).
+//!
 //! Every element takes one word of 32 bits on a device, or two where it has 64 ([`Word`]): WGSL has
 //! no smaller storage, and 16-bit floats compute in `f32` anyway. Sizes and strides are part of the
 //! text, so that compilers see constants; equal texts are compiled once.
@@ -35,6 +37,7 @@ mod softmax;
 mod strided;
 #[cfg(test)]
 pub(crate) mod tests;
+mod tiles;
 mod window;
 mod word;
 
@@ -56,6 +59,10 @@ pub(crate) struct Shader {
     pub(crate) body: String,
     /// The number of invocations.
     pub(crate) count: usize,
+    /// Arrays of floats that the invocations of a group share, with their lengths. Where there are
+    /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead of
+    /// `n`; `barrier_()` waits for the whole group.
+    pub(crate) shared: Vec<(&'static str, usize)>,
 }
 
 /// Makes the shader of one op's calls; `None` for what it has no text for.

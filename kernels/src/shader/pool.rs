@@ -59,7 +59,7 @@ fn fold(
         cut(call.dtype(0), finish),
     );
     let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count }))
+    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count, shared: Vec::new() }))
 }
 
 fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -100,7 +100,13 @@ fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         for_each_cover(&sweep, &inner),
         cut(call.dtype(1), "sum"),
     );
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count: shape.num_elements() }))
+    Ok(Some(Shader {
+        inputs: bound,
+        outputs: vec![word],
+        body,
+        count: shape.num_elements(),
+        shared: Vec::new(),
+    }))
 }
 
 /// Each position gets the gradient of the windows whose first largest element it is: none before it
@@ -139,5 +145,5 @@ fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         cut(call.dtype(0), "sum"),
     );
     let count = call.shape(0).num_elements();
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count }))
+    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count, shared: Vec::new() }))
 }

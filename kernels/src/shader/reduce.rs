@@ -67,7 +67,13 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
         width /= 2;
     }
     body += &word.store("out0", "n", &rule.finish("acc0"));
-    Ok(Some(Shader { inputs: vec![(0, word)], outputs: vec![word], body, count }))
+    Ok(Some(Shader {
+        inputs: vec![(0, word)],
+        outputs: vec![word],
+        body,
+        count,
+        shared: Vec::new(),
+    }))
 }
 
 /// What is done to the elements.
@@ -153,7 +159,7 @@ pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
 pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
     use ferroflow_ir::expr::Constant;
     let bits = dtype.size()? as u32 * 8;
-    let word = Word::of(dtype, Caps { int64: true })?;
+    let word = Word::of(dtype, Caps { int64: true, tiles: false })?;
     let value = match word {
         Word::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
         Word::F32 => return Some(float(f32::INFINITY)),

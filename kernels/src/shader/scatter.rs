@@ -82,7 +82,13 @@ fn onto(
     let total = shape.num_elements();
     if count == 0 {
         let body = format!("out0[n] = {start};\n");
-        return Ok(Some(Shader { inputs, outputs: vec![word], body, count: total }));
+        return Ok(Some(Shader {
+            inputs,
+            outputs: vec![word],
+            body,
+            count: total,
+            shared: Vec::new(),
+        }));
     }
     let (indices, updates) = (inputs.len(), inputs.len() + 1);
     inputs.extend([(first, index), (first + 1, word)]);
@@ -102,7 +108,7 @@ fn onto(
     }
     body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
     body += "out0[n] = acc;\n";
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total }))
+    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total, shared: Vec::new() }))
 }
 
 /// `[rows, inner]` by the segment of each row → `[segments, inner]`.
@@ -133,5 +139,11 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
         id.as_index("id"),
     );
     let inputs = vec![(0, word), (1, id)];
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: shape.num_elements() }))
+    Ok(Some(Shader {
+        inputs,
+        outputs: vec![word],
+        body,
+        count: shape.num_elements(),
+        shared: Vec::new(),
+    }))
 }

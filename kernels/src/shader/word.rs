@@ -7,6 +7,8 @@ use ferroflow_ir::DType;
 pub(crate) struct Caps {
     /// Whether there are 64-bit integers.
     pub(crate) int64: bool,
+    /// Whether groups of invocations share memory faster than they read it.
+    pub(crate) tiles: bool,
 }
 
 /// The type of an element in shaders.

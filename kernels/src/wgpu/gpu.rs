@@ -78,7 +78,11 @@ pub(super) fn connect() -> Vec<Gpu> {
 
 impl Gpu {
     fn connect(adapter: &wgpu::Adapter, index: u32) -> Option<Gpu> {
-        let caps = Caps { int64: adapter.features().contains(wgpu::Features::SHADER_INT64) };
+        let caps = Caps {
+            int64: adapter.features().contains(wgpu::Features::SHADER_INT64),
+            // In software barriers cost more than memory.
+            tiles: adapter.get_info().device_type != wgpu::DeviceType::Cpu,
+        };
         let wanted = wgpu::Features::SHADER_INT64;
         let limits = adapter.limits();
         let descriptor = wgpu::DeviceDescriptor {

@@ -110,7 +110,7 @@ impl Device for WgpuDevice {
             }
         };
         let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
-        let grid = Dialect::Wgsl.grid(shader.count);
+        let grid = Dialect::Wgsl.grid(&shader);
         let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
         Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, n_outputs, grid })))
     }

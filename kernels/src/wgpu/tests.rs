@@ -3,20 +3,27 @@
 use super::{WgpuDevice, gpu};
 use crate::{
     Device, Error,
-    shader::tests::{doubled, is_required},
+    shader::{
+        Dialect, shader,
+        tests::{cases::tiled, check, doubled, is_required},
+    },
 };
 use ferroflow_ir::{Code, DType, Shape};
 use std::sync::Arc;
 
 /// New connections, which nothing else uses.
 fn devices() -> Vec<WgpuDevice> {
+    connections().into_iter().map(|gpu| WgpuDevice { gpu: Arc::new(gpu) }).collect()
+}
+
+fn connections() -> Vec<gpu::Gpu> {
     let mut found = gpu::connect();
     found.extend(gpu::connect());
     if found.is_empty() {
         assert!(!is_required("wgpu"), "no adapter was found");
         eprintln!("skipped: no adapter was found");
     }
-    found.into_iter().map(|gpu| WgpuDevice { gpu: Arc::new(gpu) }).collect()
+    found
 }
 
 #[test]
@@ -46,4 +53,17 @@ fn a_lost_device_stays_lost_and_others_go_on() {
         assert!(lost.gpu.pipeline("Any", text, (0, 0)).is_err_and(is_lost));
     }
     assert_eq!(doubled(other), [2.0, 4.0]);
+}
+
+#[test]
+fn tiles_give_what_single_invocations_do() {
+    for mut gpu in connections() {
+        gpu.caps.tiles = true;
+        let device = WgpuDevice { gpu: Arc::new(gpu) };
+        for case in tiled() {
+            let shader = case.with_call(|call| shader(call, device.gpu.caps).unwrap().unwrap());
+            assert!(Dialect::Wgsl.print(&shader.unwrap()).contains("barrier_"));
+            assert_eq!(check(&device, &case), None, "{}", case.name());
+        }
+    }
 }

@@ -18,6 +18,7 @@ typedef unsigned long long u64;
 #define var auto
 #define round rintf
 #define countOneBits __popc
+#define barrier_ __syncthreads
 template <class T> __device__ __forceinline__ T select(T no, T yes, bool which) {
 return which ? yes : no;
 }
@@ -41,13 +42,26 @@ pub(super) fn print(shader: &Shader) -> String {
     let outputs = shader.outputs.iter().enumerate();
     let outputs = outputs.map(|(at, word)| format!("{}* __restrict__ out{at}", word.storage()));
     let buffers: Vec<String> = inputs.chain(outputs).collect();
-    let (group, entry) = (Dialect::Cuda.group(), Dialect::Cuda.entry());
+    let (group, entry) = (Dialect::Cuda.group(shader), Dialect::Cuda.entry());
     let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
-    let _ = write!(
+    let _ = writeln!(
         text,
-        "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{\n\
-         let n = blockIdx.x * {group}u + threadIdx.x;\n\
-         if (n < {count}u) {{\n{body}}}\n}}\n"
+        "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{"
     );
+    for (name, length) in &shader.shared {
+        let _ = writeln!(text, "__shared__ f32 {name}[{length}];");
+    }
+    let _ = match &shader.shared[..] {
+        [] => write!(
+            text,
+            "let n = blockIdx.x * {group}u + threadIdx.x;\nif (n < {count}u) {{\n{body}}}\n}}\n"
+        ),
+        _ => write!(
+            text,
+            "let team = blockIdx.x;\nlet lane = threadIdx.x;\n\
+             if (team < {}u) {{\n{body}}}\n}}\n",
+            count / group
+        ),
+    };
     text
 }

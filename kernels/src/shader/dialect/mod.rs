@@ -3,7 +3,7 @@
 mod cuda;
 mod wgsl;
 
-use super::Shader;
+use super::{Shader, tiles::TEAM};
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,9 @@ impl Dialect {
     }
 
     /// Invocations that start together.
-    pub(crate) fn group(self) -> usize {
+    pub(crate) fn group(self, shader: &Shader) -> usize {
         match self {
+            _ if !shader.shared.is_empty() => TEAM,
             Dialect::Wgsl => 64,
             Dialect::Cuda => 256,
         }
@@ -50,9 +51,9 @@ impl Dialect {
         }
     }
 
-    /// The grid that has `count` invocations at least.
-    pub(crate) fn grid(self, count: usize) -> Grid {
-        let groups = count.div_ceil(self.group()).max(1);
+    /// The grid that has the invocations of a shader at least.
+    pub(crate) fn grid(self, shader: &Shader) -> Grid {
+        let groups = shader.count.div_ceil(self.group(shader)).max(1);
         let rows = groups.div_ceil(self.most_groups());
         (groups.div_ceil(rows) as u32, rows as u32)
     }

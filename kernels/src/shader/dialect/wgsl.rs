@@ -26,15 +26,31 @@ pub(super) fn print(shader: &Shader) -> String {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
         let _ = write!(text, "fn {name}({}) -> {result} {{\n{body}}}\n", args.join(", "));
     }
-    let (dialect, count, body) = (Dialect::Wgsl, shader.count, &shader.body);
-    let (group, entry) = (dialect.group(), dialect.entry());
-    let width = dialect.grid(count).0 as usize * group;
-    let _ = write!(
-        text,
-        "@compute @workgroup_size({group})\n\
-         fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
-         let n = place.x + place.y * {width}u;\n\
-         if (n < {count}u) {{\n{body}}}\n}}\n"
-    );
+    for (name, length) in &shader.shared {
+        let _ = writeln!(text, "var<workgroup> {name}: array<f32, {length}>;");
+    }
+    let dialect = Dialect::Wgsl;
+    let (group, entry, width) = (dialect.group(shader), dialect.entry(), dialect.grid(shader).0);
+    let (count, body) = (shader.count, &shader.body);
+    let _ = match &shader.shared[..] {
+        [] => write!(
+            text,
+            "@compute @workgroup_size({group})\n\
+             fn {entry}(@builtin(global_invocation_id) place: vec3<u32>) {{\n\
+             let n = place.x + place.y * {}u;\n\
+             if (n < {count}u) {{\n{body}}}\n}}\n",
+            width as usize * group
+        ),
+        _ => write!(
+            text,
+            "fn barrier_() {{ workgroupBarrier(); }}\n\
+             @compute @workgroup_size({group})\n\
+             fn {entry}(@builtin(workgroup_id) place: vec3<u32>, \
+             @builtin(local_invocation_index) lane: u32) {{\n\
+             let team = place.x + place.y * {width}u;\n\
+             if (team < {}u) {{\n{body}}}\n}}\n",
+            count / group
+        ),
+    };
     text
 }

@@ -4,20 +4,20 @@ use crate::{CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads
 use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpRegistry, Shape, registry};
 
 /// A call with the values of its inputs.
-pub(super) struct Case {
+pub(crate) struct Case {
     pub(super) op: &'static str,
     pub(super) attrs: Attrs,
     pub(super) inputs: Vec<HostTensor>,
 }
 
 impl Case {
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let types = self.inputs.iter().map(|x| format!("{}{}", x.dtype(), x.shape()));
         format!("{}({})", self.op, types.collect::<Vec<_>>().join(", "))
     }
 
     /// Looks at the call as devices see it; `None` where it does not fit the op.
-    pub(super) fn with_call<R>(&self, look: impl FnOnce(&OpCall<'_>) -> R) -> Option<R> {
+    pub(crate) fn with_call<R>(&self, look: impl FnOnce(&OpCall<'_>) -> R) -> Option<R> {
         let op = registry::find(self.op).unwrap();
         let dtypes: Vec<DType> = self.inputs.iter().map(HostTensor::dtype).collect();
         let attrs = ferroflow_ir::build::infer_attrs(op, self.attrs.clone(), &dtypes);
@@ -318,8 +318,22 @@ fn random() -> Vec<Case> {
     cases
 }
 
+/// Products that groups of invocations work on together, where they may.
+pub(crate) fn tiled() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (ta, tb) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (a, b) = (if ta { [33, 70] } else { [70, 33] }, if tb { [131, 33] } else { [33, 131] });
+        let attrs = Attrs::new().with("transpose_a", ta).with("transpose_b", tb);
+        let inputs = vec![numbers(DType::F32, &a), numbers(DType::F32, &b)];
+        cases.push(Case { op: "MatMul", attrs, inputs });
+    }
+    let inputs = vec![numbers(DType::F16, &[2, 1, 65, 20]), numbers(DType::F16, &[3, 20, 64])];
+    cases.push(Case { op: "BatchMatMulV2", attrs: Attrs::new(), inputs });
+    cases
+}
+
 pub(super) fn cases() -> Vec<Case> {
-    [random(), elementwise(), reductions(), others(), windows(), places()]
+    [tiled(), random(), elementwise(), reductions(), others(), windows(), places()]
         .into_iter()
         .flatten()
         .collect()

@@ -1,5 +1,6 @@
 //! CUDA's texts as C++ of the host: what NVIDIA's devices would compute, without one. A page of
-//! definitions takes the place of what CUDA knows by itself; invocations run one after the other.
+//! definitions takes the place of what CUDA knows by itself; invocations run one after the other,
+//! so that programs of groups are left out.
 
 use super::{
     super::{Caps, Dialect, Shader, elements, shader},
@@ -50,7 +51,7 @@ fn programs() -> Vec<Program> {
     let mut programs = Vec::new();
     for case in sampled() {
         let found = case.with_call(|call| {
-            let shader = shader(call, Caps { int64: true }).unwrap()?;
+            let shader = shader(call, Caps { int64: true, tiles: false }).unwrap()?;
             let types = call.outputs.iter().enumerate();
             let types = types.map(|(at, ty)| (ty.dtype, call.output_shape(at).unwrap()));
             Some((shader, types.collect()))
@@ -89,13 +90,13 @@ impl Program {
             let _ = writeln!(text, "std::vector<char> o{at}({size}u + 8, 77);");
             arguments.push(format!("({}*)o{at}.data()", word.storage()));
         }
-        let (blocks, rows) = Dialect::Cuda.grid(self.shader.count);
+        let (blocks, rows) = Dialect::Cuda.grid(&self.shader);
         assert_eq!(rows, 1);
         let _ = writeln!(
             text,
             "for (blockIdx.x = 0; blockIdx.x < {blocks}u; blockIdx.x++)\n\
              for (threadIdx.x = 0; threadIdx.x < {}u; threadIdx.x++) entry({});",
-            Dialect::Cuda.group(),
+            Dialect::Cuda.group(&self.shader),
             arguments.join(", ")
         );
         for at in 0..self.outputs.len() {

@@ -1,7 +1,7 @@
 //! Every shader is checked in each language, without a device; where there is a device, it runs and
 //! is compared with the CPU's kernel.
 
-mod cases;
+pub(crate) mod cases;
 mod failures;
 mod host;
 mod wgsl;
@@ -54,6 +54,13 @@ fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
     });
     kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
     Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
+}
+
+/// How what a device gives for a call differs from what the CPU does, if it does.
+pub(crate) fn check(device: &dyn Device, case: &Case) -> Option<String> {
+    let (found, expected) = (on_device(device, case)?, on_cpu(case)?);
+    let mut pairs = found.iter().zip(&expected);
+    pairs.find_map(|(found, expected)| difference(found, expected))
 }
 
 /// `[1, 2] + [1, 2]` on a device.
