@@ -31,6 +31,7 @@ mod pool;
 mod prim;
 mod random;
 mod reduce;
+mod resize;
 mod scan;
 mod scatter;
 mod softmax;
@@ -77,6 +78,7 @@ const SHADERS: &[&[(&str, Build)]] = &[
     matmul::SHADERS,
     pool::SHADERS,
     random::SHADERS,
+    resize::SHADERS,
     scan::SHADERS,
     scatter::SHADERS,
     softmax::SHADERS,

@@ -332,8 +332,24 @@ pub(crate) fn tiled() -> Vec<Case> {
     cases
 }
 
+/// Images made larger and smaller, in every way that positions correspond.
+fn resized() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (aligned, centred) in [(false, false), (true, false), (false, true)] {
+        for (dtype, size) in [(DType::F32, [7, 3]), (DType::F32, [2, 1]), (DType::U8, [5, 9])] {
+            for op in ["ResizeBilinear", "ResizeNearestNeighbor"] {
+                let attrs = Attrs::new().with("align_corners", aligned);
+                let attrs = attrs.with("half_pixel_centers", centred);
+                let inputs = vec![numbers(dtype, &[2, 4, 5, 3]), ints(&size)];
+                cases.push(Case { op, attrs, inputs });
+            }
+        }
+    }
+    cases
+}
+
 pub(super) fn cases() -> Vec<Case> {
-    [tiled(), random(), elementwise(), reductions(), others(), windows(), places()]
+    [resized(), tiled(), random(), elementwise(), reductions(), others(), windows(), places()]
         .into_iter()
         .flatten()
         .collect()
