@@ -246,7 +246,7 @@ fn prints_in_loops_come_in_their_rounds_and_as_often_as_asked() -> Outcome {
     let folder = "tests/zoo/v1_flow_printing/model";
     let session = load_session(&context, folder, &LoadOptions::default())?;
     let x = HostTensor::from_slice(Shape::new([2, 2])?, &[1.0f32, 0.5, 0.25, 3.0])?;
-    let mut call = |n: i32| -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let call = |n: i32| -> Result<Vec<String>, Box<dyn std::error::Error>> {
         let feeds = [("n".into(), HostTensor::scalar(n).into()), ("x".into(), x.clone().into())];
         session.call_signature("serving_default", &feeds.into())?;
         Ok(lines.try_iter().collect())
