@@ -31,8 +31,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// The files that may hold `unsafe` code.
 const UNSAFE_FILES: &[&str] = &[
-    "kernels/src/cpu/gemm/avx2.rs",
     "kernels/src/cpu/gemm/factor.rs",
+    "kernels/src/cpu/gemm/interleave.rs",
+    "kernels/src/cpu/gemm/rect.rs",
+    "kernels/src/cpu/gemm/tile.rs",
+    "kernels/src/cpu/gemm/vector.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
     "kernels/src/cuda/probe.rs",

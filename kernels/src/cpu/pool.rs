@@ -288,6 +288,64 @@ fn place_of_largest<T: Number<Acc: Ordered>>(
     Some(place)
 }
 
+/// Adds what a window sends back to where, in each channel, it is largest for the first time; NaN
+/// stays if it comes first and is passed over otherwise.
+struct Largest<'a, T: Number> {
+    x: &'a [T],
+    /// What comes back, for each channel.
+    dy: &'a [T],
+    positions: &'a [usize],
+    dx: &'a mut [T::Acc],
+}
+
+impl<T: Number<Acc: Ordered>> Vectorized for Largest<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (wide, rest) = self.dy.as_chunks::<8>();
+        for (index, dy) in wide.iter().enumerate() {
+            add_largest(self.x, dy, self.positions, self.dy.len(), index * 8, self.dx);
+        }
+        let first = wide.len() * 8;
+        for (index, dy) in rest.as_chunks::<1>().0.iter().enumerate() {
+            add_largest(self.x, dy, self.positions, self.dy.len(), first + index, self.dx);
+        }
+    }
+}
+
+/// Does so for `N` channels from `channel` on.
+#[inline(always)]
+fn add_largest<T: Number<Acc: Ordered>, const N: usize>(
+    x: &[T],
+    dy: &[T; N],
+    positions: &[usize],
+    channels: usize,
+    channel: usize,
+    dx: &mut [T::Acc],
+) {
+    let Some((&first, rest)) = positions.split_first() else { return };
+    let at = |position: usize| -> &[T] { &x[position * channels + channel..][..N] };
+    let x = at(first);
+    let mut largest: [T::Acc; N] = std::array::from_fn(|index| x[index].to_acc());
+    let mut places = [0u32; N];
+    for (number, &position) in (1..).zip(rest) {
+        for ((largest, place), x) in largest.iter_mut().zip(&mut places).zip(at(position)) {
+            let x = x.to_acc();
+            let is_larger = x > *largest;
+            *largest = if is_larger { x } else { *largest };
+            *place = if is_larger { number } else { *place };
+        }
+    }
+    for (number, &position) in (0..).zip(positions) {
+        let dx = &mut dx[position * channels + channel..][..N];
+        for ((dx, &place), dy) in dx.iter_mut().zip(&places).zip(dy) {
+            let sum = dx.plus(dy.to_acc());
+            *dx = if place == number { sum } else { *dx };
+        }
+    }
+}
+
 fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Wide<Acc: Ordered>>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -295,12 +353,8 @@ fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let channels = sweep.channels;
             scatter::<T>(io, &sweep, |window, dx| {
                 let x = &x[window.image..][..dx.len()];
-                for channel in 0..channels {
-                    if let Some(place) = place_of_largest(x, window.positions, channels, channel) {
-                        let dy = dy[window.window * channels + channel].to_acc();
-                        dx[place] = dx[place].plus(dy);
-                    }
-                }
+                let dy = &dy[window.window * channels..][..channels];
+                vectorize(Largest { x, dy, positions: window.positions, dx });
             });
             Ok(())
         })

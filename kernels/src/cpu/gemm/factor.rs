@@ -6,13 +6,21 @@ use super::{
     panels::{by_columns, by_rows},
 };
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, packed, small};
+use super::{packed, small, tile::Machine};
 use crate::{number::Number, threads::Threads, wide::Wide};
 use gemm::Parallelism;
 use half::{bf16, f16};
 use num_complex::Complex;
 
 impl Factor for f32 {
+    fn floats(elements: &[f32]) -> Option<&[f32]> {
+        Some(elements)
+    }
+
+    fn floats_mut(elements: &mut [f32]) -> Option<&mut [f32]> {
+        Some(elements)
+    }
+
     fn multiply(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: Product<'_, f32>) {
         f32::multiply_tall(&Threads::single(), sizes, a, b, out);
     }
@@ -25,13 +33,10 @@ impl Factor for f32 {
         out: Product<'_, f32>,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(machine) = Avx2::detect() {
-            if small::serves(sizes, a, b) {
-                return small::multiply(machine, sizes, a, b, out);
-            }
-            if packed::serves(sizes, a, b) {
-                return packed::multiply(machine, threads, sizes, a, b, out);
-            }
+        if let Some(machine) = Machine::detect()
+            && in_tiles(sizes, a, b)
+        {
+            return by_tiles(machine, threads, sizes, a, b, out);
         }
         match threads.count() {
             1 => by_the_crate(sizes, a, b, out),
@@ -47,15 +52,37 @@ impl Factor for f32 {
         out: Product<'_, f32>,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(machine) = Avx2::detect()
-            && packed::serves(sizes, a, b)
+        if let Some(machine) = Machine::detect()
+            && in_tiles(sizes, a, b)
         {
-            // A panel alone might be too small to be packed; the whole is not.
-            return by_columns(threads, sizes, a, b, out, |sizes, a, b, out| {
-                packed::multiply(machine, &Threads::single(), sizes, a, b, out);
-            });
+            return by_tiles(machine, threads, sizes, a, b, out);
         }
-        by_columns(threads, sizes, a, b, out, Self::multiply);
+        by_columns(threads, sizes, a, b, out);
+    }
+}
+
+/// Whether tiles are the better way. The crate has others for products of vectors, of columns by
+/// rows, and for small tables of dot products.
+#[cfg(target_arch = "x86_64")]
+fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
+    let Sizes { m, k, n } = sizes;
+    let dot_products = a.col_stride == 1 && b.row_stride == 1 && m.saturating_mul(n) <= 256;
+    m > 1 && n > 1 && k > 2 && !dot_products
+}
+
+#[cfg(target_arch = "x86_64")]
+fn by_tiles(
+    machine: Machine,
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, f32>,
+    b: Matrix<'_, f32>,
+    out: Product<'_, f32>,
+) {
+    if small::serves(machine, sizes, a, b) {
+        small::multiply(machine, sizes, a, b, out);
+    } else {
+        packed::multiply(machine, threads, sizes, a, b, out);
     }
 }
 

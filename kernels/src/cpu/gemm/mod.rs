@@ -1,22 +1,30 @@
 //! Matrix products of strided operands: the one place that multiplies matrices.
 //!
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
-//! widened to `f32` and rounded once at the end, integers wrap. On AVX2 large and very small
-//! products of `f32` go other ways, which give the same bits in less time.
+//! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of `f32`
+//! go ways of their own: by tiles of sums in registers.
 //!
-//! Work is cut into panels of rows or columns. The order of a sum is that of its length alone once a
-//! panel has more than 64 rows or columns and more than 256 elements, so a product cut into such
-//! panels has the same bits as the whole; results do not depend on the number of threads.
+//! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its length
+//! alone once a panel has more than 64 rows or columns and more than 256 elements, so a product cut
+//! into such panels has the same bits as the whole; results do not depend on the number of threads.
 
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod factor;
 mod integer;
+#[cfg(target_arch = "x86_64")]
+mod interleave;
+#[cfg(target_arch = "x86_64")]
+mod pack;
 #[cfg(target_arch = "x86_64")]
 mod packed;
 mod panels;
 #[cfg(target_arch = "x86_64")]
+pub(super) mod rect;
+#[cfg(target_arch = "x86_64")]
 mod small;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 
 use crate::{threads::Threads, wide::Wide};
 use panels::{by_columns, by_rows};
@@ -102,6 +110,16 @@ impl<'a, T> Product<'a, T> {
 
 /// An element type with matrix products.
 pub(crate) trait Factor: Wide {
+    /// The elements as `f32`, where that is what they are.
+    fn floats(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+
+    /// As [`floats`](Factor::floats), to be written.
+    fn floats_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
+
     /// Computes a product on the calling thread.
     fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
 
@@ -124,7 +142,7 @@ pub(crate) trait Factor: Wide {
         b: Matrix<'_, Self>,
         out: Product<'_, Self>,
     ) {
-        by_columns(threads, sizes, a, b, out, Self::multiply);
+        by_columns(threads, sizes, a, b, out);
     }
 }
 

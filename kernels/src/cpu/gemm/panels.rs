@@ -45,15 +45,14 @@ pub(super) fn by_rows<T: Factor>(
     });
 }
 
-/// Computes a product by panels of columns, each by `multiply`. They are not slices of the output:
-/// each is computed aside and copied into its place row by row.
+/// Computes a product by panels of columns. They are not slices of the output: each is computed aside
+/// and copied into its place row by row.
 pub(super) fn by_columns<T: Factor>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
     out: Product<'_, T>,
-    multiply: impl Fn(Sizes, Matrix<'_, T>, Matrix<'_, T>, Product<'_, T>) + Sync,
 ) {
     let mut pieces: Vec<(usize, Vec<&mut [T]>)> = Vec::new();
     let mut first = 0;
@@ -76,7 +75,7 @@ pub(super) fn by_columns<T: Factor>(
             aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
         }
         let place = Product { accumulate: out.accumulate, ..Product::row_major(&mut aside, cols) };
-        multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
+        T::multiply(Sizes { n: cols, ..sizes }, a, b.right_of(first), place);
         rows.into_iter()
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));

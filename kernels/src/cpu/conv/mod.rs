@@ -1,9 +1,18 @@
 //! Convolutions over two and three spatial dimensions, and their gradients, as matrix products.
 //!
-//! The taps of a tile of windows are laid out as the rows of a matrix, which is multiplied by the
-//! filter. Gradients by the input of stride 1 are convolutions with the reversed filter; other
+//! Those of `f32` go through tiles that read the input where it lies ([`direct`], [`direct_filter`]).
+//! For others, the taps of a tile of windows are laid out as the rows of a matrix, which is multiplied
+//! by the filter. Gradients by the input of stride 1 are convolutions with the reversed filter; other
 //! strides multiply first and add the rows to where the taps came from. Sums are kept in `f32` for
 //! 16-bit floats. Tiles are cut by sizes alone.
+
+#[cfg(target_arch = "x86_64")]
+mod direct;
+#[cfg(target_arch = "x86_64")]
+mod direct_filter;
+
+#[cfg(test)]
+mod tests;
 
 use super::{
     Build,
@@ -124,6 +133,13 @@ pub(super) fn forward<A: Factor<Acc = A> + Default>(
         let (a, b) = (Matrix::row_major(input, depth), Matrix::row_major(filter, g.filters));
         gemm(threads, sizes, a, b, Product::row_major(out, g.filters));
         return Ok(());
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
+        && let Some(direct) = direct::Direct::new(g, input, filter)
+        && let Some(out) = A::floats_mut(out)
+    {
+        return direct.forward(threads, out);
     }
     let per_tile = windows_per_tile(depth);
     let single = Threads::single();
@@ -292,6 +308,15 @@ fn sum_products<A: Factor<Acc = A> + Default>(
         let taps = Matrix::row_major(input, g.depth()).transposed();
         let dy = Matrix::row_major(dy, g.filters);
         gemm(threads, sizes, taps, dy, Product::row_major(dw, g.filters));
+        return Ok(());
+    }
+    #[cfg(target_arch = "x86_64")]
+    if round.is_none()
+        && let (Some(input), Some(dy)) = (A::floats(input), A::floats(dy))
+        && let Some(direct) = direct_filter::DirectFilter::new(g, input, dy)
+        && let Some(dw) = A::floats_mut(dw)
+    {
+        direct.sum(threads, dw);
         return Ok(());
     }
     let width = g.channels(0).len();

@@ -1,0 +1,266 @@
+//! Convolutions of `f32` without a matrix of taps: tiles of sums read the input where it lies.
+//!
+//! Windows of an area have the same taps inside the input. Those in a line are as far apart as the
+//! stride says, so a few of them are the rows of a tile, and its steps are their taps and channels.
+//! Padding is never read. Each element is a chain over its taps in order, cut by the geometry alone.
+
+use super::super::gemm::{
+    rect::Rect,
+    tile::{Left, Machine, Right, Span},
+};
+use super::Geometry;
+use crate::{error::Result, scratch::Scratch, threads::Threads};
+use ferroflow_ir::window::Slide;
+use std::ops::Range;
+
+/// The most steps of a tile: a panel of the filter fits the first-level cache.
+const DEPTH: usize = 256;
+
+/// The most spans of all areas together. What has more has filters as large as the image.
+const MAX_SPANS: usize = 1 << 16;
+
+/// Fewer windows than this are worth no filter packed in advance: threads share the filters.
+const FEW_WINDOWS: usize = 512;
+
+/// Lines of windows that threads take at a time hold so many windows, roughly.
+const WINDOWS_PER_PIECE: usize = 256;
+
+/// Windows along one dimension that have the same taps inside.
+#[derive(Debug, Clone)]
+struct Stretch {
+    windows: Range<usize>,
+    taps: Range<usize>,
+}
+
+impl Stretch {
+    fn along(slide: &Slide) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for window in 0..slide.output {
+            let taps = slide.taps(window);
+            match stretches.last_mut() {
+                Some(last) if last.taps == taps => last.windows.end = window + 1,
+                _ => stretches.push(Stretch { windows: window..window + 1, taps }),
+            }
+        }
+        stretches
+    }
+
+    /// The position of the first tap inside, of a window.
+    fn first(&self, slide: &Slide, window: usize) -> usize {
+        let first = slide.first(window) + (self.taps.start * slide.dilation) as isize;
+        first.max(0) as usize
+    }
+}
+
+/// Windows that have the same taps inside.
+struct Area {
+    stretches: [Stretch; 3],
+    /// The steps of a window from its first tap inside on, some at a time.
+    blocks: Vec<Vec<Span>>,
+}
+
+/// How a convolution goes by areas.
+pub(super) struct Direct<'a> {
+    g: &'a Geometry,
+    machine: Machine,
+    areas: Vec<Area>,
+    input: &'a [f32],
+    /// The matrix `[taps, channels of a group, filters]`.
+    filter: &'a [f32],
+}
+
+impl<'a> Direct<'a> {
+    /// The way, where it is a good one.
+    pub(super) fn new(g: &'a Geometry, input: &'a [f32], filter: &'a [f32]) -> Option<Direct<'a>> {
+        let machine = Machine::detect()?;
+        let stretches = g.sweep.slides.each_ref().map(Stretch::along);
+        let n_areas: usize = stretches.iter().map(Vec::len).product();
+        if n_areas.saturating_mul(g.sweep.n_taps()) > MAX_SPANS || g.depth() == 0 {
+            return None;
+        }
+        let mut areas = Vec::with_capacity(n_areas);
+        for a in &stretches[0] {
+            for b in &stretches[1] {
+                for c in &stretches[2] {
+                    let stretches = [a.clone(), b.clone(), c.clone()];
+                    let blocks = blocks(g, machine, &stretches);
+                    areas.push(Area { stretches, blocks });
+                }
+            }
+        }
+        Some(Direct { g, machine, areas, input, filter })
+    }
+
+    /// Computes all windows.
+    pub(super) fn forward(&self, threads: &Threads, out: &mut [f32]) -> Result<()> {
+        let g = self.g;
+        let mut out = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
+        for group in 0..g.groups {
+            let own = out.take_cols(g.own_filters());
+            if g.sweep.n_windows() <= FEW_WINDOWS {
+                self.by_filters(threads, group, own)?;
+            } else {
+                self.by_lines(threads, group, own)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of the filter of a group, from the `first` on, in a panel as wide as a tile.
+    fn pack(&self, group: usize, first: usize, panel: &mut [f32]) {
+        let wide = self.machine.cols();
+        let cols = wide.min(self.g.own_filters() - first);
+        let first = group * self.g.own_filters() + first;
+        for (row, cell) in self.filter.chunks(self.g.filters).zip(panel.chunks_mut(wide)) {
+            cell[..cols].copy_from_slice(&row[first..first + cols]);
+            cell[cols..].fill(0.0);
+        }
+    }
+
+    /// Threads share the filters; each packs its own.
+    fn by_filters(&self, threads: &Threads, group: usize, mut out: Rect<'_>) -> Result<()> {
+        let (wide, depth) = (self.machine.cols(), self.g.depth());
+        let firsts = (0..self.g.own_filters()).step_by(wide);
+        let pieces: Vec<_> = firsts
+            .map(|first| Ok((first, Scratch::new(wide * depth)?, out.take_cols(wide))))
+            .collect::<Result<_>>()?;
+        threads.for_each(pieces.into_iter(), |(first, mut panel, out)| {
+            self.pack(group, first, &mut panel);
+            self.lines(group, &panel, 0, out);
+        });
+        Ok(())
+    }
+
+    /// Threads share lines of windows.
+    fn by_lines(&self, threads: &Threads, group: usize, mut out: Rect<'_>) -> Result<()> {
+        let (wide, depth) = (self.machine.cols(), self.g.depth());
+        let mut panels = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
+        threads.for_each_piece(&mut panels, wide * depth, |start, panel| {
+            self.pack(group, start / depth, panel);
+        });
+        let [_, b, c] = &self.g.sweep.slides;
+        let lines = (WINDOWS_PER_PIECE / c.output).clamp(1, b.output);
+        // Pieces end where planes do.
+        let mut pieces = Vec::new();
+        for plane in 0..out.rows() / (b.output * c.output) {
+            for line in (0..b.output).step_by(lines) {
+                let lines = lines.min(b.output - line);
+                pieces.push((plane * b.output + line, out.take_rows(lines * c.output)));
+            }
+        }
+        threads.for_each(pieces.into_iter(), |(line, out)| self.lines(group, &panels, line, out));
+        Ok(())
+    }
+
+    /// Computes the windows of `out`: lines from the one with this number on, as many filters as
+    /// there are panels.
+    fn lines(&self, group: usize, panels: &[f32], first: usize, mut out: Rect<'_>) {
+        let [a, b, c] = &self.g.sweep.slides;
+        let n_lines = out.rows() / c.output;
+        let panels = panels.chunks(self.machine.cols() * self.g.depth());
+        for panel in panels {
+            let mut columns = out.take_cols(self.machine.cols());
+            let mut line = first;
+            while line < first + n_lines {
+                // What lies in one plane of the output.
+                let (plane, begin) = (line / b.output, line % b.output);
+                let end = b.output.min(begin + first + n_lines - line);
+                let mut part = columns.reborrow().every(
+                    (line - first) * c.output,
+                    1,
+                    (end - begin) * c.output,
+                );
+                let place = (plane / a.output, plane % a.output);
+                for area in &self.areas {
+                    if area.stretches[0].windows.contains(&place.1) {
+                        self.area(area, group, panel, place, begin..end, &mut part);
+                    }
+                }
+                line += end - begin;
+            }
+        }
+    }
+
+    /// Computes the windows of an area that lie in some lines of a plane, which `out` holds.
+    fn area(
+        &self,
+        area: &Area,
+        group: usize,
+        panel: &[f32],
+        (image, plane): (usize, usize),
+        lines: Range<usize>,
+        out: &mut Rect<'_>,
+    ) {
+        let channels = self.g.sweep.channels;
+        let [a, b, c] = &self.g.sweep.slides;
+        let [of_a, of_b, of_c] = &area.stretches;
+        let begin = of_b.windows.start.max(lines.start);
+        let end = of_b.windows.end.min(lines.end);
+        if begin >= end {
+            return;
+        }
+        let (height, width) = (end - begin, of_c.windows.len());
+        // Tiles go along the longer side.
+        let along_lines = width >= height;
+        let (outer, inner) = if along_lines { (height, width) } else { (width, height) };
+        let (row_stride, out_step) = match along_lines {
+            true => (c.stride * channels, 1),
+            false => (b.stride * c.input * channels, c.output),
+        };
+        let tile_rows = inner.div_ceil(inner.div_ceil(self.machine.strided_rows()));
+        let right = Right { data: panel, step_stride: self.machine.cols() };
+        let x = image * a.input + of_a.first(a, plane);
+        for (index, block) in area.blocks.iter().enumerate() {
+            for outer in 0..outer {
+                for inner_first in (0..inner).step_by(tile_rows) {
+                    let (line, column) =
+                        if along_lines { (outer, inner_first) } else { (inner_first, outer) };
+                    let (y, z) = (begin + line, of_c.windows.start + column);
+                    let position = (x * b.input + of_b.first(b, y)) * c.input + of_c.first(c, z);
+                    let at = position * channels + self.g.channels(group).start;
+                    let left = &self.input[at.min(self.input.len())..];
+                    let left = Left { data: left, row_stride, step_stride: 1 };
+                    let rows = tile_rows.min(inner - inner_first);
+                    let window = (y - lines.start) * c.output + z;
+                    let place = out.reborrow().every(window, out_step, rows);
+                    self.machine.tile(left, right, block, place, index > 0);
+                }
+            }
+        }
+    }
+}
+
+/// The steps of the windows that have these taps inside, [`DEPTH`] at a time. There is one block at
+/// least.
+fn blocks(g: &Geometry, machine: Machine, stretches: &[Stretch; 3]) -> Vec<Vec<Span>> {
+    let [a, b, c] = &g.sweep.slides;
+    let [of_a, of_b, of_c] = stretches;
+    let (channels, own) = (g.sweep.channels, g.channels(0).len());
+    // Neighbouring taps that follow each other in the input.
+    let joined = if c.dilation == 1 && own == channels { of_c.taps.len().max(1) } else { 1 };
+    let mut blocks = vec![Vec::new()];
+    let mut room = DEPTH;
+    for x in of_a.taps.clone() {
+        for y in of_b.taps.clone() {
+            for z in of_c.taps.clone().step_by(joined) {
+                let position = ((x - of_a.taps.start) * a.dilation * b.input
+                    + (y - of_b.taps.start) * b.dilation)
+                    * c.input
+                    + (z - of_c.taps.start) * c.dilation;
+                let tap = (x * b.size + y) * c.size + z;
+                let (mut left, mut step, mut rest) = (position * channels, tap * own, joined * own);
+                while rest > 0 {
+                    if room == 0 {
+                        blocks.push(Vec::new());
+                        room = DEPTH;
+                    }
+                    let len = rest.min(room);
+                    let span = Span { left, right: step * machine.cols(), len };
+                    blocks.last_mut().expect("there is one").push(span);
+                    (left, step, rest, room) = (left + len, step + len, rest - len, room - len);
+                }
+            }
+        }
+    }
+    blocks
+}

@@ -1,0 +1,85 @@
+//! Tiles against sums of `f64` by a matrix of taps, which know nothing of tiles.
+
+use super::*;
+use ferroflow_ir::window::{Padding, Slide, Step};
+use std::num::NonZeroUsize;
+
+fn numbers(len: usize, seed: usize) -> Vec<f32> {
+    (0..len).map(|index| ((index * 7919 + seed) % 1009) as f32 / 512.0 - 1.0).collect()
+}
+
+fn wide(numbers: &[f32]) -> Vec<f64> {
+    numbers.iter().map(|&number| f64::from(number)).collect()
+}
+
+fn near(found: &[f32], expected: &[f64], what: &str) {
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let bound = 1e-4 * (expected.abs() + 1.0);
+        assert!((f64::from(*found) - expected).abs() < bound, "{what}: {index}");
+    }
+}
+
+/// Compares a convolution and its gradient by the filter, and those of every number of threads.
+fn check(g: &Geometry, what: &str) {
+    let [a, b, c] = &g.sweep.slides;
+    let input = numbers(g.sweep.batch * a.input * b.input * c.input * g.sweep.channels, 3);
+    let filter = numbers(g.depth() * g.filters, 77);
+    let dy = numbers(g.sweep.n_windows() * g.filters, 500);
+    let single = Threads::single();
+    let mut expected = vec![0.0; dy.len()];
+    forward(&single, g, &wide(&input), &wide(&filter), &mut expected).unwrap();
+    let mut expected_dw = vec![0.0; filter.len()];
+    sum_products(&single, g, &wide(&input), &wide(&dy), &mut expected_dw, None).unwrap();
+    let mut first: Option<(Vec<f32>, Vec<f32>)> = None;
+    for count in 1..4 {
+        let threads = Threads::new(NonZeroUsize::new(count).unwrap());
+        let mut out = vec![f32::NAN; dy.len()];
+        forward(&threads, g, &input, &filter, &mut out).unwrap();
+        near(&out, &expected, what);
+        let mut dw = vec![f32::NAN; filter.len()];
+        sum_products(&threads, g, &input, &dy, &mut dw, None).unwrap();
+        near(&dw, &expected_dw, what);
+        let first = first.get_or_insert_with(|| (out.clone(), dw.clone()));
+        assert!(first.0 == out && first.1 == dw, "{what}: the same bits on {count} threads");
+    }
+}
+
+fn slide(input: usize, size: usize, stride: usize, dilation: usize, padding: Padding) -> Slide {
+    Step { stride, dilation, padding }.slide(input, size).unwrap()
+}
+
+#[test]
+fn convolutions_of_every_form_are_right() {
+    let explicit = Padding::Explicit { before: 3, after: 1 };
+    for padding in [Padding::Same, Padding::Valid, explicit] {
+        for (height, width, size, stride, dilation) in [
+            (9, 12, 3, 1, 1),
+            (14, 9, 3, 2, 1),
+            (11, 11, 2, 1, 3),
+            (8, 7, 1, 2, 1),
+            (7, 30, 5, 3, 1),
+            (5, 5, 5, 1, 1),
+        ] {
+            for (channels, groups, filters) in [(1, 1, 1), (3, 1, 17), (8, 2, 6), (19, 1, 40)] {
+                let slides = [
+                    slide(height, size, stride, dilation, padding),
+                    slide(width, size, stride, dilation, padding),
+                ];
+                let sweep = Sweep::new(2, channels, &slides);
+                let g = Geometry { sweep, groups, filters };
+                let what = format!("{padding:?} {height} {width} {size} {stride} {dilation}");
+                check(&g, &format!("{what} {channels} {groups} {filters}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn volumes_and_many_windows_are_right() {
+    let slides = [(6, 3, 1), (5, 2, 2), (7, 3, 1)]
+        .map(|(input, size, stride)| slide(input, size, stride, 1, Padding::Same));
+    check(&Geometry { sweep: Sweep::new(2, 3, &slides), groups: 1, filters: 5 }, "a volume");
+    let slides = [slide(40, 3, 1, 1, Padding::Same); 2];
+    check(&Geometry { sweep: Sweep::new(1, 36, &slides), groups: 1, filters: 35 }, "an image");
+    check(&Geometry { sweep: Sweep::new(3, 4, &slides), groups: 2, filters: 4 }, "groups");
+}

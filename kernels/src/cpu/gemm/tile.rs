@@ -1,0 +1,307 @@
+//! Tiles of a product in vector registers: sums that stay there while steps of the summed dimension
+//! go by. The same code is compiled for AVX2 and for AVX-512.
+
+use super::{rect::Rect, vector::Vector};
+use std::arch::x86_64::{__m256, __m512};
+
+/// The proof that the processor has an instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct Machine(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Avx2,
+    Avx512,
+}
+
+/// The left operand: element `step` of row `row` lies at `row * row_stride + step * step_stride`.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cpu) struct Left<'a> {
+    pub(in crate::cpu) data: &'a [f32],
+    pub(in crate::cpu) row_stride: usize,
+    /// One of the two strides is 1.
+    pub(in crate::cpu) step_stride: usize,
+}
+
+/// The right operand: the columns of step `step` begin at `step * step_stride`.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cpu) struct Right<'a> {
+    pub(in crate::cpu) data: &'a [f32],
+    pub(in crate::cpu) step_stride: usize,
+}
+
+/// Steps that follow each other in both operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct Span {
+    /// Where the first step lies in the left operand.
+    pub(in crate::cpu) left: usize,
+    /// Where it lies in the right one.
+    pub(in crate::cpu) right: usize,
+    /// The number of steps.
+    pub(in crate::cpu) len: usize,
+}
+
+/// A function for tiles of one size.
+type Run = unsafe fn(&Call<'_>);
+
+/// The functions of an instruction set: for each number of rows those for the forms that [`form`]
+/// counts.
+macro_rules! forms {
+    ($set:ident, $($rows:literal)*) => {
+        [$([
+            $set::<false, false, $rows, 1>,
+            $set::<false, false, $rows, 2>,
+            $set::<false, true, $rows, 1>,
+            $set::<false, true, $rows, 2>,
+            $set::<true, false, $rows, 1>,
+            $set::<true, false, $rows, 2>,
+            $set::<true, true, $rows, 1>,
+            $set::<true, true, $rows, 2>,
+        ]),*]
+    };
+}
+
+static AVX2: [[Run; 8]; 6] = forms!(avx2, 1 2 3 4 5 6);
+static AVX512: [[Run; 8]; 12] = forms!(avx512, 1 2 3 4 5 6 7 8 9 10 11 12);
+
+/// The number of a form: whether steps of a row are contiguous, whether the last vector is only a
+/// part of one, and whether there are two.
+fn form(by_rows: bool, cols: usize, lanes: usize) -> usize {
+    let part = !cols.is_multiple_of(lanes);
+    usize::from(by_rows) * 4 + usize::from(part) * 2 + usize::from(cols > lanes)
+}
+
+impl Machine {
+    /// The best instruction set of this processor.
+    pub(in crate::cpu) fn detect() -> Option<Machine> {
+        Machine::avx512().or_else(Machine::avx2)
+    }
+
+    pub(super) fn avx2() -> Option<Machine> {
+        let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        has.then_some(Machine(Set::Avx2))
+    }
+
+    pub(super) fn avx512() -> Option<Machine> {
+        let has = is_x86_feature_detected!("avx512f") && Machine::avx2().is_some();
+        has.then_some(Machine(Set::Avx512))
+    }
+
+    /// Whether this is AVX-512.
+    pub(super) fn is_avx512(self) -> bool {
+        self.0 == Set::Avx512
+    }
+
+    /// The most rows of a tile. With two vectors for each, the sums take three quarters of the
+    /// registers.
+    pub(in crate::cpu) const fn rows(self) -> usize {
+        match self.0 {
+            Set::Avx2 => 6,
+            Set::Avx512 => 12,
+        }
+    }
+
+    /// The most rows of a tile whose rows lie apart: there are registers for so many addresses.
+    pub(in crate::cpu) const fn strided_rows(self) -> usize {
+        match self.0 {
+            Set::Avx2 => 6,
+            Set::Avx512 => 10,
+        }
+    }
+
+    /// The most columns of a tile.
+    pub(in crate::cpu) const fn cols(self) -> usize {
+        2 * self.lanes()
+    }
+
+    /// Floats in a vector.
+    pub(in crate::cpu) const fn lanes(self) -> usize {
+        match self.0 {
+            Set::Avx2 => 8,
+            Set::Avx512 => 16,
+        }
+    }
+
+    /// Multiplies the rows of `a` by the columns of `b` along all spans, and puts the product into
+    /// `out`, or adds it to what is there. Every element is a chain of fused multiplications and
+    /// additions, in the order of the steps.
+    ///
+    /// # Panics
+    ///
+    /// When an operand is too short, or `out` larger than a tile or empty.
+    // Not a call: arguments on the stack would be read back behind all stores of the tile before.
+    #[inline(always)]
+    pub(in crate::cpu) fn tile(
+        self,
+        a: Left<'_>,
+        b: Right<'_>,
+        spans: &[Span],
+        out: Rect<'_>,
+        add: bool,
+    ) {
+        let (rows, cols) = (out.rows(), out.cols());
+        assert!((1..=self.rows()).contains(&rows) && (1..=self.cols()).contains(&cols), "a tile");
+        assert!(a.row_stride == 1 || a.step_stride == 1, "rows or columns that are contiguous");
+        for span in spans {
+            let last = span.len.saturating_sub(1);
+            let left = span.left + (rows - 1) * a.row_stride + last * a.step_stride;
+            let right = span.right + last * b.step_stride + cols;
+            assert!(left < a.data.len() && right <= b.data.len(), "the elements of the operands");
+        }
+        let form = form(a.step_stride == 1, cols, self.lanes());
+        let run = match self.0 {
+            Set::Avx2 => AVX2[rows - 1][form],
+            Set::Avx512 => AVX512[rows - 1][form],
+        };
+        let call = Call {
+            a: a.data.as_ptr(),
+            out: out.as_ptr(),
+            row_stride: a.row_stride,
+            b: b.data.as_ptr(),
+            step_stride: a.step_stride,
+            out_stride: out.row_stride(),
+            b_stride: b.step_stride,
+            spans,
+            cols,
+            add,
+        };
+        // SAFETY: this value proves that the processor has the features; the assertions above say
+        // that the operands hold every step; `out` is a place of as many rows and columns as the
+        // function computes.
+        #[expect(unsafe_code, reason = "the registers are filled through pointers")]
+        unsafe {
+            run(&call);
+        }
+    }
+}
+
+/// What a tile is computed from.
+struct Call<'a> {
+    a: *const f32,
+    out: *mut f32,
+    row_stride: usize,
+    b: *const f32,
+    step_stride: usize,
+    out_stride: usize,
+    b_stride: usize,
+    spans: &'a [Span],
+    cols: usize,
+    add: bool,
+}
+
+/// # Safety
+///
+/// As for [`sums`]; the processor has AVX2 and FMA.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
+    call: &Call<'_>,
+) {
+    // SAFETY: the caller vouches for it.
+    unsafe { sums::<__m256, BY_ROWS, PART, R, V>(call) }
+}
+
+/// # Safety
+///
+/// As for [`sums`]; the processor has AVX-512F, AVX2 and FMA.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn avx512<const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
+    call: &Call<'_>,
+) {
+    // SAFETY: the caller vouches for it.
+    unsafe { sums::<__m512, BY_ROWS, PART, R, V>(call) }
+}
+
+/// Computes a tile of `R` rows and `V` vectors of columns, the last of which is only a part of one
+/// with `PART`. With `BY_ROWS` the steps of a row follow each other, else the rows of a step.
+///
+/// # Safety
+///
+/// The processor has the features of the vector. The spans lie inside the operands; `out` points to
+/// `R` rows of `cols` floats that nobody else refers to, `out_stride` apart.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
+    call: &Call<'_>,
+) {
+    let (row_stride, step_stride) = match BY_ROWS {
+        true => (call.row_stride, 1),
+        false => (1, call.step_stride),
+    };
+    let b_stride = call.b_stride;
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.cols - (V - 1) * X::LANES);
+        let mut sums = [[X::zero(); V]; R];
+        for row in 0..R {
+            let place = call.out.wrapping_add(row * call.out_stride);
+            for vector in 0..V {
+                X::prefetch(place.wrapping_add(vector * X::LANES));
+            }
+            X::prefetch(place.wrapping_add(call.cols - 1));
+        }
+        for span in call.spans {
+            let mut a = call.a.add(span.left);
+            let mut b = call.b.add(span.right);
+            for _ in 0..span.len / UNROLLED {
+                for index in 0..UNROLLED {
+                    let at = a.wrapping_add(index * step_stride);
+                    step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
+                    b = b.wrapping_add(b_stride);
+                }
+                a = a.wrapping_add(UNROLLED * step_stride);
+            }
+            for _ in 0..span.len % UNROLLED {
+                step::<X, PART, R, V>(&mut sums, a, row_stride, b, part);
+                a = a.wrapping_add(step_stride);
+                b = b.wrapping_add(b_stride);
+            }
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            for (vector, &sum) in sums.iter().enumerate() {
+                let place = call.out.add(row * call.out_stride + vector * X::LANES);
+                if PART && vector + 1 == V {
+                    let sum = if call.add { X::load_part(place, part).plus(sum) } else { sum };
+                    sum.store_part(place, part);
+                } else {
+                    let sum = if call.add { X::load(place).plus(sum) } else { sum };
+                    sum.store(place);
+                }
+            }
+        }
+    }
+}
+
+/// Steps that are written out one after the other.
+const UNROLLED: usize = 4;
+
+/// Adds the products of one step to the sums.
+///
+/// # Safety
+///
+/// As for [`sums`].
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn step<X: Vector, const PART: bool, const R: usize, const V: usize>(
+    sums: &mut [[X; V]; R],
+    a: *const f32,
+    row_stride: usize,
+    b: *const f32,
+    part: X::Part,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let mut columns = [X::zero(); V];
+        for (vector, columns) in columns.iter_mut().enumerate() {
+            let at = b.add(vector * X::LANES);
+            *columns = if PART && vector + 1 == V { X::load_part(at, part) } else { X::load(at) };
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let factor = X::splat(a.add(row * row_stride));
+            for (sum, &columns) in sums.iter_mut().zip(&columns) {
+                *sum = factor.times_plus(columns, *sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Vectors of floats: the few instructions that products take, under one name for each.
+
+use std::arch::x86_64::*;
+
+/// A register full of floats. Every function asks for a processor that has such registers, and
+/// those with pointers for memory that holds what they read or write.
+#[expect(unsafe_code, reason = "instructions that not every processor has")]
+pub(super) trait Vector: Copy {
+    /// Floats in a vector.
+    const LANES: usize;
+
+    /// Which of the lanes are meant.
+    type Part: Copy;
+
+    unsafe fn zero() -> Self;
+
+    /// Asks for memory that will be read or written soon. It may be anywhere.
+    #[inline(always)]
+    fn prefetch(at: *const f32) {
+        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    /// One number in all lanes.
+    unsafe fn splat(from: *const f32) -> Self;
+
+    unsafe fn load(from: *const f32) -> Self;
+
+    unsafe fn store(self, to: *mut f32);
+
+    /// `self * b + c`, rounded once.
+    unsafe fn times_plus(self, b: Self, c: Self) -> Self;
+
+    unsafe fn plus(self, b: Self) -> Self;
+
+    /// The first `len` lanes.
+    unsafe fn part(len: usize) -> Self::Part;
+
+    /// Loads some lanes, zero into the others.
+    unsafe fn load_part(from: *const f32, part: Self::Part) -> Self;
+
+    unsafe fn store_part(self, to: *mut f32, part: Self::Part);
+}
+
+#[expect(unsafe_code, reason = "instructions that not every processor has")]
+// SAFETY: of every block: the caller vouches for the processor and the memory.
+impl Vector for __m512 {
+    const LANES: usize = 16;
+
+    type Part = __mmask16;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { _mm512_setzero_ps() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> Self {
+        unsafe { _mm512_set1_ps(*from) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm512_storeu_ps(to, self) }
+    }
+
+    #[inline(always)]
+    unsafe fn times_plus(self, b: Self, c: Self) -> Self {
+        unsafe { _mm512_fmadd_ps(self, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, b: Self) -> Self {
+        unsafe { _mm512_add_ps(self, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn part(len: usize) -> __mmask16 {
+        if len >= 16 { u16::MAX } else { (1 << len) - 1 }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, part: __mmask16) -> Self {
+        unsafe { _mm512_maskz_loadu_ps(part, from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, part: __mmask16) {
+        unsafe { _mm512_mask_storeu_ps(to, part, self) }
+    }
+}
+
+#[expect(unsafe_code, reason = "instructions that not every processor has")]
+// SAFETY: of every block: the caller vouches for the processor and the memory.
+impl Vector for __m256 {
+    const LANES: usize = 8;
+
+    type Part = __m256i;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { _mm256_setzero_ps() }
+    }
+
+    #[inline(always)]
+    unsafe fn splat(from: *const f32) -> Self {
+        unsafe { _mm256_broadcast_ss(&*from) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { _mm256_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm256_storeu_ps(to, self) }
+    }
+
+    #[inline(always)]
+    unsafe fn times_plus(self, b: Self, c: Self) -> Self {
+        unsafe { _mm256_fmadd_ps(self, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, b: Self) -> Self {
+        unsafe { _mm256_add_ps(self, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn part(len: usize) -> __m256i {
+        unsafe {
+            let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(len.min(8) as i32), lanes)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, part: __m256i) -> Self {
+        unsafe { _mm256_maskload_ps(from, part) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, part: __m256i) {
+        unsafe { _mm256_maskstore_ps(to, part, self) }
+    }
+}
