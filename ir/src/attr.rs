@@ -8,7 +8,7 @@ use crate::{
     shape::PartialShape,
 };
 use bytes::Bytes;
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 /// A function by name, with the attributes it is instantiated with.
 #[derive(Clone, PartialEq, Debug)]
@@ -206,9 +206,9 @@ impl fmt::Display for AttrValue {
     }
 }
 
-/// The attributes of one node, by name.
+/// The attributes of one node, in the order of their names.
 #[derive(Clone, PartialEq, Default)]
-pub struct Attrs(BTreeMap<Box<str>, AttrValue>);
+pub struct Attrs(Vec<(Box<str>, AttrValue)>);
 
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident -> $type:ty, $variant:ident($value:ident) => $result:expr;)*) => {
@@ -236,7 +236,11 @@ impl Attrs {
 
     /// Sets an attribute, replacing an earlier value.
     pub fn set(&mut self, name: impl Into<Box<str>>, value: impl Into<AttrValue>) {
-        self.0.insert(name.into(), value.into());
+        let (name, value) = (name.into(), value.into());
+        match self.place(&name) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (name, value)),
+        }
     }
 
     /// These attributes with one more set.
@@ -248,12 +252,17 @@ impl Attrs {
 
     /// The value of an attribute.
     pub fn get(&self, name: &str) -> Option<&AttrValue> {
-        self.0.get(name)
+        self.place(name).ok().map(|at| &self.0[at].1)
+    }
+
+    /// Where an attribute is, or would be.
+    fn place(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| (**known).cmp(name))
     }
 
     /// Removes an attribute.
     pub fn remove(&mut self, name: &str) -> Option<AttrValue> {
-        self.0.remove(name)
+        self.place(name).ok().map(|at| self.0.remove(at).1)
     }
 
     /// Names and values, in the order of the names.
@@ -394,6 +403,7 @@ impl fmt::Debug for Attrs {
 
 impl<N: Into<Box<str>>> FromIterator<(N, AttrValue)> for Attrs {
     fn from_iter<I: IntoIterator<Item = (N, AttrValue)>>(pairs: I) -> Attrs {
-        Attrs(pairs.into_iter().map(|(name, value)| (name.into(), value)).collect())
+        let set = |attrs: Attrs, (name, value): (N, AttrValue)| attrs.with(name, value);
+        pairs.into_iter().fold(Attrs::new(), set)
     }
 }

@@ -15,7 +15,6 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Adds checked calls to a graph.
 #[derive(Debug, Default)]
@@ -141,26 +140,38 @@ impl GraphBuilder {
 
 /// Adds the attributes that follow from the dtypes and the number of the inputs, where absent.
 pub fn infer_attrs(op: &OpDef, mut attrs: Attrs, dtypes: &[DType]) -> Attrs {
-    let mut found: HashMap<&'static str, AttrValue> = HashMap::new();
+    // The first argument that tells an attribute counts.
+    let mut found: SmallVec<[(&'static str, AttrValue); 4]> = SmallVec::new();
+    fn note(
+        found: &mut SmallVec<[(&'static str, AttrValue); 4]>,
+        name: &'static str,
+        value: AttrValue,
+    ) {
+        if found.iter().all(|(known, _)| *known != name) {
+            found.push((name, value));
+        }
+    }
     let fixed = op.inputs.iter().filter(|arg| matches!(arg.kind, ArgKind::One(_))).count();
     let mut position = 0;
     for arg in op.inputs {
         match arg.kind {
             ArgKind::One(of) => {
                 if let (ArgType::Attr(name), Some(&dtype)) = (of, dtypes.get(position)) {
-                    found.entry(name).or_insert(dtype.into());
+                    note(&mut found, name, dtype.into());
                 }
                 position += 1;
             }
             ArgKind::Repeated { count, of } => {
-                let given = attrs.get(count).or_else(|| found.get(count));
+                let given = attrs.get(count).or_else(|| {
+                    found.iter().find(|(name, _)| name == &count).map(|(_, value)| value)
+                });
                 let n = match given {
                     Some(AttrValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
                     _ => dtypes.len().saturating_sub(fixed),
                 };
-                found.entry(count).or_insert(AttrValue::Int(n as i64));
+                note(&mut found, count, AttrValue::Int(n as i64));
                 if let (ArgType::Attr(name), Some(&dtype)) = (of, dtypes.get(position)) {
-                    found.entry(name).or_insert(dtype.into());
+                    note(&mut found, name, dtype.into());
                 }
                 position += n;
             }
@@ -171,7 +182,7 @@ pub fn infer_attrs(op: &OpDef, mut attrs: Attrs, dtypes: &[DType]) -> Attrs {
                 };
                 let end = (position + n).min(dtypes.len());
                 let list = dtypes.get(position..end).unwrap_or_default().to_vec();
-                found.entry(name).or_insert(AttrValue::Types(list));
+                note(&mut found, name, AttrValue::Types(list));
                 position += n;
             }
         }

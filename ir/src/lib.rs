@@ -64,6 +64,7 @@ pub mod function;
 pub mod function_type;
 pub mod gradient;
 pub mod graph;
+pub mod hash;
 pub mod host_tensor;
 pub mod infer;
 pub mod limits;

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    hash::FastMap,
     op::{Lowering, OpDef},
     ops,
 };
@@ -13,7 +14,7 @@ use std::{
 /// The built-in record of an op that has a meaning here (anything but
 /// [`Lowering::Interface`]).
 pub fn find(name: &str) -> Option<&'static OpDef> {
-    static BY_NAME: OnceLock<HashMap<&'static str, &'static OpDef>> = OnceLock::new();
+    static BY_NAME: OnceLock<FastMap<&'static str, &'static OpDef>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| ops::all().map(|op| (op.name, op)).collect());
     by_name.get(name).copied()
 }

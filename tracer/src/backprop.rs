@@ -89,14 +89,13 @@ impl Emit for TensorEmit {
         attrs: Attrs,
         inputs: &[ValueId],
     ) -> ferroflow_ir::Result<SmallVec<[ValueId; 2]>> {
-        let inputs: SmallVec<[Tensor; 4]> =
-            inputs.iter().map(|&id| self.tensor(id).clone()).collect();
-        let inputs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
+        let inputs: SmallVec<[&Tensor; 4]> = inputs.iter().map(|&id| self.tensor(id)).collect();
         let outputs = if op.call == ferroflow_ir::op::Call::None {
             call(op, attrs, &inputs, "", self.location)
         } else {
             call_functions(op, attrs, &inputs, self.location)
         };
+        drop(inputs);
         match outputs {
             Ok(outputs) => Ok(outputs.into_iter().map(|output| self.add(output)).collect()),
             Err(error) => Err(self.fail(op.name, error)),

@@ -3,9 +3,15 @@
 //! This is the only thread-local of the workspace. Every way in gives a guard that is also left on
 //! a panic.
 
-use crate::{error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor};
-use ferroflow_ir::{Attrs, OpDef, device_name::DeviceName};
+use crate::{
+    error::Result,
+    func_graph::FuncGraph,
+    recording::{Completed, Tape},
+    tensor::Tensor,
+};
+use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};
+use smallvec::SmallVec;
 use std::{
     cell::{Cell, LazyCell, RefCell},
     sync::{Arc, OnceLock},
@@ -45,6 +51,8 @@ struct Surroundings {
     summaries: RefCell<Vec<SummaryScope>>,
     /// The eager calls made of late, compiled.
     calls: LazyCell<RefCell<CallCache>>,
+    /// The attributes of calls recorded of late.
+    completed: RefCell<Completed>,
 }
 
 impl Surroundings {
@@ -63,6 +71,7 @@ impl Surroundings {
             runs_eagerly: Cell::new(None),
             summaries: RefCell::new(Vec::new()),
             calls: LazyCell::new(RefCell::default),
+            completed: RefCell::new(Completed::new()),
         }
     }
 
@@ -278,14 +287,23 @@ pub(crate) fn all_tapes() -> Vec<Arc<Tape>> {
 }
 
 /// The tapes that record the calls made now, innermost last.
-pub(crate) fn tapes() -> Vec<Arc<Tape>> {
+pub(crate) fn tapes() -> SmallVec<[Arc<Tape>; 2]> {
     SURROUNDINGS.with(|s| {
         if !s.is_taped.get() {
-            return Vec::new();
+            return SmallVec::new();
         }
         let trace = s.trace_id();
         s.tapes.borrow().iter().filter(|tape| tape.is_for(trace)).cloned().collect()
     })
+}
+
+/// The attributes of a call, complete; `None` if they do not fit the op.
+pub(crate) fn completed_attrs(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    dtypes: &[DType],
+) -> Option<Arc<Attrs>> {
+    SURROUNDINGS.with(|s| s.completed.borrow_mut().of(op, attrs, dtypes))
 }
 
 /// What tells the trace at hand from others; 0 outside all.

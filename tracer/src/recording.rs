@@ -13,17 +13,15 @@ use ferroflow_ir::{
     build::infer_attrs,
     emit::ValueId,
     gradient::{self, Call, CustomGradient, is_differentiable},
+    hash::FastMap,
     op::Call as Calls,
 };
 use ferroflow_runtime::{ResourceHandle, VariableState};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
 pub(crate) struct Tape {
@@ -39,9 +37,9 @@ pub(crate) struct State {
     /// Whether a gradient has been asked for.
     pub(crate) used: bool,
     pub(crate) values: Vec<Tensor>,
-    pub(crate) ids: HashMap<Key, ValueId>,
-    /// The values that gradients go back to.
-    pub(crate) tracked: HashSet<ValueId>,
+    pub(crate) ids: FastMap<Key, ValueId>,
+    /// For each value, whether gradients go back to it.
+    pub(crate) tracked: Vec<bool>,
     pub(crate) calls: Vec<Call>,
     pub(crate) variables: Vec<Variable>,
 }
@@ -111,10 +109,8 @@ impl Tape {
         inputs.iter().map(|input| state.is_tracked(input)).collect()
     }
 
+    /// Adds a call, of which an input is tracked.
     fn record(&self, record: &Record<'_>, outputs: &[Tensor]) {
-        if !self.tracks(record.inputs).contains(&true) {
-            return;
-        }
         let mut state = self.state.lock();
         let call = Call {
             op: record.op,
@@ -124,34 +120,34 @@ impl Tape {
             name: record.name.clone(),
             custom: record.custom.clone(),
         };
-        let differentiable = call.outputs.iter().zip(outputs);
-        let tracked: Vec<ValueId> = differentiable
-            .filter(|(_, output)| is_differentiable(output.dtype()))
-            .map(|(&id, _)| id)
-            .collect();
-        state.tracked.extend(tracked);
+        for (id, output) in call.outputs.iter().zip(outputs) {
+            if is_differentiable(output.dtype()) {
+                state.tracked[id.0 as usize] = true;
+            }
+        }
         state.calls.push(call);
     }
 }
 
 impl State {
     fn id(&mut self, tensor: &Tensor) -> ValueId {
-        let values = &mut self.values;
-        *self.ids.entry(Key::of(tensor)).or_insert_with(|| {
+        let State { values, tracked, ids, .. } = self;
+        *ids.entry(Key::of(tensor)).or_insert_with(|| {
             values.push(tensor.clone());
+            tracked.push(false);
             ValueId(values.len() as u32 - 1)
         })
     }
 
     /// Notes that gradients go back to a tensor; tells whether that is new.
     pub(crate) fn track(&mut self, tensor: &Tensor) -> bool {
-        let id = self.id(tensor);
-        self.tracked.insert(id)
+        let id = self.id(tensor).0 as usize;
+        !std::mem::replace(&mut self.tracked[id], true)
     }
 
     fn is_tracked(&self, tensor: &Tensor) -> bool {
         is_differentiable(tensor.dtype())
-            && self.ids.get(&Key::of(tensor)).is_some_and(|id| self.tracked.contains(id))
+            && self.ids.get(&Key::of(tensor)).is_some_and(|id| self.tracked[id.0 as usize])
     }
 }
 
@@ -181,7 +177,9 @@ struct Record<'a> {
 }
 
 fn recording() -> SmallVec<[Arc<Tape>; 2]> {
-    context::tapes().into_iter().filter(|tape| tape.is_recording()).collect()
+    let mut tapes = context::tapes();
+    tapes.retain(|tape| tape.is_recording());
+    tapes
 }
 
 /// Shows a call to the tapes that record.
@@ -196,18 +194,67 @@ pub(crate) fn record(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor], outp
         return;
     }
     let dtypes: SmallVec<[DType; 4]> = inputs.iter().map(|input| input.dtype()).collect();
-    let attrs = infer_attrs(op, attrs.clone(), &dtypes);
     // A call that was made has attributes that fit.
-    let Ok(attrs) = op.complete_attrs(attrs) else { return };
-    let (attrs, name) = (Arc::new(attrs), node_name(outputs));
+    let Some(attrs) = context::completed_attrs(op, attrs, &dtypes) else { return };
+    let name = node_name(outputs);
     let record = Record { op, attrs, inputs, name, custom: None };
     tapes.iter().for_each(|tape| tape.record(&record, outputs));
+}
+
+/// Attributes made complete of late, for calls like those that they were made for.
+pub(crate) struct Completed {
+    calls: Vec<CompletedCall>,
+    /// The one to be forgotten next.
+    oldest: usize,
+}
+
+struct CompletedCall {
+    op: &'static OpDef,
+    attrs: Attrs,
+    dtypes: SmallVec<[DType; 4]>,
+    complete: Arc<Attrs>,
+}
+
+impl Completed {
+    /// As many calls as are compared at most.
+    const MOST: usize = 32;
+
+    pub(crate) const fn new() -> Completed {
+        Completed { calls: Vec::new(), oldest: 0 }
+    }
+
+    /// The attributes of a call with those that follow from its inputs and from defaults; `None` if
+    /// they do not fit the op.
+    pub(crate) fn of(
+        &mut self,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        dtypes: &[DType],
+    ) -> Option<Arc<Attrs>> {
+        let known = self.calls.iter().find(|known| {
+            std::ptr::eq(known.op, op) && known.dtypes[..] == *dtypes && known.attrs == *attrs
+        });
+        if let Some(known) = known {
+            return Some(known.complete.clone());
+        }
+        let complete = op.complete_attrs(infer_attrs(op, attrs.clone(), dtypes)).ok()?;
+        let complete = Arc::new(complete);
+        let (attrs, dtypes) = (attrs.clone(), dtypes.into());
+        let call = CompletedCall { op, attrs, dtypes, complete: complete.clone() };
+        if self.calls.len() < Completed::MOST {
+            self.calls.push(call);
+        } else {
+            self.calls[self.oldest] = call;
+            self.oldest = (self.oldest + 1) % Completed::MOST;
+        }
+        Some(complete)
+    }
 }
 
 fn node_name(outputs: &[Tensor]) -> Arc<str> {
     match outputs.first().map(|output| &output.0) {
         Some(Repr::Symbolic(symbolic)) => symbolic.graph.outlet_name(symbolic.outlet).into(),
-        _ => "".into(),
+        _ => Call::unnamed(),
     }
 }
 
@@ -220,7 +267,9 @@ pub(crate) fn record_custom(
 ) {
     let (attrs, name) = (Arc::default(), node_name(outputs));
     let record = Record { op, attrs, inputs, name, custom: Some(custom) };
-    recording().iter().for_each(|tape| tape.record(&record, outputs));
+    let tapes = recording();
+    let tracking = tapes.iter().filter(|tape| tape.tracks(inputs).contains(&true));
+    tracking.for_each(|tape| tape.record(&record, outputs));
 }
 
 /// Which inputs of a call gradients go back to.

@@ -15,10 +15,10 @@ use ferroflow_ir::{
     Attrs, DType,
     emit::ValueId,
     gradient::{self, Call, is_differentiable},
+    hash::FastMap,
 };
 use parking_lot::Mutex;
 use std::{
-    collections::HashMap,
     fmt,
     sync::{
         Arc,
@@ -237,7 +237,7 @@ pub(crate) fn not_differentiable(what: &'static str, tensor: &Tensor) -> Error {
 /// What a tape recorded.
 pub(crate) struct Snapshot {
     values: Vec<Tensor>,
-    ids: HashMap<Key, ValueId>,
+    ids: FastMap<Key, ValueId>,
     calls: Vec<Call>,
 }
 

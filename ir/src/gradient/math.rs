@@ -153,18 +153,18 @@ pub(crate) fn quotient_no_nan<'e>(b: &Backprop<'e>) -> Grads<'e> {
 
 fn quotient_by<'e>(div: &str, b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = (b.x(0).adjoint(), b.x(1).adjoint(), b.dy(0));
-    grads([call(div, [dy, y]), dy * call(div, [call(div, [-x, y]), y])])
+    b.both(|| call(div, [dy, y]), || dy * call(div, [call(div, [-x, y]), y]))
 }
 
 pub(crate) fn floor_mod<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = b.binary();
-    grads([dy, -(dy * call("FloorDiv", [x, y]))])
+    b.both(|| dy, || -(dy * call("FloorDiv", [x, y])))
 }
 
 pub(crate) fn atan2<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (y, x, dy) = b.binary();
     let scaled = dy / (x.square() + y.square());
-    grads([x * scaled, -(y * scaled)])
+    b.both(|| x * scaled, || -(y * scaled))
 }
 
 pub(crate) fn igamma<'e>(b: &Backprop<'e>) -> Grads<'e> {
@@ -192,13 +192,13 @@ pub(crate) fn zeta<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn maximum<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = b.binary();
     let first = x.greater_equal(y);
-    grads([where_true(first, dy), where_false(first, dy)])
+    b.both(|| where_true(first, dy), || where_false(first, dy))
 }
 
 pub(crate) fn minimum<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = b.binary();
     let first = x.less_equal(y);
-    grads([where_true(first, dy), where_false(first, dy)])
+    b.both(|| where_true(first, dy), || where_false(first, dy))
 }
 
 pub(crate) fn clip<'e>(b: &Backprop<'e>) -> Grads<'e> {

@@ -64,6 +64,7 @@ use crate::{
     host_tensor::{Element, HostTensor},
     op::{Formula, OpDef},
 };
+use smallvec::SmallVec;
 
 /// How gradients go through an op.
 #[derive(Debug, Clone, Copy)]
@@ -128,9 +129,9 @@ pub struct Backprop<'e> {
     pub op: &'static OpDef,
     /// The attributes, complete.
     pub attrs: &'e Attrs,
-    x: Vec<Value<'e>>,
-    y: Vec<Value<'e>>,
-    dy: Vec<Option<Value<'e>>>,
+    x: SmallVec<[Value<'e>; 4]>,
+    y: SmallVec<[Value<'e>; 2]>,
+    dy: SmallVec<[Option<Value<'e>>; 2]>,
     needed: &'e [bool],
     emitter: &'e Emitter<'e>,
     walk: u64,
@@ -185,6 +186,15 @@ impl<'e> Backprop<'e> {
     /// Both inputs of an operator, and `dy`.
     pub fn binary(&self) -> (Value<'e>, Value<'e>, Value<'e>) {
         (self.x(0), self.x(1), self.dy(0))
+    }
+
+    /// The gradients of two inputs, of which each is computed if it is asked for.
+    pub fn both(
+        &self,
+        first: impl FnOnce() -> Value<'e>,
+        second: impl FnOnce() -> Value<'e>,
+    ) -> Grads<'e> {
+        vec![self.needs(0).then(|| first().into()), self.needs(1).then(|| second().into())]
     }
 
     /// The first result of a call of another op with the attributes of this one that it knows.

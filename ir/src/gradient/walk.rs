@@ -6,16 +6,16 @@ use crate::{
     dtype::DType,
     emit::{self, Emit, Emitter, Value, ValueId},
     error::{Error, Result},
+    hash::FastMap,
     host_tensor::HostTensor,
     op::{Formula, Lowering, OpDef},
     spec::ValueType,
 };
 use smallvec::SmallVec;
 use std::{
-    collections::{HashMap, HashSet},
     fmt,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -46,7 +46,15 @@ impl Call {
         outputs: &[ValueId],
     ) -> Call {
         let (attrs, inputs, outputs) = (attrs.into(), inputs.into(), outputs.into());
-        Call { op, attrs, inputs, outputs, name: "".into(), custom: None }
+        Call { op, attrs, inputs, outputs, name: Call::unnamed(), custom: None }
+    }
+}
+
+impl Call {
+    /// The name of calls without one.
+    pub fn unnamed() -> Arc<str> {
+        static EMPTY: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
+        EMPTY.clone()
     }
 }
 
@@ -129,11 +137,14 @@ pub fn backward(
         found.add(value, Tangent::Dense(gradient));
     }
     for call in calls.iter().rev() {
-        let is_wanted =
-            |input: &ValueId| needed.contains(input) && is_differentiable(emit.ty(*input).dtype);
-        let wanted: Vec<bool> = call.inputs.iter().map(is_wanted).collect();
-        let reached = call.outputs.iter().any(|output| found.parts.contains_key(output));
-        if !reached || !wanted.contains(&true) {
+        let is_wanted = |input: &ValueId| {
+            needed.contains_key(input) && is_differentiable(emit.ty(*input).dtype)
+        };
+        if !call.outputs.iter().any(|output| found.parts.contains_key(output)) {
+            continue;
+        }
+        let wanted: SmallVec<[bool; 8]> = call.inputs.iter().map(is_wanted).collect();
+        if !wanted.contains(&true) {
             continue;
         }
         let located = |error: Error| match &*call.name {
@@ -162,15 +173,15 @@ pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<Va
 }
 
 /// The values that depend on sources in a way that gradients can follow.
-fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> HashSet<ValueId> {
-    let mut needed: HashSet<ValueId> = sources.iter().copied().collect();
+fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> FastMap<ValueId, ()> {
+    let mut needed: FastMap<ValueId, ()> = sources.iter().map(|&source| (source, ())).collect();
     for call in calls {
         let flat = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
-        if flat || !call.inputs.iter().any(|input| needed.contains(input)) {
+        if flat || !call.inputs.iter().any(|input| needed.contains_key(input)) {
             continue;
         }
-        let results = call.outputs.iter().copied();
-        needed.extend(results.filter(|&output| is_differentiable(emit.ty(output).dtype)));
+        let results = call.outputs.iter().map(|&output| (output, ()));
+        needed.extend(results.filter(|&(output, ())| is_differentiable(emit.ty(output).dtype)));
     }
     needed
 }
@@ -178,7 +189,7 @@ fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> HashSet
 /// The gradients found so far, in parts that are still to be added up.
 #[derive(Default)]
 struct Found {
-    parts: HashMap<ValueId, SmallVec<[Tangent; 2]>>,
+    parts: FastMap<ValueId, SmallVec<[Tangent; 2]>>,
 }
 
 impl Found {
@@ -188,10 +199,11 @@ impl Found {
 
     /// The sum of the parts; slices stay slices if all parts are.
     fn total(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<Tangent>> {
-        let Some(parts) = self.parts.get(&value).cloned() else { return Ok(None) };
-        if parts.len() == 1 {
-            return Ok(Some(parts[0]));
+        let Some(parts) = self.parts.get(&value) else { return Ok(None) };
+        if let [part] = parts[..] {
+            return Ok(Some(part));
         }
+        let parts = parts.clone();
         let emitter = Emitter::new(emit);
         let total = sum(&emitter, value, &parts);
         emitter.finish()?;
@@ -281,7 +293,7 @@ fn one_call(
         found.take(call, wanted, [total]);
         return Ok(());
     }
-    let dys: Vec<Option<ValueId>> =
+    let dys: SmallVec<[Option<ValueId>; 2]> =
         call.outputs.iter().map(|&output| found.dense(emit, output)).collect::<Result<_>>()?;
     if let Some(custom) = &call.custom {
         let grads = custom.backward(emit, call, &dys)?;
@@ -330,8 +342,7 @@ fn one_call(
         let rule = "its gradient rule gives a value that no op computes".into();
         return Err(Error::Malformed { node: call.op.name.into(), rule });
     }
-    let grads: Vec<Option<Tangent>> = grads.into_iter().map(|grad| grad.map(tangent)).collect();
-    found.take(call, wanted, grads);
+    found.take(call, wanted, grads.into_iter().map(|grad| grad.map(tangent)));
     Ok(())
 }
 

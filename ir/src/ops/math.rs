@@ -785,7 +785,7 @@ pub(super) static OPS: &[OpDef] = &[
         commutative: true,
         lowering: Lowering::Elementwise(|s| s.x(0) * s.x(1)),
         gradient: Gradient::Broadcast(|b| {
-            grads([b.dy(0) * b.x(1).adjoint(), b.dy(0) * b.x(0).adjoint()])
+            b.both(|| b.dy(0) * b.x(1).adjoint(), || b.dy(0) * b.x(0).adjoint())
         }),
         ..OPERATOR
     },
@@ -874,7 +874,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "Sub",
         summary: "Subtracts.",
         lowering: Lowering::Elementwise(|s| s.x(0) - s.x(1)),
-        gradient: Gradient::Broadcast(|b| grads([b.dy(0), -b.dy(0)])),
+        gradient: Gradient::Broadcast(|b| b.both(|| b.dy(0), || -b.dy(0))),
         ..OPERATOR
     },
     OpDef {
