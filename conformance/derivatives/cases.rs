@@ -102,6 +102,8 @@ pub(super) static CASES: &[(&str, &str, &str)] = &[
     ("Conj", "c[3]", "{}"),
     ("ConjugateTranspose", "c[2,3] i:1,0", "{}"),
     ("Conv2D", "f[1,5,5,2] f[3,2,2,2]", r#"{"strides": [1,2,1,1], "padding": "SAME"}"#),
+    ("Conv2D", "f[1,7,6,2] f[3,2,2,2]", r#"{"strides": [1,1,1,1], "padding": "SAME", "dilations": [1,2,3,1]}"#),
+    ("Conv2D", "f[1,9,6,2] f[3,2,2,2]", r#"{"strides": [1,2,1,1], "padding": "VALID", "dilations": [1,2,3,1]}"#),
     ("Conv2DBackpropFilter", "f[1,5,5,2] i:3,2,2,2 f[1,3,4,2]", r#"{"strides": [1,1,1,1], "padding": "VALID"}"#),
     ("Conv2DBackpropInput", "i:1,5,5,2 f[3,2,2,2] f[1,3,4,2]", r#"{"strides": [1,1,1,1], "padding": "VALID"}"#),
     ("Conv3D", "f[1,3,4,3,2] f[2,2,2,2,2]", r#"{"strides": [1,1,1,1,1], "padding": "VALID"}"#),

@@ -1,4 +1,5 @@
 //! Layers.
 
 mod keras;
+mod mixed;
 mod modules;
