@@ -2,7 +2,7 @@
 //! plain Rust.
 //!
 //! ```sh
-//! cargo run --release --example custom_training_loop
+//! cargo run --release --example custom_training_loop [EPOCHS]
 //! ```
 //!
 //! A network learns to tell two interlocking half moons apart. The loss has a part that keeps weights
@@ -88,16 +88,17 @@ impl Trainer {
 }
 
 fn main() -> Result<()> {
+    let epochs = std::env::args().nth(1).map_or(Ok(EPOCHS), |text| text.parse())?;
     let (train, test) = (moons(2000, 1)?, moons(500, 2)?);
     let options = BatchOptions { size: 50, shuffle: Some(0), ..BatchOptions::default() };
     let n_batches = train.n_batches(&options);
-    let trainer = Trainer::new((n_batches as u64 * EPOCHS) as f64)?;
+    let trainer = Trainer::new((n_batches as u64 * epochs) as f64)?;
     let folder = std::env::temp_dir().join("ferroflow_moons");
     let newest = ManagerOptions { max_to_keep: 1.try_into().ok(), ..ManagerOptions::default() };
     let mut manager = CheckpointManager::new(Checkpoint::of(&trainer), &folder, newest)?;
 
     let (mut best, mut best_epoch) = (0.0, 0);
-    for epoch in 0..EPOCHS {
+    for epoch in 0..epochs {
         let progress = Progress::new(&format!("epoch {:2}", epoch + 1), n_batches);
         let (mut loss_sum, mut last_norm) = (0.0, 0.0);
         for batch in train.batches(&options, epoch) {

@@ -1,7 +1,7 @@
 //! Trains a small convolutional network to read handwritten digits, and draws how it went.
 //!
 //! ```sh
-//! cargo run --release --example digits [SEED]
+//! cargo run --release --example digits [SEED [EPOCHS]]
 //! ```
 //!
 //! The data lie beside this file (`make_data.py` says where they come from); `keras_digits.py` trains
@@ -31,7 +31,9 @@ const EPOCHS: u64 = 20;
 const N_TEST: usize = 360;
 
 fn main() -> Result<()> {
-    let seed = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
+    let mut args = std::env::args().skip(1);
+    let seed = args.next().map_or(Ok(0), |text| text.parse())?;
+    let epochs = args.next().map_or(Ok(EPOCHS), |text| text.parse())?;
     let (train, test) = digits()?;
     let network = network(seed)?;
     let optimizer = Optimizer::new(Adam::default(), 2e-3)?;
@@ -49,7 +51,7 @@ fn main() -> Result<()> {
     let options =
         BatchOptions { size: 32, shuffle: Some(seed.unsigned_abs()), ..BatchOptions::default() };
     let mut losses = Vec::new();
-    for epoch in 0..EPOCHS {
+    for epoch in 0..epochs {
         let progress = Progress::new(&format!("epoch {:2}", epoch + 1), train.n_batches(&options));
         for batch in prefetch(train.batches(&options, epoch), 2) {
             let batch = batch?;

@@ -2,7 +2,7 @@
 //! together with a new layer, and the whole is saved again.
 //!
 //! ```sh
-//! cargo run --release --example finetune [SEED]
+//! cargo run --release --example finetune [SEED [EPOCHS]]
 //! ```
 //!
 //! The model beside this file reads the digits 0 to 4 (`make_model.py` trained it). Here it learns
@@ -34,7 +34,9 @@ const N_TRAIN: usize = 150;
 const DIGITS: Range<i32> = 5..10;
 
 fn main() -> Result<()> {
-    let seed: i64 = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
+    let mut args = std::env::args().skip(1);
+    let seed: i64 = args.next().map_or(Ok(0), |text| text.parse())?;
+    let epochs = args.next().map_or(Ok(EPOCHS), |text| text.parse())?;
     let (train, test) = digits()?;
     let model = loaded(&examples().join("finetune/model"))?;
     let features = loaded_function(&model.get("features")?.function()?.traces()[0])?;
@@ -44,7 +46,8 @@ fn main() -> Result<()> {
     tuned.retain(|variable| !variable.name().contains("/first/"));
     println!("{} of {n_loaded} loaded variables are tuned", tuned.len());
     tuned.extend(head.trainable_variables()?);
-    tune(&features, &head, &tuned, &train, seed.unsigned_abs())?;
+    let batches = (&train, seed.unsigned_abs(), epochs);
+    tune(&features, &head, &tuned, batches)?;
 
     let read = function({
         let head = head.clone();
@@ -60,13 +63,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Trains the variables on the digits.
+/// Trains the variables on the digits, shuffled by a seed, so many times.
 fn tune(
     features: &ConcreteFunction,
     head: &Dense,
     variables: &[Variable],
-    train: &Arrays,
-    seed: u64,
+    (train, seed, epochs): (&Arrays, u64, u64),
 ) -> Result<()> {
     let optimizer = Optimizer::new(Adam::default(), 2e-3)?;
     let step = {
@@ -82,8 +84,8 @@ fn tune(
         })
     };
     let options = BatchOptions { size: BATCH, shuffle: Some(seed), ..BatchOptions::default() };
-    let progress = Progress::new("tuning", train.n_batches(&options) * EPOCHS as usize);
-    for epoch in 0..EPOCHS {
+    let progress = Progress::new("tuning", train.n_batches(&options) * epochs as usize);
+    for epoch in 0..epochs {
         for batch in train.batches(&options, epoch) {
             let batch = batch?;
             let loss = step.call((&batch[0], &batch[1]))?.to_scalar::<f32>()?;

@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 16;
 fn windows(slide: &Slide, tap: usize) -> Range<usize> {
     let mut windows = (0..slide.output).filter(|&window| slide.taps(window).contains(&tap));
     let Some(first) = windows.next() else { return 0..0 };
-    first..windows.last().map_or(first, |last| last) + 1
+    first..windows.next_back().unwrap_or(first) + 1
 }
 
 /// A gradient by the filter.

@@ -1,6 +1,7 @@
 //! Tapes and what they give.
 
 mod control;
+mod dilated;
 mod functions;
 mod tapes;
 
