@@ -25,7 +25,8 @@ pub(crate) struct Flags {
     /// The folder of the SavedModels `mlp`, `mobilenetv2`, `resnet50`, `bert_base`, `lstm`, `big500`.
     #[arg(long)]
     models: Option<PathBuf>,
-    /// Another side: `tf=python peer_tf.py --serve --threads 1`. May be given more than once.
+    /// Another side, such as `tf=python peer.py --threads 1`: a program that speaks the protocol of
+    /// the worker (`bench/main.rs`). May be given more than once.
     #[arg(long = "peer", value_name = "NAME=COMMAND")]
     peers: Vec<String>,
     /// Only workloads whose names begin with one of these, with commas between them.

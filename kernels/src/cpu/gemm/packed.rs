@@ -2,7 +2,7 @@
 //!
 //! The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
 //! (2008): the summed dimension is cut into depths; blocks of `b` are packed into panels as wide as a
-//! tile, which pass through the first-level cache, and blocks of `a` into panels as high as a tile,
+//! tile, which pass through the caches, and blocks of `a` into panels as high as a tile,
 //! which stay in the second-level cache. Operands that lie well enough are read where they are.
 //!
 //! Each element of the product is a chain of fused operations over a depth, and depths are cut by
@@ -16,6 +16,9 @@ use super::{
 };
 use crate::{scratch::Scratch, threads::Threads};
 use std::ops::Range;
+
+/// The largest depth: products are read and written once for each.
+const DEPTH: usize = 512;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;
@@ -40,7 +43,7 @@ pub(super) fn multiply(
 ) {
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let depth = depth(machine, sizes.k);
+    let depth = depth(sizes.k);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let part = Part { machine, threads, sizes, a, b, steps, add: accumulate || start > 0 };
@@ -52,10 +55,9 @@ pub(super) fn multiply(
     }
 }
 
-/// How much of the summed dimension is taken at a time: a panel of `b` fits the first-level cache.
-pub(super) fn depth(machine: Machine, k: usize) -> usize {
-    let largest = if machine.is_avx512() { 256 } else { 512 };
-    k.div_ceil(k.div_ceil(largest).max(1)).max(1)
+/// How much of the summed dimension is taken at a time.
+pub(super) fn depth(k: usize) -> usize {
+    k.div_ceil(k.div_ceil(DEPTH).max(1)).max(1)
 }
 
 fn scratch(len: usize) -> Scratch<f32> {
@@ -203,13 +205,7 @@ mod tests {
     }
 
     /// The product by chains over depths, added up in order.
-    fn chains(
-        machine: Machine,
-        sizes: Sizes,
-        a: Matrix<'_, f32>,
-        b: Matrix<'_, f32>,
-        out: &mut Product<'_, f32>,
-    ) {
+    fn chains(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: &mut Product<'_, f32>) {
         let Sizes { m, k, n } = sizes;
         for (row, cols) in out.data.chunks_mut(out.row_stride).take(m).enumerate() {
             for (col, cell) in cols.iter_mut().take(n).enumerate() {
@@ -217,7 +213,7 @@ mod tests {
                     let a = a.data[row * a.row_stride + step * a.col_stride];
                     (a, b.data[step * b.row_stride + col * b.col_stride])
                 };
-                let depth = depth(machine, k);
+                let depth = depth(k);
                 for start in (0..k).step_by(depth) {
                     let steps = (start..k.min(start + depth)).map(at);
                     let sum = steps.fold(0.0f32, |sum, (a, b)| a.mul_add(b, sum));
@@ -242,7 +238,7 @@ mod tests {
             let mut expected = numbers(m * row_stride, 9);
             let before = expected.clone();
             let mut place = Product { data: &mut expected, row_stride, accumulate };
-            chains(machine, sizes, a, b, &mut place);
+            chains(sizes, a, b, &mut place);
             for count in [1, 2, 3] {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();

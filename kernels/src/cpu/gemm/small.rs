@@ -36,7 +36,7 @@ pub(super) fn multiply(
     out: Product<'_, f32>,
 ) {
     let Sizes { m, k, n } = sizes;
-    let depth = depth(machine, k);
+    let depth = depth(k);
     // Tiles of like heights: those of two rows wait for their sums.
     let height = m.div_ceil(m.div_ceil(machine.strided_rows())).max(1);
     let Product { data, row_stride, accumulate } = out;

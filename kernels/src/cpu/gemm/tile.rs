@@ -87,11 +87,6 @@ impl Machine {
         has.then_some(Machine(Set::Avx512))
     }
 
-    /// Whether this is AVX-512.
-    pub(super) fn is_avx512(self) -> bool {
-        self.0 == Set::Avx512
-    }
-
     /// The most rows of a tile. With two vectors for each, the sums take three quarters of the
     /// registers.
     pub(in crate::cpu) const fn rows(self) -> usize {
