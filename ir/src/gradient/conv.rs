@@ -29,6 +29,13 @@ const DEPTHWISE: Family = Family {
 };
 
 impl Family {
+    /// Whether the first ops for gradients refuse the call, as they do in TensorFlow: those that came
+    /// later take tensors instead of their shapes.
+    fn is_dilated(&self, b: &Backprop<'_>) -> bool {
+        self.forward == CONV_2D.forward
+            && b.int_list("dilations").iter().any(|&dilation| dilation > 1)
+    }
+
     fn input<'e>(
         &self,
         b: &Backprop<'e>,
@@ -36,6 +43,9 @@ impl Family {
         filter: Value<'e>,
         dy: Value<'e>,
     ) -> Value<'e> {
+        if self.is_dilated(b) {
+            return b.with_attrs("Conv2DBackpropInputV2", [like, filter, dy]);
+        }
         b.with_attrs(self.by_input, [shape_i32(like), filter, dy])
     }
 
@@ -46,6 +56,9 @@ impl Family {
         like: Value<'e>,
         dy: Value<'e>,
     ) -> Value<'e> {
+        if self.is_dilated(b) {
+            return b.with_attrs("Conv2DBackpropFilterV2", [input, like, dy]);
+        }
         b.with_attrs(self.by_filter, [input, shape_i32(like), dy])
     }
 
