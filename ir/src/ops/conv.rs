@@ -94,6 +94,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv2d_filter),
         ..OpDef::PURE
     },
     OpDef {
@@ -127,6 +128,7 @@ pub(super) static OPS: &[OpDef] = &[
             Ok(())
         },
         lowering: Lowering::Kernel,
+        gradient: Gradient::Rule(gradient::conv::conv2d_input),
         ..OpDef::PURE
     },
     OpDef {
