@@ -8,7 +8,7 @@ const PANEL: usize = 128;
 
 /// The fewest rows of a panel of one or two columns, and columns of one or two rows: smaller panels
 /// are tables of dot products to the `gemm` crate, which have an order of their own.
-const LONG_PANEL: usize = 3 * PANEL;
+const LONG_PANEL: usize = 4 * PANEL;
 
 /// The most panels of a product.
 const MAX_PANELS: usize = 16;
