@@ -1,10 +1,6 @@
-//! How the products of each element type are computed on one thread.
+//! How the products of each element type are computed.
 
-use super::{
-    Factor, Matrix, Product, Sizes,
-    integer::multiply_integers,
-    panels::{by_columns, by_rows},
-};
+use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_panels};
 #[cfg(target_arch = "x86_64")]
 use super::{packed, small, tile::Machine};
 use crate::{number::Number, threads::Threads, wide::Wide};
@@ -22,42 +18,21 @@ impl Factor for f32 {
     }
 
     fn multiply(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: Product<'_, f32>) {
-        f32::multiply_tall(&Threads::single(), sizes, a, b, out);
+        if let Some(out) = by_tiles(&Threads::single(), sizes, a, b, out) {
+            by_the_crate(sizes, a, b, out);
+        }
     }
 
-    fn multiply_tall(
+    fn multiply_on(
         threads: &Threads,
         sizes: Sizes,
         a: Matrix<'_, f32>,
         b: Matrix<'_, f32>,
         out: Product<'_, f32>,
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(machine) = Machine::detect()
-            && in_tiles(sizes, a, b)
-        {
-            return by_tiles(machine, threads, sizes, a, b, out);
+        if let Some(out) = by_tiles(threads, sizes, a, b, out) {
+            by_panels(threads, sizes, a, b, out);
         }
-        match threads.count() {
-            1 => by_the_crate(sizes, a, b, out),
-            _ => by_rows(threads, sizes, a, b, out),
-        }
-    }
-
-    fn multiply_wide(
-        threads: &Threads,
-        sizes: Sizes,
-        a: Matrix<'_, f32>,
-        b: Matrix<'_, f32>,
-        out: Product<'_, f32>,
-    ) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(machine) = Machine::detect()
-            && in_tiles(sizes, a, b)
-        {
-            return by_tiles(machine, threads, sizes, a, b, out);
-        }
-        by_columns(threads, sizes, a, b, out);
     }
 }
 
@@ -70,20 +45,30 @@ fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     m > 1 && n > 1 && k > 2 && !dot_products
 }
 
-#[cfg(target_arch = "x86_64")]
-fn by_tiles(
-    machine: Machine,
+/// Computes a product in tiles, where those are the better way; gives `out` back where they are not.
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_variables, reason = "tiles are those of one processor family")
+)]
+fn by_tiles<'o>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
-    out: Product<'_, f32>,
-) {
-    if small::serves(machine, sizes, a, b) {
-        small::multiply(machine, sizes, a, b, out);
-    } else {
-        packed::multiply(machine, threads, sizes, a, b, out);
+    out: Product<'o, f32>,
+) -> Option<Product<'o, f32>> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(machine) = Machine::detect()
+        && in_tiles(sizes, a, b)
+    {
+        if small::serves(machine, sizes, a, b) {
+            small::multiply(machine, sizes, a, b, out);
+        } else {
+            packed::multiply(machine, threads, sizes, a, b, out);
+        }
+        return None;
     }
+    Some(out)
 }
 
 macro_rules! all_by {

@@ -27,7 +27,7 @@ pub(super) mod tile;
 mod vector;
 
 use crate::{threads::Threads, wide::Wide};
-use panels::{by_columns, by_rows};
+use panels::by_panels;
 
 /// The sizes of a product `[m, k] × [k, n] → [m, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,26 +123,15 @@ pub(crate) trait Factor: Wide {
     /// Computes a product on the calling thread.
     fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>);
 
-    /// Computes a product that has no fewer rows than columns.
-    fn multiply_tall(
+    /// Computes a product on many threads.
+    fn multiply_on(
         threads: &Threads,
         sizes: Sizes,
         a: Matrix<'_, Self>,
         b: Matrix<'_, Self>,
         out: Product<'_, Self>,
     ) {
-        by_rows(threads, sizes, a, b, out);
-    }
-
-    /// Computes a product that has fewer rows than columns.
-    fn multiply_wide(
-        threads: &Threads,
-        sizes: Sizes,
-        a: Matrix<'_, Self>,
-        b: Matrix<'_, Self>,
-        out: Product<'_, Self>,
-    ) {
-        by_columns(threads, sizes, a, b, out);
+        by_panels(threads, sizes, a, b, out);
     }
 }
 
@@ -163,12 +152,9 @@ pub(crate) fn gemm<T: Factor>(
     let place = Matrix::row_major(&*out.data, out.row_stride);
     assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
     if threads.count() == 1 || sizes.work() < PARALLEL_WORK {
-        return T::multiply(sizes, a, b, out);
-    }
-    if m >= n {
-        T::multiply_tall(threads, sizes, a, b, out);
+        T::multiply(sizes, a, b, out);
     } else {
-        T::multiply_wide(threads, sizes, a, b, out);
+        T::multiply_on(threads, sizes, a, b, out);
     }
 }
 

@@ -22,8 +22,22 @@ fn panels(len: usize, across: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
 }
 
+/// Computes a product by panels of its longer side.
+pub(super) fn by_panels<T: Factor>(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    match sizes.m >= sizes.n {
+        true => by_rows(threads, sizes, a, b, out),
+        false => by_columns(threads, sizes, a, b, out),
+    }
+}
+
 /// Computes a product by panels of rows.
-pub(super) fn by_rows<T: Factor>(
+fn by_rows<T: Factor>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, T>,
@@ -47,7 +61,7 @@ pub(super) fn by_rows<T: Factor>(
 
 /// Computes a product by panels of columns. They are not slices of the output: each is computed aside
 /// and copied into its place row by row.
-pub(super) fn by_columns<T: Factor>(
+fn by_columns<T: Factor>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, T>,
