@@ -1,11 +1,16 @@
 //! Intra-op parallelism: splitting one op's work over threads.
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
+    hint,
     num::NonZeroUsize,
     ops::Range,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     thread,
+    time::{Duration, Instant},
 };
 
 /// A team of threads that share the work of one op: the calling thread and some helpers.
@@ -14,9 +19,25 @@ use std::{
 /// threads.
 #[derive(Debug)]
 pub struct Threads {
-    helpers: Option<ThreadPool>,
+    helpers: Option<Helpers>,
     count: usize,
 }
+
+/// The threads beside the calling one.
+///
+/// To wake a thread takes longer than many an op. After some work helpers stay awake for a moment,
+/// and whoever waits for them does so awake, too, unless there are more threads than processors.
+#[derive(Debug)]
+struct Helpers {
+    pool: ThreadPool,
+    /// How long threads stay awake.
+    patience: Duration,
+    /// Whether helpers are awake, waiting for work.
+    awake: Arc<AtomicBool>,
+}
+
+/// How long threads stay awake, where there are processors for all.
+const PATIENCE: Duration = Duration::from_micros(100);
 
 impl Threads {
     /// A team of `count` threads, the caller among them. Where the system refuses to start
@@ -30,7 +51,7 @@ impl Threads {
                 .build()
         });
         match helpers {
-            Some(Ok(pool)) => Threads { helpers: Some(pool), count },
+            Some(Ok(pool)) => Threads { helpers: Some(Helpers::new(pool, count)), count },
             _ => Threads { helpers: None, count: 1 },
         }
     }
@@ -56,7 +77,7 @@ impl Threads {
         I: Iterator + Send,
         I::Item: Send,
     {
-        let Some(pool) = &self.helpers else { return items.for_each(work) };
+        let Some(team) = &self.helpers else { return items.for_each(work) };
         let (low, high) = items.size_hint();
         if high == Some(1) {
             return items.for_each(work);
@@ -69,11 +90,17 @@ impl Threads {
                 work(item);
             }
         };
-        pool.in_place_scope(|scope| {
+        let working = AtomicUsize::new(helpers);
+        team.pool.in_place_scope(|scope| {
             for _ in 0..helpers {
-                scope.spawn(|_| run());
+                scope.spawn(|_| {
+                    run();
+                    working.fetch_sub(1, Ordering::Release);
+                });
             }
             run();
+            team.keep_awake();
+            team.wait_until(|| working.load(Ordering::Acquire) == 0);
         });
     }
 
@@ -132,6 +159,40 @@ impl Threads {
     }
 }
 
+impl Helpers {
+    fn new(pool: ThreadPool, count: usize) -> Helpers {
+        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let patience = if count <= processors { PATIENCE } else { Duration::ZERO };
+        Helpers { pool, patience, awake: Arc::default() }
+    }
+
+    /// Has the helpers look out for work until there was none for a while.
+    fn keep_awake(&self) {
+        if self.patience.is_zero() || self.awake.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (patience, awake) = (self.patience, Arc::clone(&self.awake));
+        self.pool.spawn_broadcast(move |_| {
+            let mut last = Instant::now();
+            while last.elapsed() < patience {
+                match rayon::yield_now() {
+                    Some(Yield::Executed) => last = Instant::now(),
+                    _ => hint::spin_loop(),
+                }
+            }
+            awake.store(false, Ordering::Relaxed);
+        });
+    }
+
+    /// Waits for something for a while.
+    fn wait_until(&self, happened: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !happened() && start.elapsed() < self.patience {
+            hint::spin_loop();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +210,23 @@ mod tests {
             threads.for_each_range(10, 3, |range| *total.lock().unwrap() += range.sum::<usize>());
             assert_eq!(total.into_inner().unwrap(), 45);
         }
+    }
+
+    #[test]
+    fn threads_serve_several_callers_at_a_time() {
+        let threads = Threads::new(NonZeroUsize::new(2).unwrap());
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let total = AtomicUsize::new(0);
+                        threads.for_each_range(64, 4, |range| {
+                            total.fetch_add(range.sum::<usize>(), Ordering::Relaxed);
+                        });
+                        assert_eq!(total.into_inner(), 63 * 64 / 2);
+                    }
+                });
+            }
+        });
     }
 }
