@@ -2,7 +2,7 @@
 
 use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_panels};
 #[cfg(target_arch = "x86_64")]
-use super::{packed, small, tile::Machine};
+use super::{line, packed, small, tile::Machine};
 use crate::{number::Number, threads::Threads, wide::Wide};
 use gemm::Parallelism;
 use half::{bf16, f16};
@@ -18,7 +18,7 @@ impl Factor for f32 {
     }
 
     fn multiply(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>, out: Product<'_, f32>) {
-        if let Some(out) = by_tiles(&Threads::single(), sizes, a, b, out) {
+        if let Some(out) = by_vectors(&Threads::single(), sizes, a, b, out) {
             by_the_crate(sizes, a, b, out);
         }
     }
@@ -30,14 +30,14 @@ impl Factor for f32 {
         b: Matrix<'_, f32>,
         out: Product<'_, f32>,
     ) {
-        if let Some(out) = by_tiles(threads, sizes, a, b, out) {
+        if let Some(out) = by_vectors(threads, sizes, a, b, out) {
             by_panels(threads, sizes, a, b, out);
         }
     }
 }
 
-/// Whether tiles are the better way. The crate has others for products of vectors, of columns by
-/// rows, and for small tables of dot products.
+/// Whether tiles are the better way. The crate has others for products of columns by rows, and for
+/// small tables of dot products.
 #[cfg(target_arch = "x86_64")]
 fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     let Sizes { m, k, n } = sizes;
@@ -45,12 +45,12 @@ fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     m > 1 && n > 1 && k > 2 && !dot_products
 }
 
-/// Computes a product in tiles, where those are the better way; gives `out` back where they are not.
+/// Computes a product by vectors, where ours is the better way; gives `out` back where it is not.
 #[cfg_attr(
     not(target_arch = "x86_64"),
     expect(unused_variables, reason = "tiles are those of one processor family")
 )]
-fn by_tiles<'o>(
+fn by_vectors<'o>(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, f32>,
@@ -58,11 +58,16 @@ fn by_tiles<'o>(
     out: Product<'o, f32>,
 ) -> Option<Product<'o, f32>> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(machine) = Machine::detect()
-        && in_tiles(sizes, a, b)
-    {
+    if let Some(machine) = Machine::detect() {
+        if let Some((sizes, a, b)) = line::as_row(sizes, a, b, &out) {
+            line::multiply(machine, threads, sizes, a, b, out);
+            return None;
+        }
+        if !in_tiles(sizes, a, b) {
+            return Some(out);
+        }
         if small::serves(machine, sizes, a, b) {
-            small::multiply(machine, sizes, a, b, out);
+            small::multiply(machine, threads, sizes, a, b, out);
         } else {
             packed::multiply(machine, threads, sizes, a, b, out);
         }

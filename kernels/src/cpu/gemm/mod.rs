@@ -13,6 +13,8 @@ mod integer;
 #[cfg(target_arch = "x86_64")]
 mod interleave;
 #[cfg(target_arch = "x86_64")]
+mod line;
+#[cfg(target_arch = "x86_64")]
 mod pack;
 #[cfg(target_arch = "x86_64")]
 mod packed;

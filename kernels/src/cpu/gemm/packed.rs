@@ -18,7 +18,7 @@ use crate::{scratch::Scratch, threads::Threads};
 use std::ops::Range;
 
 /// The largest depth: products are read and written once for each.
-const DEPTH: usize = 512;
+const DEPTH: usize = 256;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;
@@ -47,7 +47,7 @@ pub(super) fn multiply(
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let part = Part { machine, threads, sizes, a, b, steps, add: accumulate || start > 0 };
-        if sizes.m <= BLOCK_ROWS.saturating_mul(threads.count()) && sizes.n > DIRECT_COLS {
+        if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
             part.by_rows(out.reborrow());
@@ -77,11 +77,26 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Packs all of `a`; threads share the columns.
+    /// Whether a block or two hold all rows, which then need not be cut, and there are columns to
+    /// share. Rows that have to be packed should serve many columns.
+    fn has_few_rows(&self) -> bool {
+        let Sizes { m, n, .. } = self.sizes;
+        let least = if self.reads_rows() { self.machine.cols() } else { DIRECT_COLS };
+        m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least
+    }
+
+    /// Whether contiguous rows of `a` are read where they lie. What packing them saves grows with
+    /// the columns.
+    fn reads_rows(&self) -> bool {
+        self.a.col_stride == 1 && self.sizes.n <= DIRECT_COLS
+    }
+
+    /// Packs all of `a`, unless it is read where it lies; threads share the columns.
     fn by_columns(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let Sizes { m, n, .. } = self.sizes;
-        let mut packed = scratch(m.next_multiple_of(high) * len);
+        let as_they_lie = self.reads_rows();
+        let mut packed = scratch(if as_they_lie { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
             let first = start / len;
@@ -96,7 +111,8 @@ impl Part<'_> {
             let mut packed_b = scratch(cols.len().next_multiple_of(wide) * len);
             let b = self.b.transposed();
             pack(self.machine, wide, b, cols, &self.steps, &mut packed_b);
-            self.multiply(&Rows::Packed(&packed), &Columns::Packed(&packed_b), out);
+            let rows = if as_they_lie { Rows::AsTheyLie(0) } else { Rows::Packed(&packed) };
+            self.multiply(&rows, &Columns::Packed(&packed_b), out);
         });
     }
 
@@ -106,15 +122,13 @@ impl Part<'_> {
         let Sizes { m, n, .. } = self.sizes;
         let one_tile = n <= wide;
         let as_it_lies = one_tile && self.b.col_stride == 1;
-        // What packing the rows saves grows with the columns.
-        let as_they_lie = match self.a {
-            Matrix { col_stride: 1, .. } => n <= DIRECT_COLS,
-            Matrix { row_stride, .. } => one_tile && row_stride == 1,
-        };
+        let as_they_lie = self.reads_rows() || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut packed = scratch(if as_it_lies { 0 } else { block_cols * len });
-        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(self.threads.count());
-        let block_rows = m.div_ceil(n_blocks).next_multiple_of(high);
+        let n_tiles = m.div_ceil(high);
+        let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(self.threads.count()).min(n_tiles);
+        // Blocks of as many tiles, give or take one.
+        let start = |block: usize| m.min((block * n_tiles).div_ceil(n_blocks) * high);
         for first in (0..n).step_by(block_cols) {
             let mut out = out.take_cols(block_cols);
             let cols = first..first + out.cols();
@@ -131,12 +145,15 @@ impl Part<'_> {
                 true => Columns::AsTheyLie(&self.b.data[self.steps.start * self.b.row_stride..]),
                 false => Columns::Packed(&packed),
             };
-            let blocks = (0..m).step_by(block_rows).map(|row| (row, out.take_rows(block_rows)));
-            self.threads.for_each(blocks.collect::<Vec<_>>().into_iter(), |(first, out)| {
+            let blocks = (0..n_blocks).map(|block| {
+                let rows = start(block)..start(block + 1);
+                let out = out.take_rows(rows.len());
+                (rows, out)
+            });
+            self.threads.for_each(blocks.collect::<Vec<_>>().into_iter(), |(rows, out)| {
                 if as_they_lie {
-                    return self.multiply(&Rows::AsTheyLie(first), &columns, out);
+                    return self.multiply(&Rows::AsTheyLie(rows.start), &columns, out);
                 }
-                let rows = first..first + out.rows();
                 let mut packed = scratch(rows.len().next_multiple_of(high) * len);
                 pack(self.machine, high, self.a, rows, &self.steps, &mut packed);
                 self.multiply(&Rows::Packed(&packed), &columns, out);
@@ -245,12 +262,12 @@ mod tests {
                 let out = Product { data: &mut found, row_stride, accumulate };
                 multiply(machine, &threads, sizes, a, b, out);
                 assert_eq!(found, expected, "{machine:?} {sizes:?} {transposed_a} {transposed_b}");
-            }
-            if a.col_stride == 1 && b.col_stride == 1 {
-                let mut found = before.clone();
-                let out = Product { data: &mut found, row_stride, accumulate };
-                small::multiply(machine, sizes, a, b, out);
-                assert_eq!(found, expected, "{machine:?} {sizes:?} in place");
+                if a.col_stride == 1 && b.col_stride == 1 {
+                    let mut found = before.clone();
+                    let out = Product { data: &mut found, row_stride, accumulate };
+                    small::multiply(machine, &threads, sizes, a, b, out);
+                    assert_eq!(found, expected, "{machine:?} {sizes:?} in place");
+                }
             }
         }
     }

@@ -6,14 +6,11 @@ use super::{
     rect::Rect,
     tile::{Left, Machine, Right, Span},
 };
+use crate::threads::Threads;
 
 /// Products with more multiplications gain more from packing than it costs, unless they have few
 /// rows.
 const SMALL: usize = 1 << 15;
-
-/// The most elements of `b` that are read where they lie for few rows: half a megabyte, as the
-/// second-level cache holds.
-const CACHED: usize = 1 << 17;
 
 /// Whether this is the better way: where rows are contiguous.
 pub(super) fn serves(
@@ -22,14 +19,17 @@ pub(super) fn serves(
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
 ) -> bool {
-    // Each element of `b` is read for two tiles.
-    let few = sizes.m <= 2 * machine.rows() && sizes.k.saturating_mul(sizes.n) <= CACHED;
+    let Sizes { m, k, n } = sizes;
+    // Each element of `b` is read for one tile, or for two.
+    let few = m <= machine.strided_rows()
+        || (m <= 2 * machine.rows() && k.saturating_mul(n) <= machine.cached());
     a.col_stride == 1 && b.col_stride == 1 && (few || sizes.work() <= SMALL)
 }
 
-/// Computes a product.
+/// Computes a product; threads share the columns.
 pub(super) fn multiply(
     machine: Machine,
+    threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
@@ -37,22 +37,50 @@ pub(super) fn multiply(
 ) {
     let Sizes { m, k, n } = sizes;
     let depth = depth(k);
-    // Tiles of like heights: those of two rows wait for their sums.
-    let height = m.div_ceil(m.div_ceil(machine.strided_rows())).max(1);
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, m, n, row_stride);
     for start in (0..k).step_by(depth) {
         let add = accumulate || start > 0;
-        let spans = [Span { left: 0, right: 0, len: depth.min(k - start) }];
-        let mut part = out.reborrow();
-        for col in (0..n).step_by(machine.cols()) {
-            let mut column = part.take_cols(machine.cols());
-            let b =
-                Right { data: &b.data[start * b.row_stride + col..], step_stride: b.row_stride };
-            for row in (0..m).step_by(height) {
-                let data = &a.data[row * a.row_stride + start..];
-                let a = Left { data, row_stride: a.row_stride, step_stride: 1 };
-                machine.tile(a, b, &spans, column.take_rows(height), add);
+        let a = Matrix { data: &a.data[start..], ..a };
+        let part = Part { machine, a, b: b.below(start), len: depth.min(k - start), add };
+        if threads.count() == 1 {
+            part.multiply(0, out.reborrow());
+            continue;
+        }
+        let share = n.div_ceil(threads.count()).next_multiple_of(machine.cols());
+        let mut rest = out.reborrow();
+        let pieces = (0..n).step_by(share).map(|first| (first, rest.take_cols(share)));
+        threads.for_each(pieces, |(first, out)| part.multiply(first, out));
+    }
+}
+
+/// A product over a part of the summed dimension.
+struct Part<'a> {
+    machine: Machine,
+    a: Matrix<'a, f32>,
+    b: Matrix<'a, f32>,
+    /// Steps of the summed dimension.
+    len: usize,
+    /// Whether the products are added to what is there.
+    add: bool,
+}
+
+impl Part<'_> {
+    /// Multiplies all rows by the columns from `first` on that fill `out`.
+    fn multiply(&self, first: usize, mut out: Rect<'_>) {
+        let Part { machine, a, b, len, add } = *self;
+        let rows = out.rows();
+        // Tiles of like heights: those of two rows wait for their sums.
+        let height = rows.div_ceil(rows.div_ceil(machine.strided_rows())).max(1);
+        let spans = [Span { left: 0, right: 0, len }];
+        let cols = out.cols();
+        for col in (0..cols).step_by(machine.cols()) {
+            let mut column = out.take_cols(machine.cols());
+            let right = Right { data: &b.data[first + col..], step_stride: b.row_stride };
+            for row in (0..rows).step_by(height) {
+                let data = &a.data[row * a.row_stride..];
+                let left = Left { data, row_stride: a.row_stride, step_stride: 1 };
+                machine.tile(left, right, &spans, column.take_rows(height), add);
             }
         }
     }

@@ -6,10 +6,10 @@ use std::arch::x86_64::{__m256, __m512};
 
 /// The proof that the processor has an instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) struct Machine(Set);
+pub(in crate::cpu) struct Machine(pub(super) Set);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Set {
+pub(super) enum Set {
     Avx2,
     Avx512,
 }
@@ -101,6 +101,14 @@ impl Machine {
         match self.0 {
             Set::Avx2 => 6,
             Set::Avx512 => 10,
+        }
+    }
+
+    /// Elements that the second-level cache has room for, about half of it.
+    pub(super) const fn cached(self) -> usize {
+        match self.0 {
+            Set::Avx2 => 1 << 17,
+            Set::Avx512 => 1 << 18,
         }
     }
 
