@@ -34,3 +34,14 @@ pub(crate) fn has_avx2() -> bool {
 fn avx2<V: Vectorized>(body: V) -> V::Output {
     body.run()
 }
+
+/// Whether this processor has AVX-512 with operations on bytes, words and double words, and what
+/// [`has_avx2`] asks for.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+        && std::arch::is_x86_feature_detected!("avx512bw")
+        && std::arch::is_x86_feature_detected!("avx512dq")
+        && std::arch::is_x86_feature_detected!("avx512vl")
+        && has_avx2()
+}

@@ -1,0 +1,83 @@
+//! Which operation a primitive is.
+
+use super::machine::Code;
+use ferroflow_ir::{DType, Prim, expr::Constant};
+
+/// The operation that ends a program with a result of this dtype.
+pub(super) fn store_code(dtype: DType) -> Option<Code> {
+    Some(match dtype {
+        DType::F32 => Code::StoreF32,
+        DType::F16 => Code::StoreF16,
+        DType::BF16 => Code::StoreBf16,
+        DType::Bool => Code::StoreBool,
+        _ => return None,
+    })
+}
+
+/// The operation of a primitive of one argument.
+pub(super) fn unary_code(prim: Prim, dtype: DType) -> Option<Code> {
+    if dtype == DType::Bool {
+        return (prim == Prim::Not).then_some(Code::Not);
+    }
+    Some(match prim {
+        Prim::Neg => Code::Neg,
+        Prim::Abs => Code::Abs,
+        Prim::Sign => Code::Sign,
+        Prim::Flush => Code::Flush,
+        Prim::Exp => Code::Exp,
+        Prim::Expm1 => Code::Expm1,
+        Prim::Log => Code::Log,
+        Prim::Log1p => Code::Log1p,
+        Prim::Tanh => Code::Tanh,
+        Prim::Erf => Code::Erf,
+        Prim::Sin => Code::Sin,
+        Prim::Cos => Code::Cos,
+        Prim::Sqrt => Code::Sqrt,
+        Prim::Rsqrt => Code::Rsqrt,
+        Prim::Floor => Code::Floor,
+        Prim::Ceil => Code::Ceil,
+        Prim::Trunc => Code::Trunc,
+        Prim::Rint => Code::Rint,
+        Prim::IsNan => Code::IsNan,
+        Prim::IsInf => Code::IsInf,
+        Prim::IsFinite => Code::IsFinite,
+        _ => return None,
+    })
+}
+
+/// The operation with the first argument at hand, and the one with the second at hand.
+pub(super) fn binary_code(prim: Prim, dtype: DType) -> Option<(Code, Option<Code>)> {
+    let same = |entry: Code| Some((entry, Some(entry)));
+    if dtype == DType::Bool {
+        return match prim {
+            Prim::And | Prim::Min => same(Code::And),
+            Prim::Or | Prim::Max => same(Code::Or),
+            Prim::Xor | Prim::Ne => same(Code::Xor),
+            _ => None,
+        };
+    }
+    match prim {
+        Prim::Add => same(Code::Add),
+        Prim::Mul => same(Code::Mul),
+        Prim::Max => same(Code::Max),
+        Prim::Min => same(Code::Min),
+        Prim::Eq => same(Code::Eq),
+        Prim::Ne => same(Code::Ne),
+        Prim::Sub => Some((Code::Sub, Some(Code::SubFrom))),
+        Prim::Div => Some((Code::Div, Some(Code::DivInto))),
+        Prim::Lt => Some((Code::Lt, Some(Code::Gt))),
+        Prim::Le => Some((Code::Le, Some(Code::Ge))),
+        Prim::Gt => Some((Code::Gt, Some(Code::Lt))),
+        Prim::Ge => Some((Code::Ge, Some(Code::Le))),
+        _ => None,
+    }
+}
+
+/// A constant as what a tile has in each lane.
+pub(super) fn constant_bits(constant: Constant, dtype: DType) -> Option<u32> {
+    match dtype {
+        DType::F32 => Some((constant.to_f64() as f32).to_bits()),
+        DType::Bool => Some(if constant.to_f64() != 0.0 { u32::MAX } else { 0 }),
+        _ => None,
+    }
+}

@@ -1,0 +1,292 @@
+//! From an expression to the steps of a tile program.
+
+use super::{
+    codes::{binary_code, constant_bits, store_code, unary_code},
+    machine::{Code, Step},
+};
+use crate::{elementwise::spelling::spell, plan::broadcast::Access};
+use ferroflow_ir::{
+    DType, Expr, Prim, StridedView,
+    expr::{ExprId, ExprKind},
+};
+
+/// What a place of the frame's table points to.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// The next elements of a contiguous input, of this width in bytes.
+    Input(usize, usize),
+    /// A tile of the program's own, by number, and what is in it.
+    Own(usize, Content),
+    /// The next elements of the output.
+    Output,
+}
+
+/// What is in a tile of a program's own.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// Elements of a strided input, which have this width in bytes.
+    Gathered(usize, StridedView, usize),
+    /// The only element of an input.
+    Scalar(usize),
+    /// A constant, as bits.
+    Constant(u32),
+    /// A value set aside.
+    Spill,
+}
+
+/// What a program does.
+pub(super) struct Draft {
+    pub(super) steps: Vec<Step>,
+    pub(super) places: Vec<Place>,
+    /// How many tiles of its own it has.
+    pub(super) n_own: usize,
+}
+
+/// The steps of an expression; `None` when machines do not have them.
+pub(super) fn draft(expr: &Expr, accesses: &[Access]) -> Option<Draft> {
+    let mut builder = Builder::new(expr, accesses);
+    builder.translate()?;
+    let Builder { steps, places, n_own, .. } = builder;
+    Some(Draft { steps, places, n_own })
+}
+
+/// Makes a program of an expression.
+struct Builder<'a> {
+    expr: &'a Expr,
+    accesses: &'a [Access],
+    steps: Vec<Step>,
+    places: Vec<Place>,
+    n_own: usize,
+    /// Where each value is in memory, if it is.
+    memory: Vec<Option<u32>>,
+    /// How often each value will still be used.
+    unused: Vec<usize>,
+    /// The value at hand.
+    hand: Option<usize>,
+    free_spills: Vec<u32>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(expr: &'a Expr, accesses: &'a [Access]) -> Builder<'a> {
+        let n = expr.nodes().len();
+        let mut unused = vec![0; n];
+        for node in expr.nodes() {
+            if let ExprKind::Apply(_, args) = &node.kind {
+                args.iter().for_each(|arg| unused[arg.index()] += 1);
+            }
+        }
+        unused[expr.root().index()] += 1;
+        let (steps, places, memory) = (Vec::new(), Vec::new(), vec![None; n]);
+        let (n_own, hand, free_spills) = (0, None, Vec::new());
+        Builder { expr, accesses, steps, places, n_own, memory, unused, hand, free_spills }
+    }
+
+    fn translate(&mut self) -> Option<()> {
+        for index in 0..self.expr.nodes().len() {
+            let node = &self.expr.nodes()[index];
+            match &node.kind {
+                ExprKind::Input(input) => self.input(index, *input, node.dtype)?,
+                ExprKind::Const(constant) => {
+                    let bits = constant_bits(*constant, node.dtype)?;
+                    self.memory[index] = Some(self.own(Content::Constant(bits)));
+                }
+                ExprKind::Apply(prim, args) => self.apply(index, *prim, args, node.dtype)?,
+            }
+        }
+        let root = self.expr.root();
+        let store = store_code(self.expr.dtype())?;
+        if !matches!(self.expr.dtype(), DType::F16 | DType::BF16) {
+            self.take(root.index());
+        } else if self.hand != Some(root.index()) {
+            return None; // Only the store can make 16-bit floats.
+        }
+        let output = self.place(Place::Output);
+        self.push(store, output, 0);
+        Some(())
+    }
+
+    fn place(&mut self, place: Place) -> u32 {
+        self.places.push(place);
+        self.places.len() as u32 - 1
+    }
+
+    fn own(&mut self, content: Content) -> u32 {
+        self.n_own += 1;
+        self.place(Place::Own(self.n_own - 1, content))
+    }
+
+    fn push(&mut self, code: Code, a: u32, b: u32) {
+        self.steps.push(Step::Own(code, a, b));
+    }
+
+    fn dtype(&self, id: ExprId) -> DType {
+        self.expr.nodes()[id.index()].dtype
+    }
+
+    fn input(&mut self, index: usize, input: usize, dtype: DType) -> Option<()> {
+        let width = dtype.size()?;
+        let place = match &self.accesses[input] {
+            Access::Contiguous => self.place(Place::Input(input, width)),
+            Access::Strided(view) => self.own(Content::Gathered(input, view.clone(), width)),
+            Access::Scalar => self.own(Content::Scalar(input)),
+        };
+        match dtype {
+            DType::F32 => self.memory[index] = Some(place),
+            DType::Bool => {
+                self.put_aside();
+                self.push(Code::LoadBool, place, 0);
+                self.hand = Some(index);
+            }
+            // Only loads that convert may use it.
+            DType::F16 | DType::BF16 | DType::I32 => self.memory[index] = Some(place),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn apply(&mut self, index: usize, prim: Prim, args: &[ExprId], dtype: DType) -> Option<()> {
+        let from = self.dtype(args[0]);
+        if prim == Prim::Cast {
+            return self.cast(index, args[0].index(), from, dtype);
+        }
+        let known = |dtype: DType| matches!(dtype, DType::F32 | DType::Bool);
+        if !known(dtype) || !args.iter().all(|&arg| known(self.dtype(arg))) {
+            return None;
+        }
+        if prim == Prim::Select {
+            self.select(args);
+        } else if let Some(run) = unary_code(prim, from) {
+            self.take(args[0].index());
+            self.push(run, 0, 0);
+        } else if let Some((run, reversed)) = binary_code(prim, from) {
+            let swap = self.hand == Some(args[1].index()) && self.hand != Some(args[0].index());
+            let (run, first, second) = match (swap, reversed) {
+                (true, Some(reversed)) => (reversed, args[1], args[0]),
+                _ => (run, args[0], args[1]),
+            };
+            let second = self.prepare(first, second);
+            self.push(run, second, 0);
+        } else {
+            let run =
+                spell(prim, from, dtype).filter(|_| (from, dtype) == (DType::F32, DType::F32))?;
+            let other = match args {
+                [only] => {
+                    self.take(only.index());
+                    self.own(Content::Constant(0))
+                }
+                [first, second] => self.prepare(*first, *second),
+                _ => return None,
+            };
+            self.steps.push(Step::Loop(run, other));
+        }
+        self.hand = Some(index);
+        self.release(args);
+        Some(())
+    }
+
+    /// Brings `first` to hand and `second` to memory; gives its place. Both are used up once.
+    fn prepare(&mut self, first: ExprId, second: ExprId) -> u32 {
+        let (first, second) = (first.index(), second.index());
+        if self.hand == Some(second) && self.memory[second].is_none() {
+            self.set_aside(second);
+        }
+        self.unused[second] -= 1;
+        self.take(first);
+        self.memory[second].expect("a value that is not at hand is in memory")
+    }
+
+    /// Gives back the tiles of values that are not used any more.
+    fn release(&mut self, args: &[ExprId]) {
+        for arg in args {
+            if let (0, Some(place)) = (self.unused[arg.index()], self.memory[arg.index()])
+                && matches!(self.places[place as usize], Place::Own(_, Content::Spill))
+            {
+                self.memory[arg.index()] = None;
+                self.free_spills.push(place);
+            }
+        }
+    }
+
+    fn select(&mut self, args: &[ExprId]) {
+        let [condition, then, otherwise] = [args[0].index(), args[1].index(), args[2].index()];
+        if let Some(hand) = self.hand
+            && args.iter().filter(|arg| arg.index() == hand).count() > 1
+            && self.memory[hand].is_none()
+        {
+            self.set_aside(hand);
+        }
+        let (run, hand, a, b) = match self.hand {
+            Some(hand) if hand == then => (Code::SelectThen, then, condition, otherwise),
+            Some(hand) if hand == otherwise => (Code::SelectElse, otherwise, condition, then),
+            _ => (Code::SelectBy, condition, then, otherwise),
+        };
+        self.unused[a] -= 1;
+        self.unused[b] -= 1;
+        self.take(hand);
+        let place = |value: usize| self.memory[value].expect("a value not at hand is in memory");
+        let (a, b) = (place(a), place(b));
+        self.push(run, a, b);
+    }
+
+    fn cast(&mut self, index: usize, arg: usize, from: DType, to: DType) -> Option<()> {
+        let load: Option<Code> = match (from, to) {
+            (DType::F16, DType::F32) => Some(Code::LoadF16),
+            (DType::BF16, DType::F32) => Some(Code::LoadBf16),
+            (DType::I32, DType::F32) => Some(Code::LoadI32),
+            _ => None,
+        };
+        let is_input = matches!(self.expr.nodes()[arg].kind, ExprKind::Input(_));
+        if let (Some(load), true) = (load, is_input) {
+            self.put_aside();
+            self.unused[arg] -= 1;
+            let place = self.memory[arg]?;
+            self.push(load, place, 0);
+            self.hand = Some(index);
+            return Some(());
+        }
+        let is_root = index == self.expr.root().index();
+        match (from, to) {
+            (DType::F32, DType::F16 | DType::BF16) if is_root => self.take(arg),
+            (DType::Bool, DType::F32) => {
+                self.take(arg);
+                self.push(Code::MaskToF32, 0, 0);
+            }
+            (DType::F32, DType::Bool) => {
+                self.take(arg);
+                self.push(Code::F32ToMask, 0, 0);
+            }
+            _ => return None,
+        }
+        self.hand = Some(index);
+        Some(())
+    }
+
+    /// Brings a value to hand and uses it up once; it stays in memory if it is needed again.
+    fn take(&mut self, value: usize) {
+        self.unused[value] -= 1;
+        if self.hand != Some(value) {
+            self.put_aside();
+            let place = self.memory[value].expect("a value that is not at hand is in memory");
+            self.push(Code::LoadF32, place, 0);
+            self.hand = Some(value);
+        } else if self.unused[value] > 0 && self.memory[value].is_none() {
+            self.set_aside(value);
+        }
+    }
+
+    /// Keeps the value at hand in memory if it will be used again.
+    fn put_aside(&mut self) {
+        if let Some(hand) = self.hand
+            && self.unused[hand] > 0
+            && self.memory[hand].is_none()
+        {
+            self.set_aside(hand);
+        }
+    }
+
+    fn set_aside(&mut self, value: usize) {
+        let place = self.free_spills.pop().unwrap_or_else(|| self.own(Content::Spill));
+        self.memory[value] = Some(place);
+        self.push(Code::Spill, place, 0);
+    }
+}

@@ -1,0 +1,271 @@
+//! The machines that run tile programs: one for each vector.
+//!
+//! A tile is what eight vector registers hold. The value at hand stays in them, and every operation
+//! takes them as arguments and passes them on: an operation ends with a call of the next in tail
+//! position, so that a program runs without loads, stores or returns between its operations.
+//! Optimised builds turn those calls into jumps; since Rust does not promise it, programs are kept
+//! short enough for the stack to hold if they are not.
+
+#![expect(unsafe_code, reason = "operations pass pointers and vectors to each other")]
+
+use super::{
+    lanes::{Avx2, Avx512, Lanes},
+    math,
+    operations::operations,
+};
+use crate::elementwise::spelling::Loop;
+
+/// Memory of one tile of `N` floats.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Tile<const N: usize>(pub(super) [f32; N]);
+
+/// One operation of a program on vectors `V`: its code, and where its operands are in the frame's
+/// table.
+pub(super) struct Op<V> {
+    run: Entry<V>,
+    a: u32,
+    b: u32,
+    /// For operations without an entry of their own, the loop that does the work.
+    fallback: Option<Loop>,
+}
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// One of those that machines have, on the tiles at these places.
+    Own(Code, u32, u32),
+    /// A loop over a tile and that at this place.
+    Loop(Loop, u32),
+}
+
+/// What the operations of a program work on. Entries of `places` point to a tile each: as many floats
+/// as it has, or as many elements of a narrower type.
+pub(super) struct Frame<'a> {
+    pub(super) places: &'a mut [*mut u8],
+}
+
+/// The code of an operation.
+type Entry<V> = unsafe extern "sysv64" fn(*const Op<V>, *mut Frame<'_>, V, V, V, V, V, V, V, V);
+
+/// A processor's way to run programs, with tiles of `N` floats.
+pub(super) trait Machine<const N: usize>: Lanes + Send + Sync + 'static {
+    /// The operation that takes a step.
+    fn op(step: Step) -> Op<Self>;
+
+    /// Runs a program on the tiles its frame points to.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the vector's instructions. `program` ends with a store. Every operand of
+    /// every operation is an index into `frame.places` that points to readable memory of a tile of
+    /// the type the operation reads; the operand of a store, and `a` of a spill, points to writable
+    /// memory.
+    unsafe fn run(program: &[Op<Self>], frame: &mut Frame<'_>);
+}
+
+/// The pointer that an operand names.
+///
+/// # Safety
+///
+/// `index` is one of the frame's places.
+#[inline(always)]
+unsafe fn place(frame: *mut Frame<'_>, index: u32) -> *mut u8 {
+    // SAFETY: the caller vouches for the index; the frame outlives the program's run.
+    unsafe { *(*frame).places.as_ptr().add(index as usize) }
+}
+
+macro_rules! codes {
+    ($($kind:ident { $($code:ident $name:ident $($width:literal)? |$($x:ident),*| $body:expr;)* })*) => {
+        /// An operation that machines have.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Code {
+            /// Writes the value at hand to the tile at operand `a`, and goes on.
+            Spill,
+            $($($code,)*)*
+        }
+    };
+}
+
+operations! { codes!() }
+
+/// Defines the machine of a vector.
+macro_rules! machine {
+    (
+        $machine:ident $vector:ident $tile:literal $features:literal
+        load { $($load:ident $load_name:ident $load_width:literal |$from:ident| $loaded:expr;)* }
+        unary { $($unary:ident $unary_name:ident |$x1:ident| $f1:expr;)* }
+        binary { $($binary:ident $binary_name:ident |$x2:ident, $y2:ident| $f2:expr;)* }
+        ternary { $($ternary:ident $ternary_name:ident |$x3:ident, $y3:ident, $z3:ident| $f3:expr;)* }
+        store { $($store:ident $store_name:ident $width:literal |$to:ident, $value:ident| $stored:expr;)* }
+    ) => {
+        mod $machine {
+            use super::*;
+
+            type V = $vector;
+
+            const TILE: usize = $tile;
+
+            /// The memory of a register's floats in a tile.
+            #[inline(always)]
+            fn lanes(tile: *mut u8, register: usize, width: usize) -> *mut u8 {
+                tile.wrapping_add(register * V::LEN * width)
+            }
+
+            $(operation! { V $features $load_name |frame, op, register, _x| {
+                let $from = lanes(place(frame, op.a), register, $load_width).cast_const();
+                $loaded
+            } })*
+            $(operation! { V $features $unary_name |_frame, _op, _register, $x1| $f1 })*
+            $(operation! { V $features $binary_name |frame, op, register, $x2| {
+                let $y2 = V::load(lanes(place(frame, op.a), register, 4));
+                $f2
+            } })*
+            $(operation! { V $features $ternary_name |frame, op, register, $x3| {
+                let $y3 = V::load(lanes(place(frame, op.a), register, 4));
+                let $z3 = V::load(lanes(place(frame, op.b), register, 4));
+                $f3
+            } })*
+            operation! { V $features spill |frame, op, register, x| {
+                x.store(lanes(place(frame, op.a), register, 4));
+                x
+            } }
+            $(last! { V $features $store_name |frame, op, register, $value| {
+                let $to = lanes(place(frame, op.a), register, $width);
+                $stored
+            } })*
+            fallback! { V $features TILE }
+
+            impl Machine<TILE> for V {
+                fn op(step: Step) -> Op<V> {
+                    let (code, a, b) = match step {
+                        Step::Own(code, a, b) => (code, a, b),
+                        Step::Loop(run, a) => {
+                            return Op { run: fallback, a, b: 0, fallback: Some(run) };
+                        }
+                    };
+                    let run: Entry<V> = match code {
+                        Code::Spill => spill,
+                        $(Code::$load => $load_name,)*
+                        $(Code::$unary => $unary_name,)*
+                        $(Code::$binary => $binary_name,)*
+                        $(Code::$ternary => $ternary_name,)*
+                        $(Code::$store => $store_name,)*
+                    };
+                    Op { run, a, b, fallback: None }
+                }
+
+                unsafe fn run(program: &[Op<V>], frame: &mut Frame<'_>) {
+                    #[target_feature(enable = $features)]
+                    unsafe fn start(first: *const Op<V>, frame: *mut Frame<'_>) {
+                        // SAFETY: the caller vouches for the processor, the program and its
+                        // operands. What is at hand first is not used.
+                        unsafe {
+                            let none = [0f32; TILE];
+                            let x = V::load(none.as_ptr().cast());
+                            ((*first).run)(first, frame, x, x, x, x, x, x, x, x)
+                        }
+                    }
+                    // SAFETY: the caller vouches for the processor, the program and its operands.
+                    unsafe { start(program.as_ptr(), frame) }
+                }
+            }
+        }
+    };
+}
+
+/// Defines an operation that ends with a jump to the next.
+macro_rules! operation {
+    ($vector:ident $features:literal $name:ident
+        |$frame:pat_param, $op:pat_param, $register:pat_param, $x:pat_param| $body:expr) => {
+        operation! { @ $vector $features $name |$frame, $op, $register, $x| $body,
+            v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    };
+    (@ $vector:ident $features:literal $name:ident
+        |$frame:pat_param, $op:pat_param, $register:pat_param, $x:pat_param| $body:expr,
+        $($v:ident $n:literal)*) => {
+        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn $name(
+            pc: *const Op<$vector>,
+            frame: *mut Frame<'_>,
+            $($v: $vector),*
+        ) {
+            // SAFETY: the program was checked when it was made: operands are places, and since it
+            // ends with a store there is a next operation; see `Machine::run`.
+            unsafe {
+                $(let $v = {
+                    let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
+                    $body
+                };)*
+                let next = pc.add(1);
+                ((*next).run)(next, frame, $($v),*)
+            }
+        }
+    };
+}
+
+/// Defines an operation that ends the program.
+macro_rules! last {
+    ($vector:ident $features:literal $name:ident
+        |$frame:ident, $op:ident, $register:ident, $x:ident| $body:expr) => {
+        last! { @ $vector $features $name |$frame, $op, $register, $x| $body,
+            v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    };
+    (@ $vector:ident $features:literal $name:ident
+        |$frame:ident, $op:ident, $register:ident, $x:ident| $body:expr,
+        $($v:ident $n:literal)*) => {
+        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn $name(
+            pc: *const Op<$vector>,
+            frame: *mut Frame<'_>,
+            $($v: $vector),*
+        ) {
+            // SAFETY: the program was checked when it was made: the operand is a place that may be
+            // written; see `Machine::run`.
+            unsafe {
+                $({
+                    let ($frame, $op, $register, $x) = (frame, &*pc, $n, $v);
+                    $body
+                };)*
+            }
+        }
+    };
+}
+
+/// Defines the operation without vector code: the loop of the portable engine works on the tile in
+/// memory. `a` names the other operand; where there is none, any tile of floats.
+macro_rules! fallback {
+    ($vector:ident $features:literal $tile:ident) => {
+        fallback! { @ $vector $features $tile, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
+    };
+    (@ $vector:ident $features:literal $tile:ident, $($v:ident $n:literal)*) => {
+        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn fallback(
+            pc: *const Op<$vector>,
+            frame: *mut Frame<'_>,
+            $($v: $vector),*
+        ) {
+            let mut own = [0f32; $tile];
+            let mut out = [0f32; $tile];
+            // SAFETY: operand `a` is a place of a tile of floats, and a program ends with a store,
+            // so that there is a next operation; see `Machine::run`. The arrays are tiles.
+            unsafe {
+                $($v.store(lanes(own.as_mut_ptr().cast(), $n, 4));)*
+                let other = &*place(frame, (*pc).a).cast::<[f32; $tile]>();
+                if let Some(run) = (*pc).fallback {
+                    let (own, other) = (bytemuck::bytes_of(&own), bytemuck::bytes_of(other));
+                    run(bytemuck::bytes_of_mut(&mut out), own, other, &[]);
+                }
+                $(let $v = $vector::load(lanes(out.as_mut_ptr().cast(), $n, 4));)*
+                let next = pc.add(1);
+                ((*next).run)(next, frame, $($v),*)
+            }
+        }
+    };
+}
+
+operations! { machine!(avx2 Avx2 64 "avx2,fma,f16c") }
+operations! { machine!(avx512 Avx512 128 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c") }

@@ -1,0 +1,76 @@
+//! The list of operations that machines have.
+
+/// All operations, handed to the macro `$then` behind other arguments: `load` from a tile of elements
+/// of so many bytes, `unary` from the value at hand, `binary` from it and the tile at operand `a`,
+/// `ternary` with the tile at operand `b` too, and `store` writes a tile and ends the program.
+macro_rules! operations {
+    ($then:ident!($($arguments:tt)*)) => {
+        $then! { $($arguments)*
+            load {
+                LoadF32 load_f32 4 |at| V::load(at);
+                LoadI32 load_i32 4 |at| V::load_i32(at);
+                LoadF16 load_f16 2 |at| V::load_f16(at);
+                LoadBf16 load_bf16 2 |at| V::load_bf16(at);
+                LoadBool load_bool 1 |at| V::load_bool(at);
+            }
+            unary {
+                Neg neg |x| math::neg(x);
+                Abs abs |x| math::abs(x);
+                Sign sign |x| math::sign(x);
+                Flush flush |x| x.flush();
+                Exp exp |x| math::exp(x);
+                Expm1 expm1 |x| math::expm1(x);
+                Log log |x| math::log(x);
+                Log1p log1p |x| math::log1p(x);
+                Tanh tanh |x| math::tanh(x);
+                Erf erf |x| math::erf(x);
+                Sin sin |x| math::sin(x);
+                Cos cos |x| math::cos(x);
+                Sqrt sqrt |x| x.sqrt();
+                Rsqrt rsqrt |x| x.fill(1.0).over(x.sqrt());
+                Floor floor |x| x.floor();
+                Ceil ceil |x| x.ceil();
+                Trunc trunc |x| x.trunc();
+                Rint rint |x| x.rint();
+                IsNan is_nan |x| x.is_nan();
+                IsInf is_inf |x| math::is_infinite(x);
+                IsFinite is_finite |x| math::is_finite(x);
+                Not not |x| x.xor(x.fill_bits(u32::MAX));
+                MaskToF32 mask_to_f32 |x| x.and(x.fill(1.0));
+                F32ToMask f32_to_mask |x| x.is_ne(x.fill(0.0));
+            }
+            binary {
+                Add add |x, y| x.plus(y);
+                Sub sub |x, y| x.minus(y);
+                SubFrom sub_from |x, y| y.minus(x);
+                Mul mul |x, y| x.times(y);
+                Div div |x, y| x.over(y);
+                DivInto div_into |x, y| y.over(x);
+                Max max |x, y| math::larger(x, y);
+                Min min |x, y| math::smaller(x, y);
+                Eq eq |x, y| x.is_eq(y);
+                Ne ne |x, y| x.is_ne(y);
+                Lt lt |x, y| x.is_lt(y);
+                Le le |x, y| x.is_le(y);
+                Gt gt |x, y| y.is_lt(x);
+                Ge ge |x, y| y.is_le(x);
+                And and |x, y| x.and(y);
+                Or or |x, y| x.or(y);
+                Xor xor |x, y| x.xor(y);
+            }
+            ternary {
+                SelectBy select_by |condition, then, otherwise| condition.choose(then, otherwise);
+                SelectThen select_then |then, condition, otherwise| condition.choose(then, otherwise);
+                SelectElse select_else |otherwise, condition, then| condition.choose(then, otherwise);
+            }
+            store {
+                StoreF32 store_f32 4 |at, x| x.store(at);
+                StoreF16 store_f16 2 |at, x| x.store_f16(at);
+                StoreBf16 store_bf16 2 |at, x| math::round_upper(x).store_upper(at);
+                StoreBool store_bool 1 |at, x| x.store_bool(at);
+            }
+        }
+    };
+}
+
+pub(super) use operations;
