@@ -44,14 +44,9 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory.
     pub fn recycled(len: usize) -> Result<HostMemory> {
-        let lines = match len {
-            0 => None,
-            _ if len < SHARED_FROM => take_small(len.div_ceil(ALIGNMENT)),
-            _ => pool().take(size_class(len)),
-        };
-        match lines {
+        match take(len) {
             Some(lines) => Ok(HostMemory { lines, len }),
-            None => HostMemory::zeroed(len),
+            None => HostMemory::fresh(len),
         }
     }
 
@@ -61,6 +56,18 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory.
     pub fn zeroed(len: usize) -> Result<HostMemory> {
+        // Blocks that come back to the lists must be taken from them, or they would only grow.
+        match take(len) {
+            Some(mut lines) => {
+                bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..len].fill(0);
+                Ok(HostMemory { lines, len })
+            }
+            None => HostMemory::fresh(len),
+        }
+    }
+
+    /// A block of zeros from the system.
+    fn fresh(len: usize) -> Result<HostMemory> {
         let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
         let lines = bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
             let limit = isize::MAX as u64;
@@ -90,6 +97,15 @@ impl Drop for HostMemory {
             len if len < SHARED_FROM => put_small(lines),
             _ => pool().put(lines),
         }
+    }
+}
+
+/// A free block for `len` bytes, if there is one.
+fn take(len: usize) -> Option<Box<[Line]>> {
+    match len {
+        0 => None,
+        _ if len < SHARED_FROM => take_small(len.div_ceil(ALIGNMENT)),
+        _ => pool().take(size_class(len)),
     }
 }
 
@@ -176,6 +192,17 @@ mod tests {
         assert_eq!(HostMemory::recycled(310).unwrap().bytes().as_ptr(), place);
         let block = HostMemory::zeroed(100).unwrap();
         std::thread::spawn(move || drop(block)).join().unwrap();
+    }
+
+    #[test]
+    fn blocks_of_zeros_are_recycled_too() {
+        let mut block = HostMemory::zeroed(777).unwrap();
+        block.bytes_mut().fill(7);
+        let place = block.bytes().as_ptr();
+        drop(block);
+        let block = HostMemory::zeroed(780).unwrap();
+        assert_eq!(block.bytes().as_ptr(), place);
+        assert!(block.bytes().iter().all(|&byte| byte == 0));
     }
 
     #[test]
