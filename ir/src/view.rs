@@ -84,6 +84,13 @@ impl StridedView {
         position
     }
 
+    /// The number of elements after which the window begins again, if it does.
+    pub fn period(&self) -> Option<usize> {
+        let repeats = self.dims.iter().take_while(|dim| dim.stride == 0).count();
+        let again = &self.dims[repeats..];
+        (repeats > 0 && !again.is_empty()).then(|| again.iter().map(|dim| dim.size).product())
+    }
+
     /// Whether the elements lie next to each other in order.
     pub fn is_contiguous(&self) -> bool {
         match self.simplified().dims.as_slice() {
@@ -129,6 +136,16 @@ mod tests {
         let view = whole(&[2, 3, 4]).transposed(&[2, 0, 1]).simplified();
         let expected = [ViewDim { size: 4, stride: 1 }, ViewDim { size: 6, stride: 4 }];
         assert_eq!(view.dims.as_slice(), expected);
+    }
+
+    #[test]
+    fn windows_that_repeat_have_a_period() {
+        let mut view = whole(&[2, 3, 4]);
+        assert_eq!(view.period(), None);
+        view.dims[0].stride = 0;
+        assert_eq!(view.period(), Some(12));
+        view.dims[1].stride = 0;
+        assert_eq!(view.period(), Some(4));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{
     device::OpCall,
     error::Result,
     kernel::{Io, Kernel},
-    plan::strided,
+    plan::{blocks::Blocks, strided},
 };
 use ferroflow_ir::{DType, Shape, StridedView, infer::OpContext};
 use std::sync::Arc;
@@ -29,17 +29,40 @@ pub(super) fn compile(
 }
 
 fn copy<T: Cell>(dtype: DType, views: Vec<StridedView>, shapes: Vec<Shape>) -> Arc<dyn Kernel> {
+    let ways: Vec<Way> = views.into_iter().map(Way::of).collect();
     Arc::new(move |io: &mut Io<'_>| {
         let source = T::read(io, 0)?;
         let threads = io.threads();
-        for (index, (view, shape)) in views.iter().zip(&shapes).enumerate() {
+        for (index, (way, shape)) in ways.iter().zip(&shapes).enumerate() {
             T::write(io, index, dtype, shape, |out| {
-                threads.for_each_piece(out, PIECE, |start, piece| {
-                    strided::read(view, source, start, piece);
-                });
+                match way {
+                    Way::InOrder(view) => threads.for_each_piece(out, PIECE, |start, piece| {
+                        strided::read(view, source, start, piece);
+                    }),
+                    Way::InBlocks(blocks) => {
+                        threads.for_each_piece(out, blocks.band(), |start, piece| {
+                            blocks.read(source, start, piece);
+                        });
+                    }
+                }
                 Ok(())
             })?;
         }
         Ok(())
     })
+}
+
+/// How a window is copied.
+enum Way {
+    InOrder(StridedView),
+    InBlocks(Blocks),
+}
+
+impl Way {
+    fn of(view: StridedView) -> Way {
+        match Blocks::of(&view) {
+            Some(blocks) => Way::InBlocks(blocks),
+            None => Way::InOrder(view),
+        }
+    }
 }

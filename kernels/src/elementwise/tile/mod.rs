@@ -6,6 +6,7 @@
 //! portable engine does all the work.
 
 mod codes;
+mod cycle;
 mod draft;
 mod lanes;
 mod machine;
@@ -18,6 +19,7 @@ use crate::{
     kernel::{Io, Kernel},
     plan::broadcast::Access,
 };
+use cycle::Cycle;
 use draft::{Content, Draft, Place, draft};
 use ferroflow_ir::{DType, Expr};
 use lanes::{Avx2, Avx512, Lanes};
@@ -77,7 +79,7 @@ fn compile_for<M: Machine<N>, const N: usize>(
 
 impl<M: Machine<N>, const N: usize> Program<M, N> {
     /// Computes the elements from `start` on that fill `out`.
-    fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8]) {
+    fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8]) -> Result<()> {
         let n = out.len() / self.output_width;
         let mut tiles = Tiles::new();
         for place in &self.places {
@@ -92,21 +94,31 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         }
         let (whole, rest) = out.split_at_mut(n / N * N * self.output_width);
         if !whole.is_empty() {
-            self.run_tiles(io, start, whole, &mut tiles);
+            self.run_tiles(io, start, whole, &mut tiles)?;
         }
         if !rest.is_empty() {
             self.run_rest(io, start + n / N * N, rest, &mut tiles);
         }
+        Ok(())
     }
 
     /// Computes whole tiles.
     #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
-    fn run_tiles(&self, io: &Io<'_>, start: usize, out: &mut [u8], tiles: &mut [Tile<N>]) {
+    fn run_tiles(
+        &self,
+        io: &Io<'_>,
+        start: usize,
+        out: &mut [u8],
+        tiles: &mut [Tile<N>],
+    ) -> Result<()> {
         let n_tiles = out.len() / (N * self.output_width);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
         let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
         // Places that move on by so many bytes from tile to tile.
         let mut moving: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        // Places that move on and begin again, and those that are filled anew for each tile.
+        let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
+        let mut gathered: SmallVec<[(usize, &Place); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
             places.push(match place {
                 Place::Input(input, width) => {
@@ -122,30 +134,43 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                     moving.push((index, N * self.output_width));
                     out
                 }
-                Place::Own(index, _) => base.wrapping_add(*index).cast(),
+                Place::Own(tile, content) => {
+                    if let Content::Gathered(input, view, width) = content {
+                        let source = io.bytes(*input);
+                        match Cycle::of::<N>(view, source, *width, start, n_tiles)? {
+                            Some(cycle) => cycles.push((index, cycle)),
+                            None => gathered.push((*tile, place)),
+                        }
+                    }
+                    base.wrapping_add(*tile).cast()
+                }
             });
         }
         for tile in 0..n_tiles {
-            for place in &self.places {
-                if let Place::Own(index, Content::Gathered(input, view, width)) = place {
-                    // SAFETY: `index` is one of the tiles, and nothing else refers to it now.
-                    let own = tile_bytes(unsafe { &mut *base.add(*index) });
+            for (own, place) in &gathered {
+                if let Place::Own(_, Content::Gathered(input, view, width)) = place {
+                    // SAFETY: `own` is one of the tiles, and nothing else refers to it now.
+                    let own = tile_bytes(unsafe { &mut *base.add(*own) });
                     let (source, first) = (io.bytes(*input), start + tile * N);
                     super::gather(view, source, first, &mut own[..N * width], *width);
                 }
+            }
+            for (place, cycle) in &mut cycles {
+                places[*place] = cycle.next::<N>().as_mut_ptr();
             }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
             // place points to a whole tile of the type the operation reads: contiguous inputs and
             // the output to the next `N` elements of theirs, of which there are `n_tiles` times
-            // as many, the rest to tiles of the widest type, of which `run_piece` has made as many
-            // as there are. Only the output and spills are written, and the output, which may be
-            // an input in place, is written last.
+            // as many, cycles to as many of their own, the rest to tiles of the widest type, of
+            // which `run_piece` has made as many as there are. Only the output and spills are
+            // written, and the output, which may be an input in place, is written last.
             unsafe { M::run(&self.ops, &mut Frame { places: &mut places }) };
             for &(index, step) in &moving {
                 places[index] = places[index].wrapping_add(step);
             }
         }
+        Ok(())
     }
 
     /// Computes the last elements, fewer than a tile: on copies that are as long as a tile.
@@ -220,14 +245,12 @@ impl<M: Machine<N>, const N: usize> Kernel for Program<M, N> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let out = io.output_bytes(0);
         if out.len() <= ELEMENTS_PER_PIECE * self.output_width {
-            self.run_piece(io, 0, out);
-            return Ok(());
+            return self.run_piece(io, 0, out);
         }
         let piece = ELEMENTS_PER_PIECE * self.output_width;
-        io.threads().for_each_piece(out, piece, |start, out| {
-            self.run_piece(io, start / self.output_width, out);
-        });
-        Ok(())
+        io.threads().try_for_each_piece(out, piece, |start, out| {
+            self.run_piece(io, start / self.output_width, out)
+        })
     }
 
     fn in_place(&self, index: usize) -> bool {
