@@ -22,7 +22,7 @@ use crate::{
 use cycle::Cycle;
 use draft::{Content, Draft, Place, draft};
 use ferroflow_ir::{DType, Expr};
-use lanes::{Avx2, Avx512, Lanes};
+use lanes::{Avx2, Avx512, Lanes, prefetch};
 use machine::{Frame, Machine, Op, Tile};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -32,6 +32,10 @@ const MAX_OPERATIONS: usize = 256;
 
 /// Outputs of fewer elements are not worth a second thread.
 const ELEMENTS_PER_PIECE: usize = 1 << 15;
+
+/// Memory is asked for so many tiles before it is used: programs are long, and the processor does not
+/// look as far ahead.
+const AHEAD: usize = 4;
 
 /// A program for a machine with tiles of `N` floats.
 struct Program<M: Machine<N>, const N: usize> {
@@ -167,6 +171,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
             // written, and the output, which may be an input in place, is written last.
             unsafe { M::run(&self.ops, &mut Frame { places: &mut places }) };
             for &(index, step) in &moving {
+                prefetch(places[index].wrapping_add(AHEAD * step), step);
                 places[index] = places[index].wrapping_add(step);
             }
         }

@@ -22,8 +22,19 @@ macro_rules! methods {
 mod avx2;
 mod avx512;
 
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
 pub(super) use avx2::Avx2;
 pub(super) use avx512::Avx512;
+
+/// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
+#[inline(always)]
+pub(super) fn prefetch(at: *const u8, len: usize) {
+    for line in (0..len).step_by(64) {
+        // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line).cast()) }
+    }
+}
 
 /// A register full of floats.
 pub(super) trait Lanes: Copy {
