@@ -100,7 +100,7 @@ impl Plan {
         if out.is_empty() {
             return;
         }
-        if self.sizes.work() >= PIECE {
+        if self.count == 1 || self.sizes.work() >= PIECE {
             out.chunks_mut(m * n).enumerate().for_each(|(index, out)| one(threads, index, out));
             return;
         }

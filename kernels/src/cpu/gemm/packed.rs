@@ -18,7 +18,10 @@ use crate::{scratch::Scratch, threads::Threads};
 use std::ops::Range;
 
 /// The largest depth: products are read and written once for each.
-const DEPTH: usize = 256;
+const DEPTH: usize = 512;
+
+/// The largest depth where a block or two hold all rows: panels of `b` stay in the first-level cache.
+const FEW_ROWS_DEPTH: usize = 256;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;
@@ -43,7 +46,7 @@ pub(super) fn multiply(
 ) {
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let depth = depth(sizes.k);
+    let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let part = Part { machine, threads, sizes, a, b, steps, add: accumulate || start > 0 };
@@ -56,8 +59,9 @@ pub(super) fn multiply(
 }
 
 /// How much of the summed dimension is taken at a time.
-pub(super) fn depth(k: usize) -> usize {
-    k.div_ceil(k.div_ceil(DEPTH).max(1)).max(1)
+pub(super) fn depth(sizes: Sizes) -> usize {
+    let most = if sizes.m <= BLOCK_ROWS { FEW_ROWS_DEPTH } else { DEPTH };
+    sizes.k.div_ceil(sizes.k.div_ceil(most).max(1)).max(1)
 }
 
 fn scratch(len: usize) -> Scratch<f32> {
@@ -230,7 +234,7 @@ mod tests {
                     let a = a.data[row * a.row_stride + step * a.col_stride];
                     (a, b.data[step * b.row_stride + col * b.col_stride])
                 };
-                let depth = depth(k);
+                let depth = depth(sizes);
                 for start in (0..k).step_by(depth) {
                     let steps = (start..k.min(start + depth)).map(at);
                     let sum = steps.fold(0.0f32, |sum, (a, b)| a.mul_add(b, sum));
@@ -283,7 +287,7 @@ mod tests {
                 (65, 530, 20),
                 (20, 257, 150),
                 (150, 40, 33),
-                (300, 8, 130),
+                (300, 700, 130),
                 (900, 5, 70),
             ] {
                 check(machine, m, k, n);

@@ -36,7 +36,7 @@ pub(super) fn multiply(
     out: Product<'_, f32>,
 ) {
     let Sizes { m, k, n } = sizes;
-    let depth = depth(k);
+    let depth = depth(sizes);
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, m, n, row_stride);
     for start in (0..k).step_by(depth) {
