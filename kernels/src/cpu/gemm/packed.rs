@@ -27,7 +27,10 @@ const FEW_ROWS_DEPTH: usize = 256;
 const BLOCK_ROWS: usize = 288;
 
 /// The most columns for which contiguous rows of `a` are read where they lie.
-const DIRECT_COLS: usize = 512;
+const DIRECT_COLS: usize = 192;
+
+/// As [`DIRECT_COLS`], where a block or two hold all rows.
+const FEW_ROWS_DIRECT_COLS: usize = 512;
 
 /// Columns of a block of `b`, where several blocks of `a` use it.
 const BLOCK_COLS: usize = 4096;
@@ -85,21 +88,24 @@ impl Part<'_> {
     /// share. Rows that have to be packed should serve many columns.
     fn has_few_rows(&self) -> bool {
         let Sizes { m, n, .. } = self.sizes;
-        let least = if self.reads_rows() { self.machine.cols() } else { DIRECT_COLS };
+        let least = match self.reads_rows(FEW_ROWS_DIRECT_COLS) {
+            true => self.machine.cols(),
+            false => FEW_ROWS_DIRECT_COLS,
+        };
         m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least
     }
 
     /// Whether contiguous rows of `a` are read where they lie. What packing them saves grows with
     /// the columns.
-    fn reads_rows(&self) -> bool {
-        self.a.col_stride == 1 && self.sizes.n <= DIRECT_COLS
+    fn reads_rows(&self, most_cols: usize) -> bool {
+        self.a.col_stride == 1 && self.sizes.n <= most_cols
     }
 
     /// Packs all of `a`, unless it is read where it lies; threads share the columns.
     fn by_columns(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let Sizes { m, n, .. } = self.sizes;
-        let as_they_lie = self.reads_rows();
+        let as_they_lie = self.reads_rows(FEW_ROWS_DIRECT_COLS);
         let mut packed = scratch(if as_they_lie { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
@@ -126,7 +132,7 @@ impl Part<'_> {
         let Sizes { m, n, .. } = self.sizes;
         let one_tile = n <= wide;
         let as_it_lies = one_tile && self.b.col_stride == 1;
-        let as_they_lie = self.reads_rows() || (one_tile && self.a.row_stride == 1);
+        let as_they_lie = self.reads_rows(DIRECT_COLS) || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut packed = scratch(if as_it_lies { 0 } else { block_cols * len });
         let n_tiles = m.div_ceil(high);
