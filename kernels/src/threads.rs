@@ -2,6 +2,7 @@
 
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
+    cell::Cell,
     hint,
     num::NonZeroUsize,
     ops::Range,
@@ -12,6 +13,11 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+
+thread_local! {
+    /// Whether this thread looks out for work.
+    static LOOKS_OUT: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A team of threads that share the work of one op: the calling thread and some helpers.
 ///
@@ -173,6 +179,10 @@ impl Helpers {
         }
         let (patience, awake) = (self.patience, Arc::clone(&self.awake));
         self.pool.spawn_broadcast(move |_| {
+            // Who looks out for work may find this very job, and must not begin again inside.
+            if LOOKS_OUT.replace(true) {
+                return;
+            }
             let mut last = Instant::now();
             while last.elapsed() < patience {
                 match rayon::yield_now() {
@@ -180,6 +190,7 @@ impl Helpers {
                     _ => hint::spin_loop(),
                 }
             }
+            LOOKS_OUT.set(false);
             awake.store(false, Ordering::Relaxed);
         });
     }
