@@ -104,7 +104,7 @@ pub(super) fn log<V: Lanes>(x: V) -> V {
     let exponent = x.shift_down::<23>().minus_integers(x.fill_bits(126));
     let mantissa = x.and(x.fill_bits(0x007f_ffff)).or(x.fill(0.5));
     let below = mantissa.is_lt(x.fill(std::f32::consts::FRAC_1_SQRT_2));
-    let e = exponent.from_integers().minus(below.and(one));
+    let e = exponent.integers_to_floats().minus(below.and(one));
     let m = mantissa.plus(below.and(mantissa)).minus(one);
     let square = m.times(m);
     let p = polynomial(
@@ -213,7 +213,7 @@ fn sin_from<V: Lanes>(x: V, ahead: u32) -> V {
     let r = quarters.times_from(x.fill(1.570_312_5), x);
     let r = quarters.times_from(x.fill(4.837_512_97e-4), r);
     let r = quarters.times_from(x.fill(7.549_789_95e-8), r);
-    sin_or_cos(r, quarters.to_integers().plus_integers(x.fill_bits(ahead)))
+    sin_or_cos(r, quarters.rounded_to_integers().plus_integers(x.fill_bits(ahead)))
 }
 
 /// Whether [`sin_from`] can be trusted for every angle here.
@@ -251,16 +251,13 @@ pub(super) fn round_upper<V: Lanes>(x: V) -> V {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::lanes::{Avx2, Avx512},
+        super::lanes::{Avx2, Avx512, filled},
         *,
     };
 
     /// What a function gives.
     fn of<V: Lanes>(x: f32, function: impl Fn(V) -> V) -> f32 {
-        let lanes = [x; 16];
-        // SAFETY: the processor was asked, and there are as many floats as the longest vector has.
-        #[expect(unsafe_code, reason = "the processor was asked")]
-        let x = unsafe { V::load(lanes.as_ptr().cast()) };
+        let x = filled::<V>(x).expect("the processor was asked");
         function(x).to_array().as_ref()[0]
     }
 

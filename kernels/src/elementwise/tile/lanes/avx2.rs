@@ -161,8 +161,8 @@ impl Lanes for Avx2 {
         xor(x, y) _mm256_xor_ps(x, y);
         plus_integers(x, y) floats(_mm256_add_epi32(integers(x), integers(y)));
         minus_integers(x, y) floats(_mm256_sub_epi32(integers(x), integers(y)));
-        to_integers(x) floats(_mm256_cvtps_epi32(x));
-        from_integers(x) _mm256_cvtepi32_ps(integers(x));
+        rounded_to_integers(x) floats(_mm256_cvtps_epi32(x));
+        integers_to_floats(x) _mm256_cvtepi32_ps(integers(x));
     }
 
     #[inline(always)]

@@ -152,8 +152,8 @@ impl Lanes for Avx512 {
         xor(x, y) _mm512_xor_ps(x, y);
         plus_integers(x, y) floats(_mm512_add_epi32(integers(x), integers(y)));
         minus_integers(x, y) floats(_mm512_sub_epi32(integers(x), integers(y)));
-        to_integers(x) floats(_mm512_cvtps_epi32(x));
-        from_integers(x) _mm512_cvtepi32_ps(integers(x));
+        rounded_to_integers(x) floats(_mm512_cvtps_epi32(x));
+        integers_to_floats(x) _mm512_cvtepi32_ps(integers(x));
     }
 
     #[inline(always)]

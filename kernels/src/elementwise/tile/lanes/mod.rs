@@ -168,12 +168,21 @@ pub(super) trait Lanes: Copy {
     /// The differences of the lanes as integers.
     fn minus_integers(self, other: Self) -> Self;
     /// The nearest integers.
-    fn to_integers(self) -> Self;
+    fn rounded_to_integers(self) -> Self;
     /// The floats of integers.
-    fn from_integers(self) -> Self;
+    fn integers_to_floats(self) -> Self;
 
     /// The lanes as they are in memory.
     fn to_array(self) -> Self::Array;
     /// The lanes of `array`.
     fn with_array(self, array: Self::Array) -> Self;
+}
+
+/// A vector of equal floats, if the processor has such vectors.
+#[cfg(test)]
+pub(super) fn filled<V: Lanes>(value: f32) -> Option<V> {
+    let floats = [value; 16];
+    assert!(V::LEN <= floats.len(), "no vector is longer");
+    // SAFETY: the processor was asked, and there are enough floats.
+    V::detected().then(|| unsafe { V::load(floats.as_ptr().cast()) })
 }
