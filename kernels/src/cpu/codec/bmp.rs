@@ -43,5 +43,5 @@ pub(super) fn decode(op: &'static str, io: &Io<'_>, contents: &[u8]) -> Result<P
             }
         }
     }
-    Ok(Pixels { height, width, channels, wide: false, samples })
+    Ok(Pixels { frames: None, height, width, channels, wide: false, samples })
 }

@@ -28,7 +28,7 @@ pub(super) fn decode(op: &'static str, io: &Io<'_>, contents: &[u8]) -> Result<P
         true => bytes.as_chunks().0.iter().map(|&bytes| u16::from_be_bytes(bytes)).collect(),
         false => bytes.into_iter().map(u16::from).collect(),
     };
-    Ok(Pixels { height, width, channels, wide, samples })
+    Ok(Pixels { frames: None, height, width, channels, wide, samples })
 }
 
 pub(super) fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

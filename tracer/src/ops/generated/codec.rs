@@ -9,6 +9,75 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static DECODE_AND_CROP_JPEG: Op = Op::new("DecodeAndCropJpeg");
+
+/// What [`decode_and_crop_jpeg_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DecodeAndCropJpegAttrs {
+    /// `channels`: an integer; `0` unless set.
+    pub channels: i64,
+    /// `ratio`: an integer; `1` unless set.
+    pub ratio: i64,
+    /// `fancy_upscaling`: a flag; `true` unless set.
+    pub fancy_upscaling: bool,
+    /// `try_recover_truncated`: a flag; `false` unless set.
+    pub try_recover_truncated: bool,
+    /// `acceptable_fraction`: a float; `1.0` unless set.
+    pub acceptable_fraction: f32,
+    /// `dct_method`: a string; empty unless set.
+    pub dct_method: String,
+}
+
+impl Default for DecodeAndCropJpegAttrs {
+    fn default() -> DecodeAndCropJpegAttrs {
+        DecodeAndCropJpegAttrs {
+            channels: 0,
+            ratio: 1,
+            fancy_upscaling: true,
+            try_recover_truncated: false,
+            acceptable_fraction: 1.0,
+            dct_method: "".into(),
+        }
+    }
+}
+
+/// Decodes a part of an image in JPEG format.
+///
+/// `DecodeAndCropJpeg`: `contents: string`, `crop_window: int32` → `image: uint8`. `crop_window` is
+/// read on the host. [`decode_and_crop_jpeg_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_and_crop_jpeg(contents: &Tensor, crop_window: &Tensor) -> Result<Tensor> {
+    call::one(&DECODE_AND_CROP_JPEG, Attrs::new(), &[contents, crop_window])
+}
+
+/// [`decode_and_crop_jpeg()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_and_crop_jpeg_with(
+    contents: &Tensor,
+    crop_window: &Tensor,
+    attrs: &DecodeAndCropJpegAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &DECODE_AND_CROP_JPEG,
+        Attrs::new()
+            .with("channels", attrs.channels)
+            .with("ratio", attrs.ratio)
+            .with("fancy_upscaling", attrs.fancy_upscaling)
+            .with("try_recover_truncated", attrs.try_recover_truncated)
+            .with("acceptable_fraction", attrs.acceptable_fraction)
+            .with("dct_method", attrs.dct_method.as_str()),
+        &[contents, crop_window],
+    )
+}
+
 static DECODE_BMP: Op = Op::new("DecodeBmp");
 
 /// What [`decode_bmp_with`] may set.
@@ -40,6 +109,20 @@ pub fn decode_bmp_with(contents: &Tensor, attrs: &DecodeBmpAttrs) -> Result<Tens
     call::one(&DECODE_BMP, Attrs::new().with("channels", attrs.channels), &[contents])
 }
 
+static DECODE_GIF: Op = Op::new("DecodeGif");
+
+/// Decodes all frames of an animation in GIF format.
+///
+/// `DecodeGif`: `contents: string` → `image: uint8`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_gif(contents: &Tensor) -> Result<Tensor> {
+    call::one(&DECODE_GIF, Attrs::new(), &[contents])
+}
+
 static DECODE_IMAGE: Op = Op::new("DecodeImage");
 
 /// What [`decode_image_with`] may set.
@@ -59,7 +142,7 @@ impl Default for DecodeImageAttrs {
     }
 }
 
-/// Decodes an image in BMP or PNG format.
+/// Decodes an image in BMP, GIF, JPEG, PNG or WebP format.
 ///
 /// `DecodeImage`: `contents: string` → `image: dtype`, with `dtype` in uint8, uint16, float32.
 /// [`decode_image_with`] sets attributes too.
@@ -85,6 +168,70 @@ pub fn decode_image_with(contents: &Tensor, attrs: &DecodeImageAttrs) -> Result<
             .with("channels", attrs.channels)
             .with("dtype", attrs.dtype)
             .with("expand_animations", attrs.expand_animations),
+        &[contents],
+    )
+}
+
+static DECODE_JPEG: Op = Op::new("DecodeJpeg");
+
+/// What [`decode_jpeg_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DecodeJpegAttrs {
+    /// `channels`: an integer; `0` unless set.
+    pub channels: i64,
+    /// `ratio`: an integer; `1` unless set.
+    pub ratio: i64,
+    /// `fancy_upscaling`: a flag; `true` unless set.
+    pub fancy_upscaling: bool,
+    /// `try_recover_truncated`: a flag; `false` unless set.
+    pub try_recover_truncated: bool,
+    /// `acceptable_fraction`: a float; `1.0` unless set.
+    pub acceptable_fraction: f32,
+    /// `dct_method`: a string; empty unless set.
+    pub dct_method: String,
+}
+
+impl Default for DecodeJpegAttrs {
+    fn default() -> DecodeJpegAttrs {
+        DecodeJpegAttrs {
+            channels: 0,
+            ratio: 1,
+            fancy_upscaling: true,
+            try_recover_truncated: false,
+            acceptable_fraction: 1.0,
+            dct_method: "".into(),
+        }
+    }
+}
+
+/// Decodes an image in JPEG format.
+///
+/// `DecodeJpeg`: `contents: string` → `image: uint8`. [`decode_jpeg_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_jpeg(contents: &Tensor) -> Result<Tensor> {
+    call::one(&DECODE_JPEG, Attrs::new(), &[contents])
+}
+
+/// [`decode_jpeg()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_jpeg_with(contents: &Tensor, attrs: &DecodeJpegAttrs) -> Result<Tensor> {
+    call::one(
+        &DECODE_JPEG,
+        Attrs::new()
+            .with("channels", attrs.channels)
+            .with("ratio", attrs.ratio)
+            .with("fancy_upscaling", attrs.fancy_upscaling)
+            .with("try_recover_truncated", attrs.try_recover_truncated)
+            .with("acceptable_fraction", attrs.acceptable_fraction)
+            .with("dct_method", attrs.dct_method.as_str()),
         &[contents],
     )
 }
@@ -179,6 +326,140 @@ pub fn decode_wav_with(contents: &Tensor, attrs: &DecodeWavAttrs) -> Result<[Ten
     )
 }
 
+static DECODE_WEB_P: Op = Op::new("DecodeWebP");
+
+/// What [`decode_web_p_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DecodeWebPAttrs {
+    /// `channels`: an integer; `0` unless set.
+    pub channels: i64,
+    /// `dtype`: a dtype in uint8; uint8 unless set.
+    pub dtype: DType,
+}
+
+impl Default for DecodeWebPAttrs {
+    fn default() -> DecodeWebPAttrs {
+        DecodeWebPAttrs { channels: 0, dtype: DType::U8 }
+    }
+}
+
+/// Decodes all frames of an image or animation in WebP format.
+///
+/// `DecodeWebP`: `contents: string` → `image: dtype`, with `dtype` in uint8. [`decode_web_p_with`]
+/// sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_web_p(contents: &Tensor) -> Result<Tensor> {
+    call::one(&DECODE_WEB_P, Attrs::new(), &[contents])
+}
+
+/// [`decode_web_p()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn decode_web_p_with(contents: &Tensor, attrs: &DecodeWebPAttrs) -> Result<Tensor> {
+    call::one(
+        &DECODE_WEB_P,
+        Attrs::new().with("channels", attrs.channels).with("dtype", attrs.dtype),
+        &[contents],
+    )
+}
+
+static ENCODE_JPEG: Op = Op::new("EncodeJpeg");
+
+/// What [`encode_jpeg_with`] may set.
+#[derive(Clone, Debug)]
+pub struct EncodeJpegAttrs {
+    /// `format`: a string out of ``, `grayscale`, `rgb`; empty unless set.
+    pub format: String,
+    /// `quality`: an integer; `95` unless set.
+    pub quality: i64,
+    /// `progressive`: a flag; `false` unless set.
+    pub progressive: bool,
+    /// `optimize_size`: a flag; `false` unless set.
+    pub optimize_size: bool,
+    /// `chroma_downsampling`: a flag; `true` unless set.
+    pub chroma_downsampling: bool,
+    /// `density_unit`: a string out of `in`, `cm`; `in` unless set.
+    pub density_unit: String,
+    /// `x_density`: an integer; `300` unless set.
+    pub x_density: i64,
+    /// `y_density`: an integer; `300` unless set.
+    pub y_density: i64,
+    /// `xmp_metadata`: a string; empty unless set.
+    pub xmp_metadata: String,
+}
+
+impl Default for EncodeJpegAttrs {
+    fn default() -> EncodeJpegAttrs {
+        EncodeJpegAttrs {
+            format: "".into(),
+            quality: 95,
+            progressive: false,
+            optimize_size: false,
+            chroma_downsampling: true,
+            density_unit: "in".into(),
+            x_density: 300,
+            y_density: 300,
+            xmp_metadata: "".into(),
+        }
+    }
+}
+
+/// Encodes an image in JPEG format.
+///
+/// `EncodeJpeg`: `image: uint8` → `contents: string`. [`encode_jpeg_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn encode_jpeg(image: &Tensor) -> Result<Tensor> {
+    call::one(&ENCODE_JPEG, Attrs::new(), &[image])
+}
+
+/// [`encode_jpeg()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn encode_jpeg_with(image: &Tensor, attrs: &EncodeJpegAttrs) -> Result<Tensor> {
+    call::one(
+        &ENCODE_JPEG,
+        Attrs::new()
+            .with("format", attrs.format.as_str())
+            .with("quality", attrs.quality)
+            .with("progressive", attrs.progressive)
+            .with("optimize_size", attrs.optimize_size)
+            .with("chroma_downsampling", attrs.chroma_downsampling)
+            .with("density_unit", attrs.density_unit.as_str())
+            .with("x_density", attrs.x_density)
+            .with("y_density", attrs.y_density)
+            .with("xmp_metadata", attrs.xmp_metadata.as_str()),
+        &[image],
+    )
+}
+
+static ENCODE_JPEG_VARIABLE_QUALITY: Op = Op::new("EncodeJpegVariableQuality");
+
+/// Encodes an image in JPEG format, with a quality from 0 to 100.
+///
+/// `EncodeJpegVariableQuality`: `images: uint8`, `quality: int32` → `contents: string`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn encode_jpeg_variable_quality(images: &Tensor, quality: &Tensor) -> Result<Tensor> {
+    call::one(&ENCODE_JPEG_VARIABLE_QUALITY, Attrs::new(), &[images, quality])
+}
+
 static ENCODE_PNG: Op = Op::new("EncodePng");
 
 /// What [`encode_png_with`] may set.
@@ -229,4 +510,42 @@ static ENCODE_WAV: Op = Op::new("EncodeWav");
 #[track_caller]
 pub fn encode_wav(audio: &Tensor, sample_rate: &Tensor) -> Result<Tensor> {
     call::one(&ENCODE_WAV, Attrs::new(), &[audio, sample_rate])
+}
+
+static EXTRACT_JPEG_SHAPE: Op = Op::new("ExtractJpegShape");
+
+/// What [`extract_jpeg_shape_with`] may set.
+#[derive(Clone, Debug)]
+pub struct ExtractJpegShapeAttrs {
+    /// `output_type`: a dtype in int32, int64; int32 unless set.
+    pub output_type: DType,
+}
+
+impl Default for ExtractJpegShapeAttrs {
+    fn default() -> ExtractJpegShapeAttrs {
+        ExtractJpegShapeAttrs { output_type: DType::I32 }
+    }
+}
+
+/// Height, width and components of an image in JPEG format, without decoding it.
+///
+/// `ExtractJpegShape`: `contents: string` → `image_shape: output_type`, with `output_type` in
+/// int32, int64. [`extract_jpeg_shape_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn extract_jpeg_shape(contents: &Tensor) -> Result<Tensor> {
+    call::one(&EXTRACT_JPEG_SHAPE, Attrs::new(), &[contents])
+}
+
+/// [`extract_jpeg_shape()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn extract_jpeg_shape_with(contents: &Tensor, attrs: &ExtractJpegShapeAttrs) -> Result<Tensor> {
+    call::one(&EXTRACT_JPEG_SHAPE, Attrs::new().with("output_type", attrs.output_type), &[contents])
 }
