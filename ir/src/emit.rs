@@ -265,6 +265,14 @@ impl<'e> Composite<'e> {
         self.emitter.fail(error)
     }
 
+    /// The results of another op, of the same inputs and with the attributes that it knows.
+    pub fn renamed(&self, name: &str) -> Vec<Value<'e>> {
+        match self.inputs().is_empty() {
+            true => self.call(name, self.attrs.clone(), &[]),
+            false => calls_with(name, self.attrs.clone(), self.inputs()).values().to_vec(),
+        }
+    }
+
     /// The results of a call of the op `name`.
     pub fn call(&self, name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> Vec<Value<'e>> {
         let ids = self.emitter.call(name, attrs, inputs);

@@ -15,6 +15,11 @@ pub struct PatchWindow {
 }
 
 impl PatchWindow {
+    /// Windows without gaps; with `same`, of one patch for each `stride` elements.
+    pub fn new(size: usize, stride: usize, same: bool) -> PatchWindow {
+        PatchWindow { size, stride, rate: 1, same }
+    }
+
     /// The number of patches in an image of this size, and how far the first one begins before
     /// the image.
     pub fn positions(&self, size: usize) -> (usize, usize) {

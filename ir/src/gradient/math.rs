@@ -179,6 +179,15 @@ pub(crate) fn igammac<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([-(dy * call("IgammaGradA", [a, x])), -(dy * by_x)])
 }
 
+/// By `x` alone: TensorFlow has none by the parameters.
+pub(crate) fn betainc<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (p, q, x) = (b.x(0), b.x(1), b.x(2));
+    let gamma = |x: Value<'e>| call("Lgamma", [x]);
+    let log_beta = gamma(p) + gamma(q) - gamma(p + q);
+    let log_density = (q - 1.0) * (-x).log1p() + call("Xlogy", [p - 1.0, x]) - log_beta;
+    only(2, b.dy(0) * log_density.exp())
+}
+
 pub(crate) fn polygamma<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (n, x, dy) = b.binary();
     only(1, dy * call("Polygamma", [n + 1.0, x]))

@@ -147,17 +147,26 @@ pub(crate) fn max_pool_3d_grad_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
     linear(b, "MaxPool3DGrad")
 }
 
-/// The places of the maxima are known: numbers within one image, or within the batch.
 pub(crate) fn max_pool_with_argmax<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    let (x, places, dy) = (b.x(0), b.y(1).cast(DType::I64), b.dy(0));
-    let batch = shapes::dim(x, 0);
-    let size = shapes::size(x);
-    let places = if b.flag("include_batch_in_index") {
+    let has_batch = b.flag("include_batch_in_index");
+    grads([to_places(b.x(0), b.dy(0), b.y(1), has_batch)])
+}
+
+/// Sums of `dy` where the maxima of `x` are: numbers within one image, or within the batch.
+pub(crate) fn to_places<'e>(
+    x: Value<'e>,
+    dy: Value<'e>,
+    places: Value<'e>,
+    has_batch: bool,
+) -> Value<'e> {
+    let places = places.cast(DType::I64);
+    let (batch, size) = (shapes::dim(x, 0), shapes::size(x));
+    let places = if has_batch {
         places
     } else {
         let per_image = call("FloorDiv", [size, batch.maximum(x.literal(1i64))]);
         places + (shapes::range(batch) * per_image).reshape(&[-1, 1, 1, 1])
     };
     let sum = call("UnsortedSegmentSum", [dy.reshape(&[-1]), places.reshape(&[-1]), size]);
-    grads([sum.reshape_like(x)])
+    sum.reshape_like(x)
 }

@@ -3,7 +3,9 @@
 use super::sets::*;
 use crate::gradient::{self, Gradient};
 use crate::{
+    attr::Attrs,
     dtype::DType,
+    emit::{Composite, Value, call_with},
     error::{Error, Result},
     infer::OpContext,
     op::*,
@@ -50,6 +52,8 @@ const CONV_3D: &[AttrDef] = &[
     one_of("data_format", &["NDHWC", "NCDHW"]).or(AttrDefault::String("NDHWC")),
     ints_or("dilations", &[1, 1, 1, 1, 1]),
 ];
+
+const MIRROR: AttrDef = one_of("mode", &["REFLECT", "SYMMETRIC"]);
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
@@ -235,6 +239,41 @@ pub(super) static OPS: &[OpDef] = &[
         gradient: Gradient::Rule(gradient::conv::depthwise_input),
         ..OpDef::PURE
     },
+    OpDef {
+        name: "FusedPadConv2D",
+        summary: "Convolves images with their mirror images around them.",
+        inputs: &[arg("input", "T"), arg_of("paddings", DType::I32).host(), arg("filter", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", FLOATS), MIRROR, ints("strides"), one_of("padding", &["SAME", "VALID"])],
+        infer: |context| fused(context, 2),
+        lowering: Lowering::Composite(|c| vec![mirrored(c, c.x(0), c.x(1), c.x(2))]),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "FusedResizeAndPadConv2D",
+        summary: "Convolves resized images with their mirror images around them.",
+        inputs: &[
+            arg("input", "T"),
+            arg_of("size", DType::I32).host(),
+            arg_of("paddings", DType::I32).host(),
+            arg("filter", "T"),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            ty("T", IEEE_FLOATS),
+            flag("resize_align_corners", false),
+            MIRROR,
+            ints("strides"),
+            one_of("padding", &["SAME", "VALID"]),
+        ],
+        infer: |context| fused(context, 3),
+        lowering: Lowering::Composite(|c| {
+            let attrs = Attrs::new().with("align_corners", c.flag("resize_align_corners"));
+            let resized = call_with("ResizeBilinear", attrs, [c.x(0), c.x(1)]).cast(c.dtype(0));
+            vec![mirrored(c, resized, c.x(2), c.x(3))]
+        }),
+        ..OpDef::PURE
+    },
 ];
 
 /// What a filter sums over.
@@ -380,4 +419,28 @@ fn refuse_dilation(context: &OpContext<'_>) -> Result<()> {
         return Err(context.wrong_attr("dilations", "1", format!("{dilations:?}")));
     }
     Ok(())
+}
+
+/// Checks images and filters, and sets what is known of the result.
+fn fused(context: &mut OpContext<'_>, filter: usize) -> Result<()> {
+    let ([batch, _, _, own], [_, _, inputs, outputs]) =
+        (context.dims::<4>(0)?, context.dims::<4>(filter)?);
+    context.same("the channels of input and filter", own, inputs)?;
+    context.check_rank(filter - 1, 2)?;
+    if context.attrs.ints("strides")?.len() != 4 {
+        let strides = format!("{:?}", context.attrs.ints("strides")?);
+        return Err(context.wrong_attr("strides", "4 numbers", strides));
+    }
+    context.set(0, PartialShape::ranked([batch, None, None, outputs]));
+    Ok(())
+}
+
+fn mirrored<'e>(
+    c: &Composite<'e>,
+    x: Value<'e>,
+    paddings: Value<'e>,
+    filter: Value<'e>,
+) -> Value<'e> {
+    let padded = call_with("MirrorPad", c.attrs.clone(), [x, paddings]);
+    call_with("Conv2D", c.attrs.clone(), [padded, filter])
 }

@@ -184,14 +184,14 @@ fn diag_part(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn matrix_band_part(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn matrix_band_part(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank_at_least(0, 2)?;
     context.check_rank(1, 0)?;
     context.check_rank(2, 0)?;
     infer::unchanged(context)
 }
 
-fn matrix_diag(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn matrix_diag(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank_at_least(0, 1)?;
     if let Some(diagonal) = context.shape(0).known()
         && context.host_values_known()
@@ -203,7 +203,7 @@ fn matrix_diag(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn matrix_diag_part(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn matrix_diag_part(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank_at_least(0, 2)?;
     if context.n_inputs() > 2 {
         context.check_rank(2, 0)?;
@@ -217,7 +217,7 @@ fn matrix_diag_part(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn matrix_set_diag(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn matrix_set_diag(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank_at_least(0, 2)?;
     context.check_rank_at_least(1, 1)?;
     if let Some(matrix) = context.shape(0).known()

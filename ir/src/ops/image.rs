@@ -434,6 +434,27 @@ pub(super) static OPS: &[OpDef] = &[
         ..SUPPRESS
     },
     OpDef {
+        name: "NonMaxSuppressionWithOverlaps",
+        summary: "Chooses boxes with the highest scores that do not overlap, by given overlaps.",
+        inputs: &[
+            arg_of("overlaps", F32),
+            arg_of("scores", F32),
+            arg_of("max_output_size", I32),
+            arg_of("overlap_threshold", F32),
+            arg_of("score_threshold", F32),
+        ],
+        attrs: &[],
+        infer: |context| {
+            let ([rows, columns], [scores]) = (context.dims::<2>(0)?, context.dims::<1>(1)?);
+            context.same("the boxes of rows and columns", rows, columns)?;
+            context.same("the number of boxes and scores", rows, scores)?;
+            (2..5).try_for_each(|index| context.check_rank(index, 0))?;
+            context.set(0, PartialShape::vector(None));
+            Ok(())
+        },
+        ..SUPPRESS
+    },
+    OpDef {
         name: "RGBToHSV",
         summary: "Gives hue, saturation and value of red, green and blue.",
         gradient: Gradient::Rule(gradient::nn::rgb_to_hsv),

@@ -3,9 +3,9 @@
 use super::sets::*;
 use crate::gradient::{self, Gradient};
 use crate::{
-    attr::Attrs,
+    attr::{AttrValue, Attrs},
     dtype::DType,
-    emit::{Composite, Value},
+    emit::{Composite, Value, call, call_with, calls_with},
     error::Result,
     infer::OpContext,
     op::*,
@@ -15,7 +15,7 @@ use crate::{
 const SOLVABLE: &[DType] = &[DType::F64, DType::F32, DType::C64, DType::C128];
 
 /// A function of square matrices that gives matrices of the same size.
-const SQUARE: OpDef = OpDef {
+pub(super) const SQUARE: OpDef = OpDef {
     inputs: &[arg("input", "T")],
     outputs: &[arg("output", "T")],
     attrs: &[ty("T", LINALG)],
@@ -29,7 +29,7 @@ const SQUARE: OpDef = OpDef {
     ..OpDef::PURE
 };
 
-const SOLVE: OpDef = OpDef {
+pub(super) const SOLVE: OpDef = OpDef {
     inputs: &[arg("matrix", "T"), arg("rhs", "T")],
     attrs: &[flag("adjoint", false), ty("T", LINALG)],
     infer: |context| {
@@ -46,6 +46,21 @@ const SOLVE: OpDef = OpDef {
 };
 
 pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "BandedTriangularSolve",
+        summary: "Solves systems of linear equations whose matrix has some diagonals in a triangle.",
+        attrs: &[flag("lower", true), flag("adjoint", false), ty("T", LINALG)],
+        infer: |context| {
+            let (bands, [_, n]) = matrices(context, 0)?;
+            let (right, [rows, columns]) = matrices(context, 1)?;
+            context.same("the rows of rhs", n, rows)?;
+            let batch = stack(&bands).broadcast(&stack(&right))?;
+            context.set(0, joined(&batch, &[n, columns]));
+            Ok(())
+        },
+        lowering: Lowering::Composite(banded_solve),
+        ..SOLVE
+    },
     OpDef {
         name: "Cholesky",
         summary: "Computes the lower triangle whose product with its adjoint is the matrix.",
@@ -115,6 +130,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..SOLVE
     },
     OpDef {
+        name: "MatrixSolveLs",
+        summary: "Solves systems of linear equations as well as can be, by least squares.",
+        inputs: &[arg("matrix", "T"), arg("rhs", "T"), arg_of("l2_regularizer", DType::F64)],
+        attrs: &[ty("T", LINALG), flag("fast", true)],
+        infer: least_squares_shape,
+        lowering: Lowering::Composite(least_squares),
+        ..SOLVE
+    },
+    OpDef {
         name: "MatrixSquareRoot",
         summary: "Computes the principal square root of the matrix.",
         gradient: Gradient::Rule(gradient::factor::square_root),
@@ -174,20 +198,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes singular values and singular vectors.",
         outputs: &[arg("s", "T"), arg("u", "T"), arg("v", "T")],
         attrs: &[flag("compute_uv", true), flag("full_matrices", false), ty("T", LINALG)],
-        infer: |context| {
-            let (shape, [rows, columns]) = matrices(context, 0)?;
-            let inner = smaller(rows, columns);
-            context.set(0, of_matrices(&shape, &[inner]));
-            if !context.attrs.bool("compute_uv")? {
-                context.set(1, PartialShape::scalar());
-                context.set(2, PartialShape::scalar());
-                return Ok(());
-            }
-            let full = context.attrs.bool("full_matrices")?;
-            context.set(1, of_matrices(&shape, &[rows, if full { rows } else { inner }]));
-            context.set(2, of_matrices(&shape, &[columns, if full { columns } else { inner }]));
-            Ok(())
-        },
+        infer: singular_shapes,
         gradient: Gradient::Rule(gradient::factor::svd),
         ..SQUARE
     },
@@ -250,7 +261,7 @@ fn matrices(context: &OpContext<'_>, index: usize) -> Result<(PartialShape, [Dim
 }
 
 /// The shape of input `index`, whose matrices are square, and their size.
-fn square(context: &OpContext<'_>, index: usize) -> Result<(PartialShape, Dim)> {
+pub(super) fn square(context: &OpContext<'_>, index: usize) -> Result<(PartialShape, Dim)> {
     let (shape, [rows, columns]) = matrices(context, index)?;
     let n = context.same("the rows and columns of a matrix", rows, columns)?;
     Ok((shape, n))
@@ -281,11 +292,91 @@ fn smaller(a: Dim, b: Dim) -> Dim {
     a.zip(b).map(|(a, b)| a.min(b))
 }
 
+pub(super) fn least_squares_shape(context: &mut OpContext<'_>) -> Result<()> {
+    let (matrix, [rows, n]) = matrices(context, 0)?;
+    let (right, [right_rows, columns]) = matrices(context, 1)?;
+    context.same("the rows of rhs", rows, right_rows)?;
+    context.check_rank(2, 0)?;
+    let merged = stack(&matrix).merge(&stack(&right));
+    let batch = merged.ok_or_else(|| context.wrong(1, "a stack as that of matrix", right))?;
+    context.set(0, joined(&batch, &[n, columns]));
+    Ok(())
+}
+
+pub(super) fn singular_shapes(context: &mut OpContext<'_>) -> Result<()> {
+    let (shape, [rows, columns]) = matrices(context, 0)?;
+    let inner = smaller(rows, columns);
+    context.set(0, of_matrices(&shape, &[inner]));
+    if !context.attrs.bool("compute_uv")? {
+        context.set(1, PartialShape::scalar());
+        context.set(2, PartialShape::scalar());
+        return Ok(());
+    }
+    let full = context.attrs.bool("full_matrices")?;
+    context.set(1, of_matrices(&shape, &[rows, if full { rows } else { inner }]));
+    context.set(2, of_matrices(&shape, &[columns, if full { columns } else { inner }]));
+    Ok(())
+}
+
 /// One number for each square matrix.
-fn determinant(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn determinant(context: &mut OpContext<'_>) -> Result<()> {
     let (shape, _) = square(context, 0)?;
     context.set_all(&of_matrices(&shape, &[]));
     Ok(())
+}
+
+/// The diagonals as a matrix: the main one is the first of a lower triangle and the last of an
+/// upper one.
+fn banded_solve<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let bands = c.x(0);
+    let last = bands.shape()[bands.shape().rank() - 2] as i32 - 1;
+    let range = if c.flag("lower") { vec![-last, 0] } else { vec![0, last] };
+    let (bands, range) = match last {
+        0 => {
+            (call_with("Squeeze", Attrs::new().with("squeeze_dims", vec![-2i64]), [bands]), vec![0])
+        }
+        _ => (bands, range),
+    };
+    let attrs = Attrs::new().with("align", AttrValue::string("LEFT_RIGHT"));
+    let zero = bands.like(0.0);
+    let size = c.scalar(-1i32);
+    let matrix = call_with("MatrixDiagV3", attrs, [bands, c.vector(&range), size, size, zero]);
+    vec![call_with("MatrixTriangularSolve", c.attrs.clone(), [matrix, c.x(1)])]
+}
+
+/// The normal equations, with the square of a weight on the diagonal; or, not `fast`, the
+/// singular values that are more than rounding, and no weight.
+fn least_squares<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (a, b) = (c.x(0), c.x(1));
+    let (shape, dtype) = (a.shape(), a.dtype());
+    let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
+    if c.flag("fast") {
+        let is_tall = rows >= columns;
+        let product = a.batch_matmul(a, is_tall, !is_tall);
+        let diagonal =
+            call("MatrixDiagPart", [product]) + call("StopGradient", [c.x(2)]).cast(dtype);
+        let normal = call("MatrixSetDiag", [product, diagonal]);
+        return vec![match is_tall {
+            true => call("MatrixSolve", [normal, a.batch_matmul(b, true, false)]),
+            false => a.batch_matmul(call("MatrixSolve", [normal, b]), true, false),
+        }];
+    }
+    let factors = calls_with("Svd", Attrs::new(), &[a]);
+    let sizes = match dtype {
+        DType::C64 => call_with("Real", Attrs::new().with("Tout", DType::F32), [factors.at(0)]),
+        DType::C128 => call_with("Real", Attrs::new().with("Tout", DType::F64), [factors.at(0)]),
+        _ => factors.at(0),
+    };
+    let rounding = match dtype {
+        DType::F64 | DType::C128 => f64::EPSILON,
+        DType::F16 => f64::powi(2.0, -10),
+        _ => f64::from(f32::EPSILON),
+    };
+    let least = sizes.reduce_max(&[-1], true) * (rounding * rows.min(columns) as f64);
+    let inverse = sizes.greater(least).select(sizes.like(1.0) / sizes, sizes.zeros_like());
+    let inverse = call("ExpandDims", [inverse.cast(dtype), c.scalar(-1i32)]);
+    let seen = factors.at(1).batch_matmul(b, true, false);
+    vec![factors.at(2).batch_matmul(inverse * seen, false, false)]
 }
 
 /// The symmetric gradient of I. Murray, "Differentiation of the Cholesky decomposition" (2016),

@@ -21,6 +21,7 @@ mod image;
 mod indexing;
 mod interface;
 mod internal;
+mod legacy;
 mod linalg;
 mod list;
 mod math;
@@ -82,6 +83,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     image,
     indexing,
     internal,
+    legacy,
     linalg,
     list,
     math,

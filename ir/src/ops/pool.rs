@@ -280,6 +280,31 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "MaxPoolGradWithArgmax",
+        summary: "Gradient of `MaxPoolWithArgmax`.",
+        inputs: &[arg("input", "T"), arg("grad", "T"), arg("argmax", "Targmax")],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            ints("ksize").at_least(4),
+            ints("strides").at_least(4),
+            PADDINGS,
+            flag("include_batch_in_index", false),
+            ty("Targmax", INDEX),
+            ty("T", REALS),
+        ],
+        infer: |context| {
+            context.check_rank(0, 4)?;
+            context.merged(1, 2)?;
+            context.set(0, context.shape(0).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let has_batch = c.flag("include_batch_in_index");
+            vec![gradient::pool::to_places(c.x(0), c.x(1), c.x(2), has_batch)]
+        }),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "MaxPoolWithArgmax",
         summary: "Takes the largest element of each window, and where it is.",
         inputs: &[arg("input", "T")],

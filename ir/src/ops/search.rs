@@ -3,7 +3,9 @@
 use super::sets::*;
 use crate::gradient::{self, Gradient};
 use crate::{
+    attr::Attrs,
     dtype::DType,
+    emit::{Composite, Value, calls_with},
     error::Result,
     infer::{OpContext, normalize_axis},
     op::*,
@@ -76,6 +78,36 @@ pub(super) static OPS: &[OpDef] = &[
         ..BOUND
     },
     OpDef {
+        name: "NearestNeighbors",
+        summary: "Finds the centers nearest to each point, and the squares of their distances.",
+        inputs: &[
+            arg_of("points", DType::F32),
+            arg_of("centers", DType::F32),
+            arg_of("k", DType::I64).host(),
+        ],
+        outputs: &[
+            arg_of("nearest_center_indices", DType::I64),
+            arg_of("nearest_center_distances", DType::F32),
+        ],
+        infer: |context| {
+            let ([points, a], [centers, b]) = (context.dims::<2>(0)?, context.dims::<2>(1)?);
+            context.same("the coordinates", a, b)?;
+            context.check_rank(2, 0)?;
+            let wanted = match context.int(2)? {
+                Some(k) => Some(
+                    usize::try_from(k).ok().ok_or_else(|| context.wrong(2, "not negative", k))?,
+                ),
+                None => None,
+            };
+            let found = wanted.zip(centers).map(|(wanted, centers)| wanted.min(centers));
+            context.set_all(&PartialShape::ranked([points, found]));
+            Ok(())
+        },
+        lowering: Lowering::Composite(nearest),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "NthElement",
         summary: "Takes the element that would be at position `n` if the rows were sorted.",
         inputs: &[arg("input", "T"), arg_of("n", DType::I32)],
@@ -141,6 +173,18 @@ pub(super) static OPS: &[OpDef] = &[
         ..BOUND
     },
 ];
+
+/// By products of points and centers, and their own squares.
+fn nearest<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (points, centers) = (c.x(0), c.x(1));
+    let wanted = c.ints(2).first().copied().unwrap_or(1).min(centers.shape()[0] as i64);
+    let own = |x: Value<'e>| x.square().sum(&[1], true);
+    let products = points.matmul(centers, false, true) * 2.0;
+    let far = own(points) - products + own(centers).transpose(&[1, 0]);
+    let wanted = c.scalar(i32::try_from(wanted).unwrap_or(i32::MAX));
+    let nearest = calls_with("TopKV2", Attrs::new(), &[-far, wanted]);
+    vec![nearest.at(1).cast(DType::I64), -nearest.at(0)]
+}
 
 fn bound(context: &mut OpContext<'_>) -> Result<()> {
     let [rows, _] = context.dims(0)?;

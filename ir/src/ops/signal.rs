@@ -37,6 +37,16 @@ const TO_REAL: OpDef = OpDef {
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
+        name: "AudioSpectrogram",
+        summary: "Computes the magnitudes of the frequencies of sound in windows.",
+        inputs: &[arg_of("input", DType::F32)],
+        outputs: &[arg_of("spectrogram", DType::F32)],
+        attrs: &[int("window_size"), int("stride"), flag("magnitude_squared", false)],
+        infer: spectrogram,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "FFT",
         summary: "Computes the discrete Fourier transform of the last dimension.",
         infer: unchanged::<1>,
@@ -97,6 +107,21 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse of `RFFT3D`.",
         infer: to_real::<3>,
         ..TO_REAL
+    },
+    OpDef {
+        name: "Mfcc",
+        summary: "Computes the mel-frequency cepstral coefficients of spectrograms.",
+        inputs: &[arg_of("spectrogram", DType::F32), arg_of("sample_rate", DType::I32)],
+        outputs: &[arg_of("output", DType::F32)],
+        attrs: &[
+            float_or("upper_frequency_limit", 4000.0),
+            float_or("lower_frequency_limit", 20.0),
+            int_or("filterbank_channel_count", 40),
+            int_or("dct_coefficient_count", 13),
+        ],
+        infer: mfcc,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
     },
     OpDef {
         name: "RFFT",
@@ -163,5 +188,44 @@ fn resized<const RANK: usize>(
     }
     let shape = PartialShape::ranked(outer.iter().copied().chain(sizes));
     context.set(0, shape);
+    Ok(())
+}
+
+fn spectrogram(context: &mut OpContext<'_>) -> Result<()> {
+    let [samples, channels] = context.dims::<2>(0)?;
+    let size = |name: &'static str, least: usize| {
+        let value = context.attrs.int(name)?;
+        let size = usize::try_from(value).ok().filter(|&size| size >= least && size < 1 << 24);
+        size.ok_or_else(|| context.wrong_attr(name, "a size of some samples", value))
+    };
+    let (window, stride) = (size("window_size", 2)?, size("stride", 1)?);
+    let slices = samples.map(|samples| match samples.checked_sub(window) {
+        Some(rest) => 1 + rest / stride,
+        None => 0,
+    });
+    let frequencies = 1 + window.next_power_of_two() / 2;
+    context.set(0, PartialShape::ranked([channels, slices, Some(frequencies)]));
+    Ok(())
+}
+
+fn mfcc(context: &mut OpContext<'_>) -> Result<()> {
+    let [channels, slices, _] = context.dims::<3>(0)?;
+    context.check_rank(1, 0)?;
+    let bands = context.attrs.int("filterbank_channel_count")?;
+    if !(1..1 << 16).contains(&bands) {
+        return Err(context.wrong_attr("filterbank_channel_count", "at least 1", bands));
+    }
+    let coefficients = context.attrs.int("dct_coefficient_count")?;
+    if !(1..=bands).contains(&coefficients) {
+        let expected = format!("from 1 to {bands}");
+        return Err(context.wrong_attr("dct_coefficient_count", expected, coefficients));
+    }
+    let low = context.attrs.float("lower_frequency_limit")?;
+    let high = context.attrs.float("upper_frequency_limit")?;
+    if !(low >= 0.0 && high > low && high.is_finite()) {
+        return Err(context.wrong_attr("upper_frequency_limit", format!("above {low}"), high));
+    }
+    let coefficients = usize::try_from(coefficients).ok();
+    context.set(0, PartialShape::ranked([channels, slices, coefficients]));
     Ok(())
 }

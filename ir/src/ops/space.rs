@@ -1,13 +1,13 @@
 //! Padding, and moving elements between the dimensions of images, channels and batches.
 
 use super::sets::*;
-use crate::emit::call;
+use crate::emit::{call, call_with};
 use crate::gradient::{self, Gradient, grads};
 use crate::{
     attr::Attrs,
     dtype::DType,
     emit::{Composite, Value},
-    error::Result,
+    error::{Error, Result},
     infer::OpContext,
     op::*,
     patches::{PatchWindow, patch_windows},
@@ -28,6 +28,13 @@ const PADDED: OpDef = OpDef {
     lowering: Lowering::Kernel,
     ..OpDef::PURE
 };
+
+/// Orders of dimensions, a letter each.
+const LAYOUTS: &[AttrDef] = &[
+    ty_or("T", INDEX, DType::I32),
+    string_or("src_format", "NHWC"),
+    string_or("dst_format", "NCHW"),
+];
 
 /// Blocks of an image against channels.
 const BLOCKS: OpDef = OpDef {
@@ -77,6 +84,65 @@ pub(super) static OPS: &[OpDef] = &[
         ..BLOCKS
     },
     OpDef {
+        name: "DataFormatDimMap",
+        summary: "Gives the places of dimensions in another order of them.",
+        inputs: &[arg("x", "T")],
+        outputs: &[arg("y", "T")],
+        attrs: LAYOUTS,
+        infer: |context| {
+            permutation(context)?;
+            context.set(0, context.shape(0).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let (from, to) = (c.string("src_format"), c.string("dst_format"));
+            let places = from.bytes().map(|letter| to.bytes().position(|own| own == letter));
+            let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
+            let places = c.vector(&places).cast(c.dtype(0));
+            let at = call("FloorMod", [c.x(0), c.x(0).like(from.len() as f64)]);
+            vec![call("GatherV2", [places, at, c.scalar(0i32)])]
+        }),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "DataFormatVecPermute",
+        summary: "Puts numbers of dimensions, or pairs of them, into another order of dimensions.",
+        inputs: &[arg("x", "T")],
+        outputs: &[arg("y", "T")],
+        attrs: LAYOUTS,
+        infer: |context| {
+            let n = permutation(context)?.len();
+            let shape = context.shape(0);
+            let is_meant = |rows: Dim| rows.is_none_or(|rows| rows == n || rows + 2 == n);
+            let is_meant = match shape.dims() {
+                Some(&[rows]) => is_meant(rows),
+                Some(&[rows, columns]) => is_meant(rows) && columns.is_none_or(|two| two == 2),
+                Some(_) => false,
+                None => true,
+            };
+            match is_meant {
+                true => context.set(0, shape.clone()),
+                false => return Err(context.wrong(0, "a number or a pair for each", shape)),
+            }
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let is_spatial = c.x(0).shape()[0] + 2 == c.string("src_format").len();
+            let letters = |name: &str| {
+                let all = c.string(name).bytes();
+                let all = all.filter(|letter| !is_spatial || !matches!(letter, b'N' | b'C'));
+                all.collect::<Vec<u8>>()
+            };
+            let (from, to) = (letters("src_format"), letters("dst_format"));
+            let places = to.iter().map(|letter| from.iter().position(|own| own == letter));
+            let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
+            vec![call("GatherV2", [c.x(0), c.vector(&places), c.scalar(0i32)])]
+        }),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "ExtractImagePatches",
         summary: "Takes windows of images, each laid out as channels.",
         inputs: &[arg("images", "T")],
@@ -110,6 +176,32 @@ pub(super) static OPS: &[OpDef] = &[
         infer: extract_image_patches,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::array::extract_image_patches),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExtractVolumePatches",
+        summary: "Takes windows of volumes, each laid out as channels.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("patches", "T")],
+        attrs: &[
+            ints("ksizes").at_least(5),
+            ints("strides").at_least(5),
+            ty("T", REALS),
+            one_of("padding", &["SAME", "VALID"]),
+        ],
+        infer: |context| {
+            let [batch, sizes @ .., channels] = context.dims::<5>(0)?;
+            let windows = volume_windows(context.attrs);
+            let strides = format!("{:?}", context.attrs.ints("strides")?);
+            let windows = windows
+                .ok_or_else(|| context.wrong_attr("ksizes", "3 sizes and steps", strides))?;
+            let count = |axis: usize| sizes[axis].map(|size| windows[axis].positions(size).0);
+            let patch: usize = windows.iter().map(|window| window.size).product();
+            let patch = channels.and_then(|channels| channels.checked_mul(patch));
+            context.set(0, PartialShape::ranked([batch, count(0), count(1), count(2), patch]));
+            Ok(())
+        },
+        lowering: Lowering::Composite(volume_patches),
         ..OpDef::PURE
     },
     OpDef {
@@ -223,6 +315,71 @@ fn resized(
 
 fn grown(size: i64, [before, after]: [i64; 2]) -> Option<i64> {
     size.checked_add(before)?.checked_add(after)
+}
+
+/// How windows move through the three inner dimensions of volumes.
+fn volume_windows(attrs: &Attrs) -> Option<[PatchWindow; 3]> {
+    let read = |name: &str| match *attrs.ints(name).ok()? {
+        [1, a, b, c, 1] if a.min(b).min(c) > 0 && a.max(b).max(c) < 1 << 31 => Some([a, b, c]),
+        _ => None,
+    };
+    let (sizes, strides) = (read("ksizes")?, read("strides")?);
+    let is_same = attrs.string("padding").ok()? == "SAME";
+    Some(
+        [0, 1, 2]
+            .map(|axis| PatchWindow::new(sizes[axis] as usize, strides[axis] as usize, is_same)),
+    )
+}
+
+/// Every place of a window is a slice of the volumes.
+fn volume_patches<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, shape) = (c.x(0), c.x(0).shape());
+    let Some(windows) = volume_windows(c.attrs) else {
+        let what = "windows of other dimensions".into();
+        return vec![c.fail(Error::Unsupported { op: c.op.name.into(), what })];
+    };
+    let axis = |axis: usize| {
+        let (window, size) = (windows[axis], shape[axis + 1]);
+        let (n, before) = window.positions(size);
+        let end = n.saturating_sub(1) * window.stride + window.size;
+        (n as i64, before as i64, end.saturating_sub(size + before) as i64)
+    };
+    let axes = [axis(0), axis(1), axis(2)];
+    let padding: Vec<i64> =
+        [[0, 0], [axes[0].1, axes[0].2], [axes[1].1, axes[1].2], [axes[2].1, axes[2].2], [0, 0]]
+            .concat();
+    let padded = call("Pad", [x, c.vector(&padding).reshape(&[5, 2])]);
+    let steps: Vec<i64> = windows.iter().map(|window| window.stride as i64).collect();
+    let slice = |at: [usize; 3]| {
+        let begin: Vec<i64> = at.iter().map(|&at| at as i64).collect();
+        let end = |axis: usize| match axes[axis].0 {
+            0 => begin[axis],
+            n => begin[axis] + (n - 1) * steps[axis] + 1,
+        };
+        let end = [end(0), end(1), end(2)];
+        let attrs = Attrs::new().with("begin_mask", 0b10001i64).with("end_mask", 0b10001i64);
+        let ends = |inner: &[i64], outer: i64| c.vector(&[&[outer], inner, &[outer]].concat());
+        let inputs = [padded, ends(&begin, 0), ends(&end, 0), ends(&steps, 1)];
+        call_with("StridedSlice", attrs, inputs)
+    };
+    let sizes = windows.map(|window| window.size);
+    let number = |at: usize| [at / (sizes[1] * sizes[2]), at / sizes[2] % sizes[1], at % sizes[2]];
+    let slices: Vec<Value<'e>> = (0..sizes.iter().product()).map(|at| slice(number(at))).collect();
+    vec![Value::concat(&slices, 4)]
+}
+
+/// Where in the first order of dimensions each one of the second stands.
+fn permutation(context: &OpContext<'_>) -> Result<Vec<usize>> {
+    let (from, to) = (context.attrs.string("src_format")?, context.attrs.string("dst_format")?);
+    let places: Option<Vec<usize>> =
+        to.bytes().map(|x| from.bytes().position(|y| y == x)).collect();
+    let mut sorted = places.clone().unwrap_or_default();
+    sorted.sort_unstable();
+    sorted.dedup();
+    match places {
+        Some(places) if matches!(from.len(), 4 | 5) && sorted.len() == from.len() => Ok(places),
+        _ => Err(context.wrong_attr("dst_format", format!("the letters of {from}"), to)),
+    }
 }
 
 fn pad(context: &mut OpContext<'_>) -> Result<()> {

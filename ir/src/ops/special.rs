@@ -6,7 +6,7 @@
 use super::{math::FUNCTION, sets::*, special_series::*};
 use crate::emit::call;
 use crate::gradient::{self, Gradient};
-use crate::{dtype::DType, expr::Scalar, infer, op::*};
+use crate::{dtype::DType, expr::Scalar, infer, op::*, shape::PartialShape};
 use std::f64::consts::{FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2};
 
 /// A special function of one real argument.
@@ -116,6 +116,31 @@ pub(super) static OPS: &[OpDef] = &[
         ..SPECIAL
     },
     OpDef {
+        name: "Betainc",
+        summary: "Computes the regularised incomplete beta function.",
+        inputs: &[arg("a", "T"), arg("b", "T"), arg("x", "T")],
+        outputs: &[arg("z", "T")],
+        attrs: &[ty("T", F32_F64)],
+        infer: |context| {
+            let is_scalar = |index: usize| context.shape(index).rank() == Some(0);
+            let mut shape = PartialShape::scalar();
+            for index in (0..3).filter(|&index| !is_scalar(index)) {
+                let own = context.shape(index);
+                let merged = match shape.rank() {
+                    Some(0) => Some(own.clone()),
+                    _ => shape.merge(own),
+                };
+                shape = merged
+                    .ok_or_else(|| context.wrong(index, format!("scalar or {shape}"), own))?;
+            }
+            context.set(0, shape);
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Broadcast(gradient::math::betainc),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "Dawsn",
         summary: "Computes Dawson's integral, `exp(-x²)` times the integral of `exp(t²)` to `x`.",
         lowering: Lowering::Elementwise(|s| dawsn(s.x(0))),
@@ -191,6 +216,21 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::broadcast,
         lowering: Lowering::Elementwise(|s| polygamma(s.x(0), s.x(1))),
         gradient: Gradient::Broadcast(gradient::math::polygamma),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RandomGammaGrad",
+        summary: "Gradient of a number drawn from a gamma distribution by the distribution's shape.",
+        inputs: &[arg("alpha", "T"), arg("sample", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", F32_F64)],
+        infer: infer::broadcast,
+        lowering: Lowering::Composite(|c| {
+            let (alpha, sample) = (c.x(0).cast(DType::F64), c.x(1).cast(DType::F64));
+            let density = (alpha - 1.0) * sample.log() - sample - call("Lgamma", [alpha]);
+            let share = call("IgammaGradA", [alpha, sample]);
+            vec![(-share / density.exp()).cast(c.dtype(0))]
+        }),
         ..OpDef::PURE
     },
     OpDef {

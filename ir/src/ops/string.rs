@@ -103,6 +103,21 @@ pub(super) static OPS: &[OpDef] = &[
         ..MAP
     },
     OpDef {
+        name: "Fingerprint",
+        summary: "Hashes each row to eight bytes.",
+        inputs: &[arg("data", "T"), arg_of("method", DType::String)],
+        outputs: &[arg_of("fingerprint", DType::U8)],
+        attrs: &[any_ty("T")],
+        infer: |context| {
+            context.check_rank_at_least(0, 1)?;
+            context.check_rank(1, 0)?;
+            let rows = context.shape(0).dim(0);
+            context.set(0, PartialShape::ranked([rows, Some(8)]));
+            Ok(())
+        },
+        ..MAP
+    },
+    OpDef {
         name: "ReduceJoin",
         summary: "Joins strings along axes; the first axis named changes fastest.",
         inputs: &[arg_of("inputs", DType::String), arg_of("reduction_indices", DType::I32).host()],

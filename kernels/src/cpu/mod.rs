@@ -1,6 +1,7 @@
 //! The CPU device and its kernels.
 
 mod assertion;
+mod beta;
 mod bounds;
 mod cell;
 mod check;
@@ -9,6 +10,7 @@ mod concat;
 mod conv;
 mod copy;
 mod count;
+mod count_sparse;
 mod ctc;
 mod depthwise;
 mod diagonal;
@@ -47,6 +49,7 @@ mod sequence;
 mod shape;
 mod shape_arguments;
 mod softmax;
+mod sound;
 mod sparse;
 pub(crate) mod string;
 mod top_k;
@@ -74,12 +77,14 @@ pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 /// The hand-written kernels, by op.
 const KERNELS: &[&[(&str, Build)]] = &[
     assertion::KERNELS,
+    beta::KERNELS,
     bounds::KERNELS,
     check::KERNELS,
     codec::KERNELS,
     concat::KERNELS,
     conv::KERNELS,
     count::KERNELS,
+    count_sparse::KERNELS,
     ctc::KERNELS,
     depthwise::KERNELS,
     diagonal::KERNELS,
@@ -138,6 +143,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     shape::KERNELS,
     shape_arguments::KERNELS,
     softmax::KERNELS,
+    sound::KERNELS,
     sparse::cross::KERNELS,
     sparse::dense::KERNELS,
     sparse::grad::KERNELS,

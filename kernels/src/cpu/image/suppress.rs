@@ -21,6 +21,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("NonMaxSuppressionV3", build),
     ("NonMaxSuppressionV4", build),
     ("NonMaxSuppressionV5", build),
+    ("NonMaxSuppressionWithOverlaps", with_overlaps),
 ];
 
 /// Two opposite corners, as row and column each.
@@ -43,6 +44,11 @@ fn overlap(a: &Corners, b: &Corners) -> f32 {
     };
     let common = common(0) * common(1);
     common / (area_a + area_b - common)
+}
+
+/// How much the boxes of a list overlap.
+fn among(boxes: &[Corners]) -> impl Fn(usize, usize) -> f32 {
+    |a, b| overlap(&boxes[a], &boxes[b])
 }
 
 /// When boxes are chosen.
@@ -82,7 +88,7 @@ impl Ord for Candidate {
 }
 
 /// The chosen boxes with their scores, best first.
-fn choose(rule: Rule, boxes: &[Corners], scores: &[f32]) -> Vec<(usize, f32)> {
+fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> Vec<(usize, f32)> {
     let candidate = |(index, &score): (usize, &f32)| {
         (score > rule.score).then_some(Candidate { score, index, compared: 0 })
     };
@@ -96,7 +102,7 @@ fn choose(rule: Rule, boxes: &[Corners], scores: &[f32]) -> Vec<(usize, f32)> {
         let before = next.score;
         let mut excluded = false;
         for &(other, _) in chosen[next.compared..].iter().rev() {
-            let common = overlap(&boxes[next.index], &boxes[other]);
+            let common = overlap(next.index, other);
             if soft {
                 let kept = (-0.5 / rule.sigma * common * common).exp();
                 next.score *= if common <= rule.overlap { kept } else { 0.0 };
@@ -158,7 +164,7 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 score: given(4, f32::NEG_INFINITY),
                 sigma: given(5, 0.0),
             };
-            let chosen = choose(rule, boxes.as_chunks::<4>().0, &scores);
+            let chosen = choose(rule, among(boxes.as_chunks().0), &scores);
             let shape = Shape::new([if pad { most } else { chosen.len() }])?;
             i32::write(io, 0, DType::I32, &shape, |out| {
                 out.fill(0);
@@ -197,6 +203,23 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })
 }
 
+/// Boxes of which it is said how much each overlaps each.
+fn with_overlaps(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (op, n) = (call.op.name, call.shape(0)[0]);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (overlaps, scores) = (io.input::<f32>(0), io.input::<f32>(1));
+        let most: i32 = io.scalar(2);
+        let wrong = || Error::argument(op, "max_output_size", "not negative", most);
+        let most = usize::try_from(most).map_err(|_| wrong())?;
+        let rule = Rule { most, overlap: io.scalar(3), score: io.scalar(4), sigma: 0.0 };
+        let chosen = choose(rule, |a, b| overlaps[a * n + b], scores);
+        i32::write(io, 0, DType::I32, &Shape::new([chosen.len()])?, |out| {
+            out.iter_mut().zip(&chosen).for_each(|(out, &(index, _))| *out = index as i32);
+            Ok(())
+        })
+    })))
+}
+
 fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (boxes, scores) = (call.shape(0).clone(), call.shape(1).clone());
     let [batch, n, own, classes] = [boxes[0], boxes[1], boxes[2], scores[2]];
@@ -220,7 +243,7 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let boxes: Vec<Corners> = (0..n).map(of_class).collect();
                 let scores: Vec<f32> =
                     (0..n).map(|index| scores[(image * n + index) * classes + class]).collect();
-                let chosen = choose(rule, &boxes, &scores);
+                let chosen = choose(rule, among(&boxes), &scores);
                 found.extend(chosen.into_iter().map(|(index, score)| (score, class, boxes[index])));
             }
             found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -246,14 +269,14 @@ mod tests {
     #[test]
     fn equal_boxes_exclude_each_other() {
         let rule = Rule { most: 3, overlap: 0.5, score: 0.0, sigma: 0.0 };
-        assert_eq!(choose(rule, &BOXES, &[0.5, 0.5, 0.4]), [(0, 0.5), (2, 0.4)]);
-        assert_eq!(choose(Rule { most: 1, ..rule }, &BOXES, &[0.5, 0.6, 0.4]), [(1, 0.6)]);
+        assert_eq!(choose(rule, among(&BOXES), &[0.5, 0.5, 0.4]), [(0, 0.5), (2, 0.4)]);
+        assert_eq!(choose(Rule { most: 1, ..rule }, among(&BOXES), &[0.5, 0.6, 0.4]), [(1, 0.6)]);
     }
 
     #[test]
     fn overlap_lowers_scores() {
         let rule = Rule { most: 3, overlap: 1.0, score: 0.0, sigma: 0.5 };
-        let chosen = choose(rule, &BOXES, &[0.5, 0.5, 0.4]);
+        let chosen = choose(rule, among(&BOXES), &[0.5, 0.5, 0.4]);
         assert_eq!(chosen.iter().map(|chosen| chosen.0).collect::<Vec<_>>(), [0, 2, 1]);
         assert!((chosen[2].1 - 0.5 * (-1.0f32).exp()).abs() < 1e-6);
     }

@@ -1,16 +1,19 @@
-//! Strings as buckets: `StringToHashBucket`, `StringToHashBucketFast`, `StringToHashBucketStrong`.
+//! Strings as buckets: `StringToHashBucket`, `StringToHashBucketFast`, `StringToHashBucketStrong`;
+//! rows as bytes: `Fingerprint`.
 
 use super::{Mapped, put_mapped};
 use crate::{
-    cpu::Build,
+    cpu::{Build, cell::Cell},
     device::OpCall,
     error::Result,
     hash::{fingerprint::fingerprint64, murmur::hash64, siphash::siphash24},
     kernel::{Io, Kernel},
 };
+use ferroflow_ir::{DType, Error, Shape};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("Fingerprint", fingerprint),
     ("StringToHashBucket", plain),
     ("StringToHashBucketFast", fast),
     ("StringToHashBucketStrong", strong),
@@ -38,5 +41,38 @@ fn buckets(
     let (mapped, n_buckets) = (Mapped::new(call), call.attrs.int("num_buckets")? as u64);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         put_mapped(io, &mapped, |text| Ok((hash(text) % n_buckets) as i64))
+    })))
+}
+
+/// Eight bytes for each row: those of its fingerprint, the lowest first. Strings in rows stand for
+/// their own fingerprints.
+fn fingerprint(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (op, dtype, shape) = (call.op.name, call.dtype(0), call.shape(0).clone());
+    let (n_rows, rank) = (shape[0], shape.rank());
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let method = &io.strings(1)?[0];
+        if method != "farmhash64" {
+            let found = String::from_utf8_lossy(method).into_owned();
+            return Err(Error::argument(op, "method", "farmhash64", found).into());
+        }
+        let own: Vec<u8> = match dtype {
+            DType::String => {
+                let strings = io.strings(0)?.iter();
+                strings.flat_map(|text| fingerprint64(text).to_le_bytes()).collect()
+            }
+            _ => io.bytes(0).to_vec(),
+        };
+        let bytes: Vec<u8> = match (dtype, rank) {
+            (DType::String, 1) => own,
+            _ => {
+                let size = own.len() / n_rows.max(1);
+                let row = |row: usize| &own[row * size..][..size];
+                (0..n_rows).flat_map(|at| fingerprint64(row(at)).to_le_bytes()).collect()
+            }
+        };
+        u8::write(io, 0, DType::U8, &Shape::new([n_rows, 8])?, |out| {
+            out.copy_from_slice(&bytes);
+            Ok(())
+        })
     })))
 }

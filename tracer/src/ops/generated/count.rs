@@ -80,6 +80,68 @@ pub fn dense_bincount_with(
     )
 }
 
+static DENSE_COUNT_SPARSE_OUTPUT: Op = Op::new("DenseCountSparseOutput");
+
+/// What [`dense_count_sparse_output_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DenseCountSparseOutputAttrs {
+    /// `minlength`: an integer from `-1`; `-1` unless set.
+    pub minlength: i64,
+    /// `maxlength`: an integer from `-1`; `-1` unless set.
+    pub maxlength: i64,
+}
+
+impl Default for DenseCountSparseOutputAttrs {
+    fn default() -> DenseCountSparseOutputAttrs {
+        DenseCountSparseOutputAttrs { minlength: -1, maxlength: -1 }
+    }
+}
+
+/// Counts how often each integer occurs in a vector or in each row of a matrix.
+///
+/// `DenseCountSparseOutput`: `values: T`, `weights: output_type` → `output_indices: int64`,
+/// `output_values: output_type`, `output_dense_shape: int64`, with `T` in int32, int64;
+/// `output_type` in int32, int64, float32, float64. [`dense_count_sparse_output_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn dense_count_sparse_output(
+    values: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &DENSE_COUNT_SPARSE_OUTPUT,
+        Attrs::new().with("binary_output", binary_output),
+        &[values, weights],
+    )
+}
+
+/// [`dense_count_sparse_output()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn dense_count_sparse_output_with(
+    values: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+    attrs: &DenseCountSparseOutputAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &DENSE_COUNT_SPARSE_OUTPUT,
+        Attrs::new()
+            .with("binary_output", binary_output)
+            .with("minlength", attrs.minlength)
+            .with("maxlength", attrs.maxlength),
+        &[values, weights],
+    )
+}
+
 static HISTOGRAM_FIXED_WIDTH: Op = Op::new("HistogramFixedWidth");
 
 /// What [`histogram_fixed_width_with`] may set.
@@ -130,5 +192,185 @@ pub fn histogram_fixed_width_with(
         &HISTOGRAM_FIXED_WIDTH,
         Attrs::new().with("dtype", attrs.dtype),
         &[values, value_range, nbins],
+    )
+}
+
+static RAGGED_COUNT_SPARSE_OUTPUT: Op = Op::new("RaggedCountSparseOutput");
+
+/// What [`ragged_count_sparse_output_with`] may set.
+#[derive(Clone, Debug)]
+pub struct RaggedCountSparseOutputAttrs {
+    /// `minlength`: an integer from `-1`; `-1` unless set.
+    pub minlength: i64,
+    /// `maxlength`: an integer from `-1`; `-1` unless set.
+    pub maxlength: i64,
+}
+
+impl Default for RaggedCountSparseOutputAttrs {
+    fn default() -> RaggedCountSparseOutputAttrs {
+        RaggedCountSparseOutputAttrs { minlength: -1, maxlength: -1 }
+    }
+}
+
+/// Counts how often each integer occurs in each row of a ragged tensor.
+///
+/// `RaggedCountSparseOutput`: `splits: int64`, `values: T`, `weights: output_type` →
+/// `output_indices: int64`, `output_values: output_type`, `output_dense_shape: int64`, with `T` in
+/// int32, int64; `output_type` in int32, int64, float32, float64.
+/// [`ragged_count_sparse_output_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn ragged_count_sparse_output(
+    splits: &Tensor,
+    values: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &RAGGED_COUNT_SPARSE_OUTPUT,
+        Attrs::new().with("binary_output", binary_output),
+        &[splits, values, weights],
+    )
+}
+
+/// [`ragged_count_sparse_output()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn ragged_count_sparse_output_with(
+    splits: &Tensor,
+    values: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+    attrs: &RaggedCountSparseOutputAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &RAGGED_COUNT_SPARSE_OUTPUT,
+        Attrs::new()
+            .with("binary_output", binary_output)
+            .with("minlength", attrs.minlength)
+            .with("maxlength", attrs.maxlength),
+        &[splits, values, weights],
+    )
+}
+
+static SPARSE_BINCOUNT: Op = Op::new("SparseBincount");
+
+/// What [`sparse_bincount_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct SparseBincountAttrs {
+    /// `binary_output`: a flag; `false` unless set.
+    pub binary_output: bool,
+}
+
+/// Counts like `Bincount`, for a sparse vector or each row of a sparse matrix.
+///
+/// `SparseBincount`: `indices: int64`, `values: Tidx`, `dense_shape: int64`, `size: Tidx`,
+/// `weights: T` → `output: T`, with `Tidx` in int32, int64; `T` in int32, int64, float32, float64.
+/// [`sparse_bincount_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sparse_bincount(
+    indices: &Tensor,
+    values: &Tensor,
+    dense_shape: &Tensor,
+    size: &Tensor,
+    weights: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SPARSE_BINCOUNT, Attrs::new(), &[indices, values, dense_shape, size, weights])
+}
+
+/// [`sparse_bincount()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sparse_bincount_with(
+    indices: &Tensor,
+    values: &Tensor,
+    dense_shape: &Tensor,
+    size: &Tensor,
+    weights: &Tensor,
+    attrs: &SparseBincountAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &SPARSE_BINCOUNT,
+        Attrs::new().with("binary_output", attrs.binary_output),
+        &[indices, values, dense_shape, size, weights],
+    )
+}
+
+static SPARSE_COUNT_SPARSE_OUTPUT: Op = Op::new("SparseCountSparseOutput");
+
+/// What [`sparse_count_sparse_output_with`] may set.
+#[derive(Clone, Debug)]
+pub struct SparseCountSparseOutputAttrs {
+    /// `minlength`: an integer from `-1`; `-1` unless set.
+    pub minlength: i64,
+    /// `maxlength`: an integer from `-1`; `-1` unless set.
+    pub maxlength: i64,
+}
+
+impl Default for SparseCountSparseOutputAttrs {
+    fn default() -> SparseCountSparseOutputAttrs {
+        SparseCountSparseOutputAttrs { minlength: -1, maxlength: -1 }
+    }
+}
+
+/// Counts how often each integer occurs in a sparse vector or in each row of a sparse matrix.
+///
+/// `SparseCountSparseOutput`: `indices: int64`, `values: T`, `dense_shape: int64`,
+/// `weights: output_type` → `output_indices: int64`, `output_values: output_type`,
+/// `output_dense_shape: int64`, with `T` in int32, int64; `output_type` in int32, int64, float32,
+/// float64. [`sparse_count_sparse_output_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sparse_count_sparse_output(
+    indices: &Tensor,
+    values: &Tensor,
+    dense_shape: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &SPARSE_COUNT_SPARSE_OUTPUT,
+        Attrs::new().with("binary_output", binary_output),
+        &[indices, values, dense_shape, weights],
+    )
+}
+
+/// [`sparse_count_sparse_output()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sparse_count_sparse_output_with(
+    indices: &Tensor,
+    values: &Tensor,
+    dense_shape: &Tensor,
+    weights: &Tensor,
+    binary_output: bool,
+    attrs: &SparseCountSparseOutputAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &SPARSE_COUNT_SPARSE_OUTPUT,
+        Attrs::new()
+            .with("binary_output", binary_output)
+            .with("minlength", attrs.minlength)
+            .with("maxlength", attrs.maxlength),
+        &[indices, values, dense_shape, weights],
     )
 }

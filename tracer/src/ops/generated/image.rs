@@ -797,6 +797,32 @@ pub fn non_max_suppression_v5_with(
     )
 }
 
+static NON_MAX_SUPPRESSION_WITH_OVERLAPS: Op = Op::new("NonMaxSuppressionWithOverlaps");
+
+/// Chooses boxes with the highest scores that do not overlap, by given overlaps.
+///
+/// `NonMaxSuppressionWithOverlaps`: `overlaps: float32`, `scores: float32`,
+/// `max_output_size: int32`, `overlap_threshold: float32`, `score_threshold: float32` →
+/// `selected_indices: int32`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn non_max_suppression_with_overlaps(
+    overlaps: &Tensor,
+    scores: &Tensor,
+    max_output_size: &Tensor,
+    overlap_threshold: &Tensor,
+    score_threshold: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &NON_MAX_SUPPRESSION_WITH_OVERLAPS,
+        Attrs::new(),
+        &[overlaps, scores, max_output_size, overlap_threshold, score_threshold],
+    )
+}
+
 static RGB_TO_HSV: Op = Op::new("RGBToHSV");
 
 /// Gives hue, saturation and value of red, green and blue.

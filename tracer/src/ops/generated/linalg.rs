@@ -9,6 +9,54 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static BANDED_TRIANGULAR_SOLVE: Op = Op::new("BandedTriangularSolve");
+
+/// What [`banded_triangular_solve_with`] may set.
+#[derive(Clone, Debug)]
+pub struct BandedTriangularSolveAttrs {
+    /// `lower`: a flag; `true` unless set.
+    pub lower: bool,
+    /// `adjoint`: a flag; `false` unless set.
+    pub adjoint: bool,
+}
+
+impl Default for BandedTriangularSolveAttrs {
+    fn default() -> BandedTriangularSolveAttrs {
+        BandedTriangularSolveAttrs { lower: true, adjoint: false }
+    }
+}
+
+/// Solves systems of linear equations whose matrix has some diagonals in a triangle.
+///
+/// `BandedTriangularSolve`: `matrix: T`, `rhs: T` → `output: T`, with `T` in complex, float16,
+/// float32, float64. [`banded_triangular_solve_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn banded_triangular_solve(matrix: &Tensor, rhs: &Tensor) -> Result<Tensor> {
+    call::one(&BANDED_TRIANGULAR_SOLVE, Attrs::new(), &[matrix, rhs])
+}
+
+/// [`banded_triangular_solve()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn banded_triangular_solve_with(
+    matrix: &Tensor,
+    rhs: &Tensor,
+    attrs: &BandedTriangularSolveAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &BANDED_TRIANGULAR_SOLVE,
+        Attrs::new().with("lower", attrs.lower).with("adjoint", attrs.adjoint),
+        &[matrix, rhs],
+    )
+}
+
 static CHOLESKY: Op = Op::new("Cholesky");
 
 /// Computes the lower triangle whose product with its adjoint is the matrix.
@@ -184,6 +232,53 @@ pub fn matrix_solve_with(
     attrs: &MatrixSolveAttrs,
 ) -> Result<Tensor> {
     call::one(&MATRIX_SOLVE, Attrs::new().with("adjoint", attrs.adjoint), &[matrix, rhs])
+}
+
+static MATRIX_SOLVE_LS: Op = Op::new("MatrixSolveLs");
+
+/// What [`matrix_solve_ls_with`] may set.
+#[derive(Clone, Debug)]
+pub struct MatrixSolveLsAttrs {
+    /// `fast`: a flag; `true` unless set.
+    pub fast: bool,
+}
+
+impl Default for MatrixSolveLsAttrs {
+    fn default() -> MatrixSolveLsAttrs {
+        MatrixSolveLsAttrs { fast: true }
+    }
+}
+
+/// Solves systems of linear equations as well as can be, by least squares.
+///
+/// `MatrixSolveLs`: `matrix: T`, `rhs: T`, `l2_regularizer: float64` → `output: T`, with `T` in
+/// complex, float16, float32, float64. [`matrix_solve_ls_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn matrix_solve_ls(matrix: &Tensor, rhs: &Tensor, l2_regularizer: &Tensor) -> Result<Tensor> {
+    call::one(&MATRIX_SOLVE_LS, Attrs::new(), &[matrix, rhs, l2_regularizer])
+}
+
+/// [`matrix_solve_ls()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn matrix_solve_ls_with(
+    matrix: &Tensor,
+    rhs: &Tensor,
+    l2_regularizer: &Tensor,
+    attrs: &MatrixSolveLsAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &MATRIX_SOLVE_LS,
+        Attrs::new().with("fast", attrs.fast),
+        &[matrix, rhs, l2_regularizer],
+    )
 }
 
 static MATRIX_SQUARE_ROOT: Op = Op::new("MatrixSquareRoot");

@@ -927,6 +927,67 @@ pub fn max_pool_v2_with(
     )
 }
 
+static MAX_POOL_GRAD_WITH_ARGMAX: Op = Op::new("MaxPoolGradWithArgmax");
+
+/// What [`max_pool_grad_with_argmax_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct MaxPoolGradWithArgmaxAttrs {
+    /// `include_batch_in_index`: a flag; `false` unless set.
+    pub include_batch_in_index: bool,
+}
+
+/// Gradient of `MaxPoolWithArgmax`.
+///
+/// `MaxPoolGradWithArgmax`: `input: T`, `grad: T`, `argmax: Targmax` → `output: T`, with `Targmax`
+/// in int32, int64; `T` in floats, integers. `ksize` are integers (4 or more). `strides` are
+/// integers (4 or more). `padding` is a string out of `SAME`, `VALID`.
+/// [`max_pool_grad_with_argmax_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn max_pool_grad_with_argmax(
+    input: &Tensor,
+    grad: &Tensor,
+    argmax: &Tensor,
+    ksize: &[i64],
+    strides: &[i64],
+    padding: &str,
+) -> Result<Tensor> {
+    call::one(
+        &MAX_POOL_GRAD_WITH_ARGMAX,
+        Attrs::new().with("ksize", ksize).with("strides", strides).with("padding", padding),
+        &[input, grad, argmax],
+    )
+}
+
+/// [`max_pool_grad_with_argmax()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn max_pool_grad_with_argmax_with(
+    input: &Tensor,
+    grad: &Tensor,
+    argmax: &Tensor,
+    ksize: &[i64],
+    strides: &[i64],
+    padding: &str,
+    attrs: &MaxPoolGradWithArgmaxAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &MAX_POOL_GRAD_WITH_ARGMAX,
+        Attrs::new()
+            .with("ksize", ksize)
+            .with("strides", strides)
+            .with("padding", padding)
+            .with("include_batch_in_index", attrs.include_batch_in_index),
+        &[input, grad, argmax],
+    )
+}
+
 static MAX_POOL_WITH_ARGMAX: Op = Op::new("MaxPoolWithArgmax");
 
 /// What [`max_pool_with_argmax_with`] may set.

@@ -146,6 +146,59 @@ pub fn block_lstm_v2_with(
     )
 }
 
+static GRU_BLOCK_CELL: Op = Op::new("GRUBlockCell");
+
+/// Runs a gated recurrent unit for one step.
+///
+/// `GRUBlockCell`: `x: T`, `h_prev: T`, `w_ru: T`, `w_c: T`, `b_ru: T`, `b_c: T` → `r: T`, `u: T`,
+/// `c: T`, `h: T`, with `T` in float32.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn gru_block_cell(
+    x: &Tensor,
+    h_prev: &Tensor,
+    w_ru: &Tensor,
+    w_c: &Tensor,
+    b_ru: &Tensor,
+    b_c: &Tensor,
+) -> Result<[Tensor; 4]> {
+    call::fixed(&GRU_BLOCK_CELL, Attrs::new(), &[x, h_prev, w_ru, w_c, b_ru, b_c])
+}
+
+static GRU_BLOCK_CELL_GRAD: Op = Op::new("GRUBlockCellGrad");
+
+/// Gradient of `GRUBlockCell`.
+///
+/// `GRUBlockCellGrad`: `x: T`, `h_prev: T`, `w_ru: T`, `w_c: T`, `b_ru: T`, `b_c: T`, `r: T`,
+/// `u: T`, `c: T`, `d_h: T` → `d_x: T`, `d_h_prev: T`, `d_c_bar: T`, `d_r_bar_u_bar: T`, with `T`
+/// in float32.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn gru_block_cell_grad(
+    x: &Tensor,
+    h_prev: &Tensor,
+    w_ru: &Tensor,
+    w_c: &Tensor,
+    b_ru: &Tensor,
+    b_c: &Tensor,
+    r: &Tensor,
+    u: &Tensor,
+    c: &Tensor,
+    d_h: &Tensor,
+) -> Result<[Tensor; 4]> {
+    call::fixed(
+        &GRU_BLOCK_CELL_GRAD,
+        Attrs::new(),
+        &[x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h],
+    )
+}
+
 static LSTM_BLOCK_CELL: Op = Op::new("LSTMBlockCell");
 
 /// What [`lstm_block_cell_with`] may set.
@@ -212,5 +265,44 @@ pub fn lstm_block_cell_with(
             .with("cell_clip", attrs.cell_clip)
             .with("use_peephole", attrs.use_peephole),
         &[x, cs_prev, h_prev, w, wci, wcf, wco, b],
+    )
+}
+
+static LSTM_BLOCK_CELL_GRAD: Op = Op::new("LSTMBlockCellGrad");
+
+/// Gradient of `LSTMBlockCell`.
+///
+/// `LSTMBlockCellGrad`: `x: T`, `cs_prev: T`, `h_prev: T`, `w: T`, `wci: T`, `wcf: T`, `wco: T`,
+/// `b: T`, `i: T`, `cs: T`, `f: T`, `o: T`, `ci: T`, `co: T`, `cs_grad: T`, `h_grad: T` →
+/// `cs_prev_grad: T`, `dicfo: T`, `wci_grad: T`, `wcf_grad: T`, `wco_grad: T`, with `T` in float16,
+/// float32.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn lstm_block_cell_grad(
+    x: &Tensor,
+    cs_prev: &Tensor,
+    h_prev: &Tensor,
+    w: &Tensor,
+    wci: &Tensor,
+    wcf: &Tensor,
+    wco: &Tensor,
+    b: &Tensor,
+    i: &Tensor,
+    cs: &Tensor,
+    f: &Tensor,
+    o: &Tensor,
+    ci: &Tensor,
+    co: &Tensor,
+    cs_grad: &Tensor,
+    h_grad: &Tensor,
+    use_peephole: bool,
+) -> Result<[Tensor; 5]> {
+    call::fixed(
+        &LSTM_BLOCK_CELL_GRAD,
+        Attrs::new().with("use_peephole", use_peephole),
+        &[x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad],
     )
 }

@@ -118,6 +118,21 @@ pub fn lower_bound_with(
     call::one(&LOWER_BOUND, Attrs::new().with("out_type", attrs.out_type), &[sorted_inputs, values])
 }
 
+static NEAREST_NEIGHBORS: Op = Op::new("NearestNeighbors");
+
+/// Finds the centers nearest to each point, and the squares of their distances.
+///
+/// `NearestNeighbors`: `points: float32`, `centers: float32`, `k: int64` →
+/// `nearest_center_indices: int64`, `nearest_center_distances: float32`. `k` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn nearest_neighbors(points: &Tensor, centers: &Tensor, k: &Tensor) -> Result<[Tensor; 2]> {
+    call::fixed(&NEAREST_NEIGHBORS, Attrs::new(), &[points, centers, k])
+}
+
 static NTH_ELEMENT: Op = Op::new("NthElement");
 
 /// What [`nth_element_with`] may set.

@@ -9,6 +9,54 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static AUDIO_SPECTROGRAM: Op = Op::new("AudioSpectrogram");
+
+/// What [`audio_spectrogram_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct AudioSpectrogramAttrs {
+    /// `magnitude_squared`: a flag; `false` unless set.
+    pub magnitude_squared: bool,
+}
+
+/// Computes the magnitudes of the frequencies of sound in windows.
+///
+/// `AudioSpectrogram`: `input: float32` → `spectrogram: float32`. [`audio_spectrogram_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_spectrogram(input: &Tensor, window_size: i64, stride: i64) -> Result<Tensor> {
+    call::one(
+        &AUDIO_SPECTROGRAM,
+        Attrs::new().with("window_size", window_size).with("stride", stride),
+        &[input],
+    )
+}
+
+/// [`audio_spectrogram()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_spectrogram_with(
+    input: &Tensor,
+    window_size: i64,
+    stride: i64,
+    attrs: &AudioSpectrogramAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &AUDIO_SPECTROGRAM,
+        Attrs::new()
+            .with("window_size", window_size)
+            .with("stride", stride)
+            .with("magnitude_squared", attrs.magnitude_squared),
+        &[input],
+    )
+}
+
 static FFT: Op = Op::new("FFT");
 
 /// Computes the discrete Fourier transform of the last dimension.
@@ -208,6 +256,63 @@ pub fn irfft3d(input: &Tensor, fft_length: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn irfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT3DAttrs) -> Result<Tensor> {
     call::one(&IRFFT3D, Attrs::new().with("Treal", attrs.treal), &[input, fft_length])
+}
+
+static MFCC: Op = Op::new("Mfcc");
+
+/// What [`mfcc_with`] may set.
+#[derive(Clone, Debug)]
+pub struct MfccAttrs {
+    /// `upper_frequency_limit`: a float; `4000.0` unless set.
+    pub upper_frequency_limit: f32,
+    /// `lower_frequency_limit`: a float; `20.0` unless set.
+    pub lower_frequency_limit: f32,
+    /// `filterbank_channel_count`: an integer; `40` unless set.
+    pub filterbank_channel_count: i64,
+    /// `dct_coefficient_count`: an integer; `13` unless set.
+    pub dct_coefficient_count: i64,
+}
+
+impl Default for MfccAttrs {
+    fn default() -> MfccAttrs {
+        MfccAttrs {
+            upper_frequency_limit: 4000.0,
+            lower_frequency_limit: 20.0,
+            filterbank_channel_count: 40,
+            dct_coefficient_count: 13,
+        }
+    }
+}
+
+/// Computes the mel-frequency cepstral coefficients of spectrograms.
+///
+/// `Mfcc`: `spectrogram: float32`, `sample_rate: int32` → `output: float32`. [`mfcc_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn mfcc(spectrogram: &Tensor, sample_rate: &Tensor) -> Result<Tensor> {
+    call::one(&MFCC, Attrs::new(), &[spectrogram, sample_rate])
+}
+
+/// [`mfcc()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn mfcc_with(spectrogram: &Tensor, sample_rate: &Tensor, attrs: &MfccAttrs) -> Result<Tensor> {
+    call::one(
+        &MFCC,
+        Attrs::new()
+            .with("upper_frequency_limit", attrs.upper_frequency_limit)
+            .with("lower_frequency_limit", attrs.lower_frequency_limit)
+            .with("filterbank_channel_count", attrs.filterbank_channel_count)
+            .with("dct_coefficient_count", attrs.dct_coefficient_count),
+        &[spectrogram, sample_rate],
+    )
 }
 
 static RFFT: Op = Op::new("RFFT");

@@ -85,6 +85,101 @@ pub fn depth_to_space_with(
     )
 }
 
+static DATA_FORMAT_DIM_MAP: Op = Op::new("DataFormatDimMap");
+
+/// What [`data_format_dim_map_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DataFormatDimMapAttrs {
+    /// `src_format`: a string; `NHWC` unless set.
+    pub src_format: String,
+    /// `dst_format`: a string; `NCHW` unless set.
+    pub dst_format: String,
+}
+
+impl Default for DataFormatDimMapAttrs {
+    fn default() -> DataFormatDimMapAttrs {
+        DataFormatDimMapAttrs { src_format: "NHWC".into(), dst_format: "NCHW".into() }
+    }
+}
+
+/// Gives the places of dimensions in another order of them.
+///
+/// `DataFormatDimMap`: `x: T` → `y: T`, with `T` in int32, int64. [`data_format_dim_map_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn data_format_dim_map(x: &Tensor) -> Result<Tensor> {
+    call::one(&DATA_FORMAT_DIM_MAP, Attrs::new(), &[x])
+}
+
+/// [`data_format_dim_map()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn data_format_dim_map_with(x: &Tensor, attrs: &DataFormatDimMapAttrs) -> Result<Tensor> {
+    call::one(
+        &DATA_FORMAT_DIM_MAP,
+        Attrs::new()
+            .with("src_format", attrs.src_format.as_str())
+            .with("dst_format", attrs.dst_format.as_str()),
+        &[x],
+    )
+}
+
+static DATA_FORMAT_VEC_PERMUTE: Op = Op::new("DataFormatVecPermute");
+
+/// What [`data_format_vec_permute_with`] may set.
+#[derive(Clone, Debug)]
+pub struct DataFormatVecPermuteAttrs {
+    /// `src_format`: a string; `NHWC` unless set.
+    pub src_format: String,
+    /// `dst_format`: a string; `NCHW` unless set.
+    pub dst_format: String,
+}
+
+impl Default for DataFormatVecPermuteAttrs {
+    fn default() -> DataFormatVecPermuteAttrs {
+        DataFormatVecPermuteAttrs { src_format: "NHWC".into(), dst_format: "NCHW".into() }
+    }
+}
+
+/// Puts numbers of dimensions, or pairs of them, into another order of dimensions.
+///
+/// `DataFormatVecPermute`: `x: T` → `y: T`, with `T` in int32, int64.
+/// [`data_format_vec_permute_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn data_format_vec_permute(x: &Tensor) -> Result<Tensor> {
+    call::one(&DATA_FORMAT_VEC_PERMUTE, Attrs::new(), &[x])
+}
+
+/// [`data_format_vec_permute()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn data_format_vec_permute_with(
+    x: &Tensor,
+    attrs: &DataFormatVecPermuteAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &DATA_FORMAT_VEC_PERMUTE,
+        Attrs::new()
+            .with("src_format", attrs.src_format.as_str())
+            .with("dst_format", attrs.dst_format.as_str()),
+        &[x],
+    )
+}
+
 static EXTRACT_IMAGE_PATCHES: Op = Op::new("ExtractImagePatches");
 
 /// Takes windows of images, each laid out as channels.
@@ -112,6 +207,31 @@ pub fn extract_image_patches(
             .with("rates", rates)
             .with("padding", padding),
         &[images],
+    )
+}
+
+static EXTRACT_VOLUME_PATCHES: Op = Op::new("ExtractVolumePatches");
+
+/// Takes windows of volumes, each laid out as channels.
+///
+/// `ExtractVolumePatches`: `input: T` → `patches: T`, with `T` in floats, integers. `ksizes` are
+/// integers (5 or more). `strides` are integers (5 or more). `padding` is a string out of `SAME`,
+/// `VALID`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn extract_volume_patches(
+    input: &Tensor,
+    ksizes: &[i64],
+    strides: &[i64],
+    padding: &str,
+) -> Result<Tensor> {
+    call::one(
+        &EXTRACT_VOLUME_PATCHES,
+        Attrs::new().with("ksizes", ksizes).with("strides", strides).with("padding", padding),
+        &[input],
     )
 }
 

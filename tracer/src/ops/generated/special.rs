@@ -177,6 +177,20 @@ pub fn bessel_y1(x: &Tensor) -> Result<Tensor> {
     call::one(&BESSEL_Y1, Attrs::new(), &[x])
 }
 
+static BETAINC: Op = Op::new("Betainc");
+
+/// Computes the regularised incomplete beta function.
+///
+/// `Betainc`: `a: T`, `b: T`, `x: T` → `z: T`, with `T` in float32, float64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn betainc(a: &Tensor, b: &Tensor, x: &Tensor) -> Result<Tensor> {
+    call::one(&BETAINC, Attrs::new(), &[a, b, x])
+}
+
 static DAWSN: Op = Op::new("Dawsn");
 
 /// Computes Dawson's integral, `exp(-x²)` times the integral of `exp(t²)` to `x`.
@@ -287,6 +301,20 @@ static POLYGAMMA: Op = Op::new("Polygamma");
 #[track_caller]
 pub fn polygamma(a: &Tensor, x: &Tensor) -> Result<Tensor> {
     call::one(&POLYGAMMA, Attrs::new(), &[a, x])
+}
+
+static RANDOM_GAMMA_GRAD: Op = Op::new("RandomGammaGrad");
+
+/// Gradient of a number drawn from a gamma distribution by the distribution's shape.
+///
+/// `RandomGammaGrad`: `alpha: T`, `sample: T` → `output: T`, with `T` in float32, float64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_gamma_grad(alpha: &Tensor, sample: &Tensor) -> Result<Tensor> {
+    call::one(&RANDOM_GAMMA_GRAD, Attrs::new(), &[alpha, sample])
 }
 
 static SPENCE: Op = Op::new("Spence");

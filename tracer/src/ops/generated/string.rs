@@ -193,6 +193,20 @@ pub fn encode_base64_with(input: &Tensor, attrs: &EncodeBase64Attrs) -> Result<T
     call::one(&ENCODE_BASE64, Attrs::new().with("pad", attrs.pad), &[input])
 }
 
+static FINGERPRINT: Op = Op::new("Fingerprint");
+
+/// Hashes each row to eight bytes.
+///
+/// `Fingerprint`: `data: T`, `method: string` → `fingerprint: uint8`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fingerprint(data: &Tensor, method: &Tensor) -> Result<Tensor> {
+    call::one(&FINGERPRINT, Attrs::new(), &[data, method])
+}
+
 static REDUCE_JOIN: Op = Op::new("ReduceJoin");
 
 /// What [`reduce_join_with`] may set.
