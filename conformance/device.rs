@@ -46,13 +46,27 @@ pub(crate) fn context_with(files: FileAccess) -> Context {
     context
 }
 
+/// What is said of values, not of shapes or attributes, that a device's program would have to look at
+/// before it could fail.
+const OF_VALUES: [&str; 7] = [
+    " is not in [0, ",
+    " does not index into ",
+    " is out of range [0, ",
+    "outside the valid range of [0, ",
+    "must be negative or less or equal to number of ",
+    "Integer division by zero",
+    "Integers to negative integer powers are not allowed",
+];
+
 /// Whether the cases' device may give a result where this error was recorded. TensorFlow reports
-/// indices outside on the CPU only: its accelerators read zeros there and leave updates out, as ours
-/// do.
+/// indices outside, zero divisors and the like on the CPU only: its accelerators read zeros there,
+/// leave updates out, and divide, as ours do.
 pub(crate) fn goes_on_in_spite_of(error: &Value) -> bool {
     let message = error["message"].as_str().unwrap_or("");
-    let is_index = message.contains(" is not in [0, ") || message.contains(" does not index into ");
-    DEVICE.get().is_some() && is_index
+    // What TensorFlow says of quotients by zero where it expects none.
+    let is_quotient = message.starts_with("Unexpected error in binary operator");
+    let is_of_values = OF_VALUES.iter().any(|what| message.contains(what)) || is_quotient;
+    DEVICE.get().is_some() && is_of_values
 }
 
 /// What ran where since this was asked last: how many calls on devices, and by op those that were

@@ -143,9 +143,13 @@ impl Band {
         let d = self.upper - index as i64;
         let (row, column) = ((-d).max(0) as usize, d.max(0) as usize);
         let len = self.rows.saturating_sub(row).min(self.columns.saturating_sub(column));
-        let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
-        let start = if left { 0 } else { self.longest.saturating_sub(len) };
+        let start = if self.begins_left(d) { 0 } else { self.longest.saturating_sub(len) };
         Diagonal { row, column, len: len.min(self.longest), start }
+    }
+
+    /// Whether diagonal `d` begins at the left of its row of the compact form.
+    pub fn begins_left(&self, d: i64) -> bool {
+        (d >= 0 && self.left_above) || (d <= 0 && self.left_below)
     }
 }
 

@@ -5,6 +5,8 @@
 //! `atan` and `asin` are those of Cephes (`atanf.c`, `asinf.c`), that for `erfc` is of "Numerical
 //! Recipes" (`erfcc`); the others are Taylor series over the reduced argument.
 
+use super::{angle, whole};
+
 /// A function of shaders.
 #[derive(Debug)]
 pub(super) struct Function {
@@ -14,7 +16,7 @@ pub(super) struct Function {
     pub(super) body: &'static str,
 }
 
-const fn unary(name: &'static str, body: &'static str) -> Function {
+pub(super) const fn unary(name: &'static str, body: &'static str) -> Function {
     Function { name, args: &[("x", "f32")], result: "f32", body }
 }
 
@@ -22,7 +24,7 @@ const fn binary(name: &'static str, body: &'static str) -> Function {
     Function { name, args: &[("x", "f32"), ("y", "f32")], result: "f32", body }
 }
 
-/// All functions, each after those it calls.
+/// Functions of floats, each after those it calls.
 const FUNCTIONS: &[Function] = &[
     Function {
         name: "of_bits",
@@ -50,8 +52,9 @@ const FUNCTIONS: &[Function] = &[
     unary("square_", "return x * x;\n"),
     unary(
         "sign_",
-        "if (is_nan_(x)) { return x; }\n\
-         return select(select(0.0f, -1.0f, x < 0.0f), 1.0f, x > 0.0f);\n",
+        "if (is_nan_(x)) { return x; }\nlet bits = to_bits(x);\n\
+         if ((bits & 0x7f800000u) == 0u) { return of_bits(bits & 0x7fffffffu); }\n\
+         return select(1.0f, -1.0f, (bits & 0x80000000u) != 0u);\n",
     ),
     binary(
         "max_",
@@ -98,38 +101,11 @@ const FUNCTIONS: &[Function] = &[
          return 2.0f * s + 2.0f * s * z * (0.33333334f + z * (0.2f + z * (0.14285715f + z * (0.11111111f + z * 0.090909094f))));\n}\n\
          return log_(1.0f + x);\n",
     ),
-    // The quadrant of x, and what is left of it in [-π/4, π/4]: π/2 in four parts.
-    Function {
-        name: "quadrant_",
-        args: &[("x", "f32")],
-        result: "f32",
-        body: "return round(x * 0.63661977f);\n",
-    },
-    Function {
-        name: "rest_",
-        args: &[("x", "f32"), ("k", "f32")],
-        result: "f32",
-        body: "return (((x - k * 1.5703125f) - k * 4.83751297e-4f) - k * 7.54953362e-8f) - k * 2.56334407e-12f;\n",
-    },
-    unary(
-        "sin_part_",
-        "let z = x * x;\nreturn x + x * z * (-0.16666667f + z * (0.0083333333f + z * (-1.9841270e-4f + z * 2.7557319e-6f)));\n",
-    ),
-    unary(
-        "cos_part_",
-        "let z = x * x;\nreturn 1.0f + z * (-0.5f + z * (0.041666668f + z * (-0.0013888889f + z * (2.4801587e-5f + z * -2.7557319e-7f))));\n",
-    ),
-    unary(
-        "sin_",
-        "if ((to_bits(x) & 0x7f800000u) == 0x7f800000u) { return of_bits(0x7fc00000u); }\n\
-         let k = quadrant_(x);\nlet r = rest_(x, k);\nlet q = i32(k) & 3;\n\
-         let y = select(sin_part_(r), cos_part_(r), (q & 1) == 1);\nreturn select(y, -y, q >= 2);\n",
-    ),
-    unary(
-        "cos_",
-        "if ((to_bits(x) & 0x7f800000u) == 0x7f800000u) { return of_bits(0x7fc00000u); }\n\
-         let k = quadrant_(x);\nlet r = rest_(x, k);\nlet q = (i32(k) + 1) & 3;\n\
-         let y = select(sin_part_(r), cos_part_(r), (q & 1) == 1);\nreturn select(y, -y, q >= 2);\n",
+    // ln(e^x + e^y); what is NaN is neither lower nor higher and counts as one more of x.
+    binary(
+        "log_add_",
+        "let low = select(x, y, y < x);\nlet high = select(x, y, x < y);\n\
+         if (to_bits(high) == 0xff800000u) { return high; }\nreturn log1p_(exp_(low - high)) + high;\n",
     ),
     unary(
         "atan_part_",
@@ -264,15 +240,6 @@ const FUNCTIONS: &[Function] = &[
          if ((to_bits(x) & 0x7fffffffu) == 0u) { return of_bits((to_bits(y) & 0x80000000u) | 1u); }\n\
          let up = (y > x) == (x > 0.0f);\nreturn of_bits(select(to_bits(x) - 1u, to_bits(x) + 1u, up));\n",
     ),
-    // The high half of a product, of products of halves.
-    Function {
-        name: "mulhi_",
-        args: &[("a", "u32"), ("b", "u32")],
-        result: "u32",
-        body: "let a0 = a & 0xffffu;\nlet a1 = a >> 16u;\nlet b0 = b & 0xffffu;\nlet b1 = b >> 16u;\n\
-               let middle = a1 * b0 + ((a0 * b0) >> 16u);\nlet other = a0 * b1 + (middle & 0xffffu);\n\
-               return a1 * b1 + (middle >> 16u) + (other >> 16u);\n",
-    },
     // What x86 gives for numbers that do not fit.
     Function {
         name: "to_int_",
@@ -285,6 +252,22 @@ const FUNCTIONS: &[Function] = &[
         args: &[("x", "f32")],
         result: "i64",
         body: "return select(i64(1) << 63u, i64(x), abs(x) < 9223372036854775808.0f);\n",
+    },
+    // Of numbers that fit 64 bits x86 takes the lower half.
+    Function {
+        name: "to_unsigned_",
+        args: &[("x", "f32")],
+        result: "u32",
+        body: "let size = trunc(abs(x));\nif (!(size < 9223372036854775808.0f)) { return 0u; }\n\
+               let low = u32(size - floor(size * 2.3283064e-10f) * 4294967296.0f);\n\
+               return select(low, 0u - low, x < 0.0f);\n",
+    },
+    Function {
+        name: "to_unsigned_long_",
+        args: &[("x", "f32")],
+        result: "u64",
+        body: "if (x < 9223372036854775808.0f) { return u64(to_long_(x)); }\n\
+               return u64(to_long_(x - 9223372036854775808.0f)) ^ (u64(1) << 63u);\n",
     },
     // To the nearest number of 10 bits of fraction, halves to even; below 2^-14 the step is fixed.
     unary(
@@ -303,6 +286,11 @@ const FUNCTIONS: &[Function] = &[
     ),
 ];
 
+fn all() -> impl DoubleEndedIterator<Item = &'static Function> {
+    let others = whole::FUNCTIONS.iter().copied();
+    others.chain([FUNCTIONS, angle::FUNCTIONS]).flatten()
+}
+
 /// The functions that a text calls, each after those it calls itself.
 pub(super) fn needed(text: &str) -> Vec<&'static Function> {
     let calls = |text: &str, name: &str| {
@@ -313,7 +301,7 @@ pub(super) fn needed(text: &str) -> Vec<&'static Function> {
         })
     };
     let mut needed: Vec<&Function> = Vec::new();
-    for function in FUNCTIONS.iter().rev() {
+    for function in all().rev() {
         let by_others = needed.iter().any(|other| calls(other.body, function.name));
         if by_others || calls(text, function.name) {
             needed.push(function);

@@ -15,9 +15,11 @@
 //! A call that has no shader is a call that the device does not run: `None`, never a slow way
 //! around.
 
+mod angle;
 mod concat;
 mod conv;
 mod copy;
+mod diagonal;
 mod dialect;
 pub(crate) mod elements;
 mod elementwise;
@@ -27,6 +29,7 @@ mod gather;
 mod index;
 mod math;
 mod matmul;
+mod mirror;
 mod pool;
 mod prim;
 mod random;
@@ -34,11 +37,13 @@ mod reduce;
 mod resize;
 mod scan;
 mod scatter;
+mod shift;
 mod softmax;
 mod strided;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tiles;
+mod whole;
 mod window;
 mod word;
 
@@ -66,6 +71,13 @@ pub(crate) struct Shader {
     pub(crate) shared: Vec<(&'static str, usize)>,
 }
 
+impl Shader {
+    /// A program whose invocations know nothing of each other.
+    fn plain(inputs: Vec<(usize, Word)>, outputs: Vec<Word>, body: String, count: usize) -> Shader {
+        Shader { inputs, outputs, body, count, shared: Vec::new() }
+    }
+}
+
 /// Makes the shader of one op's calls; `None` for what it has no text for.
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
@@ -73,14 +85,17 @@ type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 const SHADERS: &[&[(&str, Build)]] = &[
     concat::SHADERS,
     conv::SHADERS,
+    diagonal::SHADERS,
     extreme::SHADERS,
     gather::SHADERS,
     matmul::SHADERS,
+    mirror::SHADERS,
     pool::SHADERS,
     random::SHADERS,
     resize::SHADERS,
     scan::SHADERS,
     scatter::SHADERS,
+    shift::SHADERS,
     softmax::SHADERS,
     strided::SHADERS,
 ];

@@ -3,9 +3,8 @@
 use super::word::{Word, cut};
 use ferroflow_ir::{DType, Prim, expr::Constant};
 
-/// A primitive on values of these dtypes, written as text. `None` where it has no spelling, or where
-/// it could fail: devices cannot say that a divisor was zero, so integer division is written for
-/// constant divisors only.
+/// A primitive on values of these dtypes, written as text; `second` is the second argument where that
+/// is a constant. `None` where it has no spelling.
 pub(super) fn spell(
     prim: Prim,
     args: &[DType],
@@ -106,6 +105,7 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
     let (zero, name) = (word.zero(), word.name());
     let signed = dtype.is_signed_integer();
     let divides = matches!(second, Some(Constant::Int(divisor)) if divisor > 0);
+    let whole = |function: &str| format!("{function}_{name}_({a}, {b})");
     let amount = || format!("u32(clamp({b}, {zero}, {name}({})))", bits - 1);
     let text = match prim {
         Neg if signed => format!("-{a}"),
@@ -119,6 +119,11 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
         Not => format!("~{a}"),
         PopCount if bits <= 32 => {
             return Some(format!("countOneBits(u32({a}) & {}u)", u32::MAX >> (32 - bits)));
+        }
+        PopCount => {
+            let half =
+                |shift| format!("countOneBits(u32((u64({a}) >> {shift}u) & u64(0xffffffffu)))");
+            return Some(format!("{} + {}", half(0), half(32)));
         }
         Add => format!("{a} + {b}"),
         Sub => format!("{a} - {b}"),
@@ -138,6 +143,11 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
         And => format!("{a} & {b}"),
         Or => format!("{a} | {b}"),
         Xor => format!("{a} ^ {b}"),
+        TruncDiv => whole("div"),
+        TruncMod => whole("rem"),
+        FloorDiv => whole("floor_div"),
+        FloorMod => whole("floor_mod"),
+        Pow => whole("power"),
         Shl => format!("{a} << {}", amount()),
         Shr => format!("{a} >> {}", amount()),
         Eq => return Some(format!("{a} == {b}")),
@@ -147,11 +157,10 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
         Gt => return Some(format!("{a} > {b}")),
         Ge => return Some(format!("{a} >= {b}")),
         Floor | Ceil | Trunc | Rint | Real | Conj => a.into(),
-        PopCount | TruncDiv | TruncMod | FloorDiv | FloorMod | Pow | Exp | Expm1 | Log | Log1p
-        | Sqrt | Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Tanh | Asinh
-        | Acosh | Atanh | Erf | Erfc | Lgamma | Div | Atan2 | NextAfter | Igamma | Igammac
-        | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select | Cast | Chop | Complex
-        | Flush => return None,
+        Exp | Expm1 | Log | Log1p | Sqrt | Rsqrt | Sin | Cos | Tan | Asin | Acos | Atan | Sinh
+        | Cosh | Tanh | Asinh | Acosh | Atanh | Erf | Erfc | Lgamma | Div | Atan2 | NextAfter
+        | Igamma | Igammac | IgammaGradA | Zeta | IsNan | IsInf | IsFinite | Imag | Select
+        | Cast | Chop | Complex | Flush => return None,
     };
     Some(cut(dtype, &text))
 }
@@ -201,10 +210,11 @@ fn cast(from: DType, to: DType, a: &str) -> Option<String> {
         (_, to) if is_small_float(to) => format!("f32({a})"),
         (from, to) if is_small_float(from) => match word(to) {
             Word::I32 => format!("to_int_({a})"),
-            Word::U32 if to == DType::U32 => return None,
+            Word::U32 if to == DType::U32 => format!("to_unsigned_({a})"),
             Word::U32 => format!("u32(to_int_({a}))"),
             Word::I64 => format!("to_long_({a})"),
-            Word::U64 | Word::F32 | Word::Bool => return None,
+            Word::U64 => format!("to_unsigned_long_({a})"),
+            Word::F32 | Word::Bool => return None,
         },
         // Drivers are known to extend the sign otherwise.
         (from, DType::I64) if word(from) == Word::U32 => format!("i64(u64({a}))"),

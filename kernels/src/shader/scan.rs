@@ -3,44 +3,68 @@
 use super::{
     Shader,
     index::around,
-    word::{Caps, Word, cut},
+    word::{Caps, Word, cut, float},
     words,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{DType, infer::normalize_axis};
 
-pub(super) const SHADERS: &[(&str, super::Build)] =
-    &[("Cumprod", cumprod), ("Cumsum", cumsum), ("TopK", top_k), ("TopKV2", top_k)];
+pub(super) const SHADERS: &[(&str, super::Build)] = &[
+    ("Cumprod", |call, caps| scan(call, caps, Rule::Product)),
+    ("Cumsum", |call, caps| scan(call, caps, Rule::Sum)),
+    ("CumulativeLogsumexp", |call, caps| scan(call, caps, Rule::LogSumExp)),
+    ("TopK", top_k),
+    ("TopKV2", top_k),
+];
 
-fn cumsum(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    scan(call, caps, "+", false)
+/// What is done to the elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rule {
+    Sum,
+    Product,
+    LogSumExp,
 }
 
-fn cumprod(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    scan(call, caps, "*", true)
+impl Rule {
+    fn start(self, word: Word) -> String {
+        match (self, word) {
+            (Rule::Sum, _) => word.zero().into(),
+            (Rule::Product, Word::F32) => "1.0f".into(),
+            (Rule::Product, _) => format!("{}(1)", word.name()),
+            (Rule::LogSumExp, _) => float(f32::NEG_INFINITY),
+        }
+    }
+
+    fn step(self) -> &'static str {
+        match self {
+            Rule::Sum => "acc + in0[at]",
+            Rule::Product => "acc * in0[at]",
+            Rule::LogSumExp => "log_add_(acc, in0[at])",
+        }
+    }
 }
 
 /// An invocation per row.
-fn scan(call: &OpCall<'_>, caps: Caps, sign: &str, is_product: bool) -> Result<Option<Shader>> {
+fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
     let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
     let dims = around(call.shape(0), axis);
     let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
     let dtype = call.dtype(0);
-    if word == Word::Bool {
+    if word == Word::Bool || (rule == Rule::LogSumExp && word != Word::F32) {
         return Ok(None);
     }
     let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
     let (size, inner) = (dims.size, dims.inner.max(1));
-    let one = if word == Word::F32 { "1.0f".to_string() } else { format!("{}(1)", word.name()) };
-    let start = if is_product { &*one } else { word.zero() };
     let step = if reverse { format!("({}u - i)", size.max(1) - 1) } else { "i".into() };
     let store = format!("out0[at] = {};\n", cut(dtype, "acc"));
     let (before, after) = if exclusive { (&*store, "") } else { ("", &*store) };
     let body = format!(
         "let base = n / {inner}u * {}u + n % {inner}u;\nvar acc = {start};\n\
          for (var i = 0u; i < {size}u; i++) {{\nlet at = base + {step} * {inner}u;\n\
-         {before}acc = acc {sign} in0[at];\n{after}}}\n",
+         {before}acc = {next};\n{after}}}\n",
         size * inner,
+        start = rule.start(word),
+        next = rule.step(),
     );
     let count = if size == 0 { 0 } else { dims.outer * dims.inner };
     Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))

@@ -36,12 +36,12 @@ impl Case {
     }
 }
 
-fn shape(dims: &[usize]) -> Shape {
+pub(super) fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims.iter().copied()).unwrap()
 }
 
 /// Numbers of both signs, some whole, some large.
-fn numbers(dtype: DType, dims: &[usize]) -> HostTensor {
+pub(super) fn numbers(dtype: DType, dims: &[usize]) -> HostTensor {
     let shape = shape(dims);
     let n = shape.num_elements();
     let ints: Vec<i64> = (0..n as i64).map(|i| (i * 7 + 3) % 23 - 6).collect();
@@ -64,7 +64,7 @@ pub(super) fn cast(source: &HostTensor, dtype: DType) -> HostTensor {
     on_cpu(&case).unwrap().remove(0)
 }
 
-fn ints(values: &[i32]) -> HostTensor {
+pub(super) fn ints(values: &[i32]) -> HostTensor {
     HostTensor::vector(values).unwrap()
 }
 
@@ -349,10 +349,20 @@ fn resized() -> Vec<Case> {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    [resized(), tiled(), random(), elementwise(), reductions(), others(), windows(), places()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        resized(),
+        tiled(),
+        random(),
+        elementwise(),
+        reductions(),
+        others(),
+        windows(),
+        places(),
+        super::moved::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What the CPU's kernel gives; `None` where it has none, or fails.

@@ -4,6 +4,7 @@
 pub(crate) mod cases;
 mod failures;
 mod host;
+mod moved;
 mod wgsl;
 
 use super::{Caps, Dialect, shader};

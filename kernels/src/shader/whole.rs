@@ -1,0 +1,159 @@
+//! Functions of integers that shaders call.
+//!
+//! A device cannot report that a divisor is zero. As XLA has it on accelerators, quotients by zero
+//! have all bits set and the remainder is the dividend; the lowest number by -1 is itself. Powers
+//! with exponents below zero are rounded towards zero.
+
+use super::math::Function;
+
+/// A function of two numbers of a type, and what it returns.
+macro_rules! function {
+    ($name:literal, $t:literal, $($body:literal),+) => {
+        Function {
+            name: concat!($name, "_", $t, "_"),
+            args: &[("x", $t), ("y", $t)],
+            result: $t,
+            body: concat!($($body),+),
+        }
+    };
+}
+
+/// What signed numbers of a type have.
+macro_rules! signed {
+    ($t:literal) => {
+        [
+            function!(
+                "div",
+                $t,
+                "if (y == ",
+                $t,
+                "(0)) { return ",
+                $t,
+                "(-1); }\n",
+                "if (y == ",
+                $t,
+                "(-1)) { return ",
+                $t,
+                "(0) - x; }\nreturn x / y;\n"
+            ),
+            function!(
+                "rem",
+                $t,
+                "if (y == ",
+                $t,
+                "(0)) { return x; }\n",
+                "if (y == ",
+                $t,
+                "(-1)) { return ",
+                $t,
+                "(0); }\nreturn x % y;\n"
+            ),
+            function!(
+                "floor_div",
+                $t,
+                "let q = div_",
+                $t,
+                "_(x, y);\nlet r = rem_",
+                $t,
+                "_(x, y);\n",
+                "let down = y != ",
+                $t,
+                "(0) && r != ",
+                $t,
+                "(0) && (r < ",
+                $t,
+                "(0)) != (y < ",
+                $t,
+                "(0));\nreturn q - select(",
+                $t,
+                "(0), ",
+                $t,
+                "(1), down);\n"
+            ),
+            function!(
+                "floor_mod",
+                $t,
+                "let r = rem_",
+                $t,
+                "_(x, y);\n",
+                "let other = r != ",
+                $t,
+                "(0) && (r < ",
+                $t,
+                "(0)) != (y < ",
+                $t,
+                "(0));\n",
+                "return select(r, r + y, other);\n"
+            ),
+            function!(
+                "power",
+                $t,
+                "if (y < ",
+                $t,
+                "(0)) {\n",
+                "if (x == ",
+                $t,
+                "(1)) { return x; }\n",
+                "if (x != ",
+                $t,
+                "(-1)) { return ",
+                $t,
+                "(0); }\n",
+                "}\nvar base = x;\nvar left = y;\n",
+                "var result = ",
+                $t,
+                "(1);\n",
+                "for (var i = 0u; i < 64u; i++) {\n",
+                "if ((left & ",
+                $t,
+                "(1)) == ",
+                $t,
+                "(1)) { result = result * base; }\n",
+                "base = base * base;\n",
+                "left = left >> 1u;\n",
+                "if (left == ",
+                $t,
+                "(0)) { break; }\n}\nreturn result;\n"
+            ),
+        ]
+    };
+}
+
+/// What unsigned numbers of a type have.
+macro_rules! unsigned {
+    ($t:literal) => {
+        [
+            function!("div", $t, "if (y == ", $t, "(0)) { return ~", $t, "(0); }\nreturn x / y;\n"),
+            function!("rem", $t, "if (y == ", $t, "(0)) { return x; }\nreturn x % y;\n"),
+            function!("floor_div", $t, "return div_", $t, "_(x, y);\n"),
+            function!("floor_mod", $t, "return rem_", $t, "_(x, y);\n"),
+            function!(
+                "power",
+                $t,
+                "var base = x;\nvar left = y;\n",
+                "var result = ",
+                $t,
+                "(1);\n",
+                "for (var i = 0u; i < 64u; i++) {\n",
+                "if (left == ",
+                $t,
+                "(0)) { break; }\n",
+                "if ((left & ",
+                $t,
+                "(1)) == ",
+                $t,
+                "(1)) { result = result * base; }\n",
+                "base = base * base;\n",
+                "left = left >> 1u;\n}\nreturn result;\n"
+            ),
+        ]
+    };
+}
+
+const I32: [Function; 5] = signed!("i32");
+const I64: [Function; 5] = signed!("i64");
+const U32: [Function; 5] = unsigned!("u32");
+const U64: [Function; 5] = unsigned!("u64");
+
+/// All functions, each after those it calls.
+pub(super) const FUNCTIONS: [&[Function]; 4] = [&I32, &I64, &U32, &U64];
