@@ -1,5 +1,6 @@
 //! The device that cases run on, and what ran there.
 
+use crate::compare::Tolerance;
 use ferroflow::{
     ir::device_name::DeviceName,
     runtime::{Context, ContextOptions, FileAccess, placement::Reason},
@@ -67,6 +68,14 @@ pub(crate) fn goes_on_in_spite_of(error: &Value) -> bool {
     let is_quotient = message.starts_with("Unexpected error in binary operator");
     let is_of_values = OF_VALUES.iter().any(|what| message.contains(what)) || is_quotient;
     DEVICE.get().is_some() && is_of_values
+}
+
+/// How far results may be from what was recorded, of a call of this type (attribute `T`). TensorFlow's
+/// CPU rounds sums of 16-bit floats at every step, and so do our kernels there; devices round once.
+pub(crate) fn tolerance(dtype: &Value, tolerance: Tolerance) -> Tolerance {
+    let is_short = matches!(dtype.as_str(), Some("float16" | "bfloat16"));
+    let factor = if DEVICE.get().is_some() && is_short { 2.0 } else { 1.0 };
+    Tolerance { rtol: factor * tolerance.rtol, atol: factor * tolerance.atol }
 }
 
 /// What ran where since this was asked last: how many calls on devices, and by op those that were

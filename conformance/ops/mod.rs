@@ -151,6 +151,7 @@ fn compare(case: &Value, results: &[EagerTensor]) -> Result<Outcome> {
     let expected = case["outputs"].as_array().context("outputs")?;
     let (rtol, atol) = (case["rtol"].as_f64(), case["atol"].as_f64());
     let tolerance = Tolerance { rtol: rtol.unwrap_or(1e-5), atol: atol.unwrap_or(1e-5) };
+    let tolerance = crate::device::tolerance(&case["attrs"]["T"], tolerance);
     let word = |word: &Value| match word.as_str() {
         Some("close") => Compare::Close(tolerance),
         Some("spec") => Compare::Spec,

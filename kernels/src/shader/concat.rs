@@ -50,18 +50,13 @@ fn join(call: &OpCall<'_>, caps: Caps, n: usize, axis: usize) -> Result<Option<S
         inputs.push((index, word));
         start = end;
     }
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }
 
 fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let count = call.output_shape(0)?.num_elements();
-    let shader = |(inputs, word)| Shader {
-        inputs,
-        outputs: vec![word],
-        body: "out0[n] = in0[0];\n".into(),
-        count,
-        shared: Vec::new(),
-    };
+    let shader =
+        |(inputs, word)| Shader::plain(inputs, vec![word], "out0[n] = in0[0];\n".into(), count);
     Ok(words(call, caps, [1]).map(shader))
 }
 
@@ -78,13 +73,7 @@ fn one_hot(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          if ({value} == n / {inner}u % {depth}u) {{ out0[n] = in1[0]; }} else {{ out0[n] = in2[0]; }}\n",
         depth * inner
     );
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }
 
 fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -116,11 +105,5 @@ fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         0 => format!("out0[n] = {value};\n"),
         _ => format!("if ({inside}) {{ out0[n] = in0[{place}]; }} else {{ out0[n] = {value}; }}\n"),
     };
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: output.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, output.num_elements())))
 }

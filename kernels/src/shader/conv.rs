@@ -126,7 +126,7 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
         for_each_tap(&g.sweep, &inner),
     );
     let count = g.sweep.n_windows() * blocks;
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }
 
 fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
@@ -153,13 +153,7 @@ fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Sh
         cut(call.dtype(1), "sum"),
         channels = g.sweep.channels,
     );
-    Ok(Some(Shader {
-        inputs: bound,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
 }
 
 fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
@@ -198,11 +192,5 @@ fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<S
         g.filters,
         cut(call.dtype(0), "sum"),
     );
-    Ok(Some(Shader {
-        inputs: bound,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
 }

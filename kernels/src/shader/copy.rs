@@ -34,11 +34,5 @@ pub(super) fn shader(
         let copy = format!("out{index}[n] = in0[{}];\n", position(view, "n"));
         body += &if n == count { copy } else { format!("if (n < {n}u) {{ {copy} }}\n") };
     }
-    Ok(Some(Shader {
-        inputs: vec![(0, word)],
-        outputs: vec![word; views.len()],
-        body,
-        count,
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(vec![(0, word)], vec![word; views.len()], body, count)))
 }

@@ -41,11 +41,5 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
     let Some(word) = Word::of(expr.dtype(), caps) else { return Ok(None) };
     let body = lines + &word.store("out0", "n", &result);
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: output.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, output.num_elements())))
 }

@@ -27,11 +27,5 @@ fn place(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<Option<Shader>>
         size * inner,
         word.name(),
     );
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: dims.outer * dims.inner,
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, dims.outer * dims.inner)))
 }

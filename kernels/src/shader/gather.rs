@@ -43,7 +43,7 @@ fn along_axis(call: &OpCall<'_>, caps: Caps, axis: usize, batch: usize) -> Resul
         zero(word),
     );
     let total = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
 fn gather_nd(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -66,7 +66,7 @@ fn gather_nd(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let total = call.output_shape(0)?.num_elements();
     // Without an index a `u32` is all there is to bind.
     let inputs = if depth == 0 { vec![inputs[0]] } else { inputs };
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
 /// Zero as it lies in storage.

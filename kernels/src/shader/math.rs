@@ -5,7 +5,7 @@
 //! `atan` and `asin` are those of Cephes (`atanf.c`, `asinf.c`), that for `erfc` is of "Numerical
 //! Recipes" (`erfcc`); the others are Taylor series over the reduced argument.
 
-use super::{angle, whole};
+use super::{angle, special, whole};
 
 /// A function of shaders.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) const fn unary(name: &'static str, body: &'static str) -> Function {
     Function { name, args: &[("x", "f32")], result: "f32", body }
 }
 
-const fn binary(name: &'static str, body: &'static str) -> Function {
+pub(super) const fn binary(name: &'static str, body: &'static str) -> Function {
     Function { name, args: &[("x", "f32"), ("y", "f32")], result: "f32", body }
 }
 
@@ -288,7 +288,7 @@ const FUNCTIONS: &[Function] = &[
 
 fn all() -> impl DoubleEndedIterator<Item = &'static Function> {
     let others = whole::FUNCTIONS.iter().copied();
-    others.chain([FUNCTIONS, angle::FUNCTIONS]).flatten()
+    others.chain([FUNCTIONS, angle::FUNCTIONS, special::FUNCTIONS]).flatten()
 }
 
 /// The functions that a text calls, each after those it calls itself.

@@ -103,13 +103,7 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
              out0[c + (row + {i}u) * {n}u + column + {j}u] = {value}; }}\n"
         );
     }
-    Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: batch * down * across,
-        shared: Vec::new(),
-    })
+    Some(Shader::plain(inputs, vec![word], body, batch * down * across))
 }
 
 /// Places in a block.

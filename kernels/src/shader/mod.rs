@@ -16,9 +16,11 @@
 //! around.
 
 mod angle;
+mod colour;
 mod concat;
 mod conv;
 mod copy;
+mod count;
 mod diagonal;
 mod dialect;
 pub(crate) mod elements;
@@ -31,14 +33,18 @@ mod math;
 mod matmul;
 mod mirror;
 mod pool;
+mod pool_places;
 mod prim;
 mod random;
 mod reduce;
 mod resize;
 mod scan;
 mod scatter;
+mod search;
+mod segment;
 mod shift;
 mod softmax;
+mod special;
 mod strided;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -83,18 +89,23 @@ type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
 /// The shaders of ops that are no formula, reduction or view, by op.
 const SHADERS: &[&[(&str, Build)]] = &[
+    colour::SHADERS,
     concat::SHADERS,
     conv::SHADERS,
+    count::SHADERS,
     diagonal::SHADERS,
     extreme::SHADERS,
     gather::SHADERS,
     matmul::SHADERS,
     mirror::SHADERS,
     pool::SHADERS,
+    pool_places::SHADERS,
     random::SHADERS,
     resize::SHADERS,
     scan::SHADERS,
     scatter::SHADERS,
+    search::SHADERS,
+    segment::SHADERS,
     shift::SHADERS,
     softmax::SHADERS,
     strided::SHADERS,

@@ -27,7 +27,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
 ];
 
 /// The windows of a call; `None` for windows over channels, and channels before space.
-fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Option<Sweep>> {
+pub(super) fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Option<Sweep>> {
     let pool = sliding::pool(call)?;
     if !pool.layout.channels_last || pool.depth > 1 {
         return Ok(None);
@@ -36,7 +36,7 @@ fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Option<Sweep>> {
 }
 
 /// Where the element of a tap lies.
-fn element(sweep: &Sweep) -> String {
+pub(super) fn element(sweep: &Sweep) -> String {
     format!("{} * {}u + channel", together("p", inputs(sweep)), sweep.channels)
 }
 
@@ -59,7 +59,7 @@ fn fold(
         cut(call.dtype(0), finish),
     );
     let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }
 
 fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
@@ -100,13 +100,7 @@ fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         for_each_cover(&sweep, &inner),
         cut(call.dtype(1), "sum"),
     );
-    Ok(Some(Shader {
-        inputs: bound,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
 }
 
 /// Each position gets the gradient of the windows whose first largest element it is: none before it
@@ -114,7 +108,7 @@ fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [0, 2]) else { return Ok(None) };
-    if word != Word::F32 {
+    if word == Word::Bool {
         return Ok(None);
     }
     let (channels, input) = (sweep.channels.max(1), inputs(&sweep));
@@ -139,11 +133,12 @@ fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         together("w", outputs(&sweep))
     );
     let body = format!(
-        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}let own = in0[n];\nvar sum = 0.0f;\n{}out0[n] = {};\n",
+        "let channel = n % {channels}u;\nlet place = n / {channels}u;\n{}let own = in0[n];\nvar sum = {};\n{}out0[n] = {};\n",
         apart("place", "p", input),
+        word.zero(),
         for_each_cover(&sweep, &search),
         cut(call.dtype(0), "sum"),
     );
     let count = call.shape(0).num_elements();
-    Ok(Some(Shader { inputs: bound, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }

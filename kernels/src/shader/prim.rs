@@ -91,8 +91,12 @@ fn float(prim: Prim, dtype: DType, texts: &[&str]) -> Option<String> {
         Flush => named("flush_"),
         Real | Conj => a.into(),
         Imag => "0.0f".into(),
-        Lgamma | NextAfter | Igamma | Igammac | IgammaGradA | Zeta | Not | PopCount | And | Or
-        | Xor | Shl | Shr | Select | Cast | Chop | Complex => return None,
+        Lgamma => named("lgamma_"),
+        Igamma => named("igamma_"),
+        Igammac => named("igammac_"),
+        Zeta => named("zeta_"),
+        NextAfter | IgammaGradA | Not | PopCount | And | Or | Xor | Shl | Shr | Select | Cast
+        | Chop | Complex => return None,
     })
 }
 

@@ -67,13 +67,7 @@ fn numbers(call: &OpCall<'_>, caps: Caps, element: Element) -> Result<Option<Sha
     body += &value;
     body += "out0[n] = number;\n";
     let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader {
-        inputs: vec![(1, place), (2, place)],
-        outputs: vec![word],
-        body,
-        count,
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(vec![(1, place), (2, place)], vec![word], body, count)))
 }
 
 /// The word of an element, of four in a block.
@@ -141,11 +135,5 @@ fn key_counter(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     body += &rounds();
     body += "out0[0] = (u64(w1) << 32u) | u64(w0);\nout1[0] = u64(0);\n\
              out1[1] = (u64(w3) << 32u) | u64(w2);\n";
-    Ok(Some(Shader {
-        inputs: vec![(0, seed)],
-        outputs: vec![place, place],
-        body,
-        count: 1,
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(vec![(0, seed)], vec![place, place], body, 1)))
 }

@@ -67,13 +67,7 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
         width /= 2;
     }
     body += &word.store("out0", "n", &rule.finish("acc0"));
-    Ok(Some(Shader {
-        inputs: vec![(0, word)],
-        outputs: vec![word],
-        body,
-        count,
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(vec![(0, word)], vec![word], body, count)))
 }
 
 /// What is done to the elements.

@@ -82,7 +82,7 @@ fn bilinear(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     }
     body += "out0[n] = select((1.0f - wx) * left + wx * right, left, lx == hx);\n";
     let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }
 
 /// Corners that are the same have no text: what they round could end on the other side of a half.
@@ -101,5 +101,5 @@ fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     }
     body += &format!("out0[n] = {};\n", sizes.element("py", "px"));
     let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }

@@ -67,7 +67,7 @@ fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
         next = rule.step(),
     );
     let count = if size == 0 { 0 } else { dims.outer * dims.inner };
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }
 
 /// An invocation per element, which counts how many come before it: larger ones, and equal ones to
@@ -96,5 +96,5 @@ fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         index.name(),
     );
     let count = if k == 0 { 0 } else { call.shape(0).num_elements() };
-    Ok(Some(Shader { inputs, outputs: vec![word, index], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word, index], body, count)))
 }

@@ -15,6 +15,7 @@ use ferroflow_ir::DType;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("ScatterNd", |call, caps| onto(call, caps, None, Rule::Add)),
+    ("ScatterNdNonAliasingAdd", |call, caps| onto(call, caps, Some(0), Rule::Add)),
     ("TensorScatterAdd", |call, caps| onto(call, caps, Some(0), Rule::Add)),
     ("TensorScatterMax", |call, caps| onto(call, caps, Some(0), Rule::Max)),
     ("TensorScatterMin", |call, caps| onto(call, caps, Some(0), Rule::Min)),
@@ -24,6 +25,8 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("UnsortedSegmentMin", |call, caps| segments(call, caps, Rule::Min)),
     ("UnsortedSegmentProd", |call, caps| segments(call, caps, Rule::Mul)),
     ("UnsortedSegmentSum", |call, caps| segments(call, caps, Rule::Add)),
+    ("_TensorScatterDiv", |call, caps| onto(call, caps, Some(0), Rule::Div)),
+    ("_TensorScatterMul", |call, caps| onto(call, caps, Some(0), Rule::Mul)),
 ];
 
 /// What an update does to what is there.
@@ -33,6 +36,7 @@ enum Rule {
     Add,
     Sub,
     Mul,
+    Div,
     Min,
     Max,
 }
@@ -54,6 +58,8 @@ impl Rule {
             Rule::Add => step(&format!("acc + {update}")),
             Rule::Sub => step(&format!("acc - {update}")),
             Rule::Mul => step(&format!("acc * {update}")),
+            Rule::Div if is_float => step(&format!("acc / {update}")),
+            Rule::Div => step(&format!("div_{}_(acc, {update})", word.name())),
         })
     }
 }
@@ -82,13 +88,7 @@ fn onto(
     let total = shape.num_elements();
     if count == 0 {
         let body = format!("out0[n] = {start};\n");
-        return Ok(Some(Shader {
-            inputs,
-            outputs: vec![word],
-            body,
-            count: total,
-            shared: Vec::new(),
-        }));
+        return Ok(Some(Shader::plain(inputs, vec![word], body, total)));
     }
     let (indices, updates) = (inputs.len(), inputs.len() + 1);
     inputs.extend([(first, index), (first + 1, word)]);
@@ -108,7 +108,7 @@ fn onto(
     }
     body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
     body += "out0[n] = acc;\n";
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count: total, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
 /// `[rows, inner]` by the segment of each row → `[segments, inner]`.
@@ -127,7 +127,7 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
             Some(bound) => bound,
             None => return Ok(None),
         },
-        Rule::Add | Rule::Sub | Rule::Update => word.zero().into(),
+        Rule::Add | Rule::Sub | Rule::Div | Rule::Update => word.zero().into(),
     };
     let Some(step) = rule.text(dtype, word, &format!("in0[i * {inner}u + n % {inner}u]")) else {
         return Ok(None);
@@ -139,11 +139,5 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
         id.as_index("id"),
     );
     let inputs = vec![(0, word), (1, id)];
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }

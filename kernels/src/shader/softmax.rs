@@ -43,8 +43,7 @@ fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
         "let base = n * {row}u;\n{}for (var i = 0u; i < {row}u; i++) {{ out0[base + i] = {value}; }}\n",
         sums(row, "base + i")
     );
-    let shader =
-        |(inputs, word)| Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() };
+    let shader = |(inputs, word)| Shader::plain(inputs, vec![word], body, count);
     Ok(words(call, caps, [0]).map(shader))
 }
 
@@ -72,7 +71,7 @@ fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         cut(dtype, "exp_(x) / sum - label"),
         cut(dtype, "loss"),
     );
-    Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word, word], body, batch)))
 }
 
 /// A label outside gives NaN, as on TensorFlow's accelerators.
@@ -96,5 +95,5 @@ fn sparse_cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>>
         cut(dtype, "slope"),
         cut(dtype, "loss"),
     );
-    Ok(Some(Shader { inputs, outputs: vec![word, word], body, count: batch, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word, word], body, batch)))
 }

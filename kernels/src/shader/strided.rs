@@ -37,13 +37,7 @@ fn put(call: &OpCall<'_>, caps: Caps, before: Option<usize>) -> Result<Option<Sh
             )
         }
     };
-    Ok(Some(Shader {
-        inputs,
-        outputs: vec![word],
-        body,
-        count: shape.num_elements(),
-        shared: Vec::new(),
-    }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }
 
 /// The statements that tell of element `n` of a shape whether a view of it has it (`inside`), and
@@ -97,5 +91,5 @@ fn band(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         zero(word)
     );
     let count = call.shape(0).num_elements();
-    Ok(Some(Shader { inputs, outputs: vec![word], body, count, shared: Vec::new() }))
+    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }

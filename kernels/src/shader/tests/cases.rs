@@ -359,6 +359,8 @@ pub(super) fn cases() -> Vec<Case> {
         windows(),
         places(),
         super::moved::cases(),
+        super::sought::cases(),
+        super::twins::cases(),
     ]
     .into_iter()
     .flatten()

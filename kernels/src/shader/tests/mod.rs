@@ -5,13 +5,18 @@ pub(crate) mod cases;
 mod failures;
 mod host;
 mod moved;
+mod sought;
+mod twins;
 mod wgsl;
 
-use super::{Caps, Dialect, shader};
+use super::{Caps, Dialect, SHADERS, shader};
 use crate::{Buffer, Device, Io, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
 use ferroflow_ir::{Attrs, DType, HostTensor};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The different texts of the matrix, each with the first call that needs it.
 pub(crate) fn programs(dialect: Dialect, caps: Caps) -> BTreeMap<String, String> {
@@ -102,12 +107,29 @@ pub(crate) fn is_required(kind: &str) -> bool {
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
 }
 
-/// Every kind of call on floats, and some on other types: compiling takes time.
+/// A program that no call is compared by could compute anything.
+#[test]
+fn every_op_with_programs_is_compared() {
+    let caps = Caps { int64: true, tiles: false };
+    let mut missing: BTreeSet<&str> =
+        SHADERS.iter().flat_map(|rows| *rows).map(|row| row.0).collect();
+    for case in sampled() {
+        let has_program = case.with_call(|call| shader(call, caps).unwrap().is_some());
+        if missing.contains(case.op) && has_program == Some(true) && on_cpu(&case).is_some() {
+            missing.remove(case.op);
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Every kind of call on floats, the first of each op, and some on other types: compiling takes time.
 fn sampled() -> impl Iterator<Item = Case> {
-    let wanted = |(number, case): (usize, Case)| {
+    let mut seen = BTreeSet::new();
+    let wanted = move |(number, case): (usize, Case)| {
         let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
         let is_random = case.op.starts_with("Stateless");
-        (is_float || is_random || number % 5 == 0).then_some(case)
+        let is_new = seen.insert(case.op);
+        (is_float || is_random || is_new || number % 5 == 0).then_some(case)
     };
     cases().into_iter().enumerate().filter_map(wanted)
 }
