@@ -6,10 +6,10 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    plan::window::Sweep,
+    plan::{sliding::dilation as sweep, window::Sweep},
     wide::Wide,
 };
-use ferroflow_ir::window::{Layout, Slide, steps};
+use ferroflow_ir::window::Slide;
 use num_traits::Bounded;
 use std::sync::Arc;
 
@@ -21,16 +21,6 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 
 /// Output elements per piece of work.
 const PIECE: usize = 1 << 10;
-
-fn sweep(call: &OpCall<'_>) -> Result<Sweep> {
-    let (input, filter) = (call.shape(0), call.shape(1));
-    let layout = Layout { spatial: 2, channels_last: true };
-    let steps = steps(call.op.name, call.attrs, layout, "rates")?;
-    let slides: [ferroflow_ir::Result<Slide>; 2] =
-        std::array::from_fn(|axis| steps[axis].slide(input[axis + 1], filter[axis]));
-    let [rows, columns] = slides;
-    Ok(Sweep::new(input[0], input[3], &[rows?, columns?]))
-}
 
 /// The taps of a window that are not in the padding: the first element of each in the filter, and
 /// of what it covers in the input.

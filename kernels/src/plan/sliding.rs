@@ -27,6 +27,17 @@ pub(crate) fn convolution(
     Ok(Some(Sweep::new(input[0], input[layout.channels()], &slides?)))
 }
 
+/// The windows of a grey-scale dilation.
+pub(crate) fn dilation(call: &OpCall<'_>) -> Result<Sweep> {
+    let (input, filter) = (call.shape(0), call.shape(1));
+    let layout = Layout { spatial: 2, channels_last: true };
+    let steps = window::steps(call.op.name, call.attrs, layout, "rates")?;
+    let slides: [ferroflow_ir::Result<Slide>; 2] =
+        std::array::from_fn(|axis| steps[axis].slide(input[axis + 1], filter[axis]));
+    let [rows, columns] = slides;
+    Ok(Sweep::new(input[0], input[3], &[rows?, columns?]))
+}
+
 /// What a pool slides: its sizes and strides are attributes, or the last two inputs.
 pub(crate) fn pool(call: &OpCall<'_>) -> Result<Pool> {
     let n = call.inputs.len();

@@ -21,17 +21,21 @@ mod concat;
 mod conv;
 mod copy;
 mod count;
+mod crop;
 mod diagonal;
 mod dialect;
+mod dilation;
 pub(crate) mod elements;
 mod elementwise;
 mod expr;
 mod extreme;
 mod gather;
 mod index;
+mod lrn;
 mod math;
 mod matmul;
 mod mirror;
+mod patches;
 mod pool;
 mod pool_places;
 mod prim;
@@ -93,11 +97,15 @@ const SHADERS: &[&[(&str, Build)]] = &[
     concat::SHADERS,
     conv::SHADERS,
     count::SHADERS,
+    crop::SHADERS,
     diagonal::SHADERS,
+    dilation::SHADERS,
     extreme::SHADERS,
     gather::SHADERS,
+    lrn::SHADERS,
     matmul::SHADERS,
     mirror::SHADERS,
+    patches::SHADERS,
     pool::SHADERS,
     pool_places::SHADERS,
     random::SHADERS,

@@ -359,6 +359,7 @@ pub(super) fn cases() -> Vec<Case> {
         windows(),
         places(),
         super::moved::cases(),
+        super::images::cases(),
         super::sought::cases(),
         super::twins::cases(),
     ]

@@ -4,6 +4,7 @@
 pub(crate) mod cases;
 mod failures;
 mod host;
+mod images;
 mod moved;
 mod sought;
 mod twins;
