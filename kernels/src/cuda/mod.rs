@@ -120,8 +120,13 @@ impl Device for CudaDevice {
             outputs.push(call.output_shape(index)?.num_elements() * word.size());
         }
         let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
+        let mut tables = SmallVec::new();
+        for table in &shader.tables {
+            let bytes = self.driver.upload(bytemuck::cast_slice(table))?;
+            tables.push(Memory { driver: self.driver.clone(), bytes: Some(bytes) });
+        }
         let driver = self.driver.clone();
-        Ok(Some(Arc::new(Launch { driver, program, inputs, outputs, grid })))
+        Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
     }
 
     fn holds(&self, dtype: DType) -> bool {
@@ -170,6 +175,8 @@ struct Launch {
     program: Option<CudaFunction>,
     /// Which inputs of the call are bound, and their bytes.
     inputs: SmallVec<[(usize, usize); 4]>,
+    /// What is bound after them.
+    tables: SmallVec<[Memory; 2]>,
     /// The bytes of each output.
     outputs: SmallVec<[usize; 2]>,
     /// Groups, and the invocations of each.
@@ -183,6 +190,7 @@ impl Kernel for Launch {
         for &(input, size) in &self.inputs {
             buffers.push(self.memory(io.device_input(input), size)?);
         }
+        buffers.extend(self.tables.iter().map(Memory::bytes));
         for (output, &size) in self.outputs.iter().enumerate() {
             buffers.push(self.memory(io.device_output(output), size)?);
         }

@@ -4,4 +4,5 @@ pub(crate) mod blocks;
 pub mod broadcast;
 pub(crate) mod sliding;
 pub mod strided;
+pub(crate) mod taps;
 pub(crate) mod window;

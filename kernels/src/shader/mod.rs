@@ -69,6 +69,8 @@ pub(crate) use word::{Caps, Word};
 pub(crate) struct Shader {
     /// The inputs it reads, `in0`, `in1`, …: position in the call, and how elements lie there.
     pub(crate) inputs: Vec<(usize, Word)>,
+    /// Words that follow from the call alone and are too many for the text: `table0`, `table1`, ….
+    pub(crate) tables: Vec<Vec<u32>>,
     /// The outputs it writes, `out0`, `out1`, ….
     pub(crate) outputs: Vec<Word>,
     /// What invocation `n` does.
@@ -84,7 +86,7 @@ pub(crate) struct Shader {
 impl Shader {
     /// A program whose invocations know nothing of each other.
     fn plain(inputs: Vec<(usize, Word)>, outputs: Vec<Word>, body: String, count: usize) -> Shader {
-        Shader { inputs, outputs, body, count, shared: Vec::new() }
+        Shader { inputs, tables: Vec::new(), outputs, body, count, shared: Vec::new() }
     }
 }
 

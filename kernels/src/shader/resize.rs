@@ -1,12 +1,30 @@
-//! Images of another size: by linear interpolation, or the nearest pixel.
+//! Images of another size, and their gradients: each dimension is a weighted sum of positions, or
+//! the nearest one.
 //!
-//! Positions are those of `tensorflow/core/util/image_resizer_state.h`, in single precision as there.
+//! Linear interpolation computes its positions; others read them from tables, made by
+//! [`crate::plan::taps`], which CPU kernels use too.
 
-use super::{Shader, word::Caps, words};
-use crate::{device::OpCall, error::Result};
+use super::{
+    Shader,
+    word::{Caps, Word, cut},
+    words,
+};
+use crate::{
+    device::OpCall,
+    error::Result,
+    plan::taps::{self, Scaling, Taps, scalings},
+};
+use ferroflow_ir::Shape;
 
-pub(super) const SHADERS: &[(&str, super::Build)] =
-    &[("ResizeBilinear", bilinear), ("ResizeNearestNeighbor", nearest)];
+pub(super) const SHADERS: &[(&str, super::Build)] = &[
+    ("ResizeArea", |call, caps| weighted(call, caps, taps::area)),
+    ("ResizeBicubic", |call, caps| weighted(call, caps, taps::bicubic)),
+    ("ResizeBicubicGrad", |call, caps| spread(call, caps, taps::bicubic)),
+    ("ResizeBilinear", bilinear),
+    ("ResizeBilinearGrad", |call, caps| spread(call, caps, taps::bilinear)),
+    ("ResizeNearestNeighbor", nearest),
+    ("ResizeNearestNeighborGrad", |call, caps| spread(call, caps, taps::nearest)),
+];
 
 /// The sizes of images before and after: `[batch, height, width, channels]`.
 struct Sizes {
@@ -85,21 +103,110 @@ fn bilinear(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word], body, count)))
 }
 
-/// Corners that are the same have no text: what they round could end on the other side of a half.
 fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let sizes = Sizes::new(call)?;
-    let Some((inputs, word)) = words(call, caps, [0]).filter(|_| !sizes.aligned || sizes.centred)
-    else {
-        return Ok(None);
+    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let (from, shape) = (call.shape(0), call.output_shape(0)?);
+    let positions = |scaling: Scaling| {
+        (0..scaling.output).map(|index| scaling.nearest(index) as u32).collect::<Vec<u32>>()
     };
-    let mut body = sizes.place();
-    for (axis, name) in ["y", "x"].into_iter().enumerate() {
-        let (scale, last) = (sizes.scale(axis), sizes.from[axis].max(1) - 1);
-        let middle = if sizes.centred { " + 0.5f" } else { "" };
-        body +=
-            &format!("let p{name} = min(u32(floor((f32({name}){middle}) * {scale})), {last}u);\n");
+    let tables = scalings(call, from, &shape)?.map(positions).to_vec();
+    let body = format!(
+        "{}out0[n] = in0[((image * {}u + table0[y]) * {}u + table1[x]) * {}u + channel];\n",
+        place(&shape),
+        from[1],
+        from[2],
+        from[3],
+    );
+    let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());
+    Ok(Some(Shader { tables, ..shader }))
+}
+
+/// The statements that name the place of element `n` of images.
+fn place(shape: &Shape) -> String {
+    let [_, height, width, channels] = [0, 1, 2, 3].map(|axis| shape[axis].max(1));
+    format!(
+        "let channel = n % {channels}u;\nlet x = n / {channels}u % {width}u;\n\
+         let y = n / {}u % {height}u;\nlet image = n / {}u;\n",
+        channels * width,
+        channels * width * height
+    )
+}
+
+/// Taps as words: where those of each position end, and then position and weight of each.
+fn words_of<'a>(rows: impl Iterator<Item = &'a [(usize, f32)]>) -> Vec<u32> {
+    let (mut ends, mut list) = (Vec::new(), Vec::new());
+    for row in rows {
+        list.extend(row.iter().flat_map(|&(position, weight)| [position as u32, weight.to_bits()]));
+        ends.push(list.len() as u32 / 2);
     }
-    body += &format!("out0[n] = {};\n", sizes.element("py", "px"));
-    let count = call.output_shape(0)?.num_elements();
-    Ok(Some(Shader::plain(inputs, vec![word], body, count)))
+    ends.extend(list);
+    ends
+}
+
+/// A loop over the taps of a position: `p` and the axis is where, `w` and the axis the weight.
+fn for_each_tap(axis: &str, table: usize, count: usize, body: &str) -> String {
+    format!(
+        "for (var i{axis} = select(0u, table{table}[max({axis}, 1u) - 1u], {axis} > 0u); \
+         i{axis} < table{table}[{axis}]; i{axis}++) {{\n\
+         let p{axis} = table{table}[{count}u + 2u * i{axis}];\n\
+         let w{axis} = of_bits(table{table}[{count}u + 2u * i{axis} + 1u]);\n{body}}}\n"
+    )
+}
+
+/// Rows are summed before columns.
+fn weighted(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<Option<Shader>> {
+    let (from, shape) = (call.shape(0), call.output_shape(0)?);
+    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let [rows, columns] = scalings(call, from, &shape)?.map(rule);
+    let (height, width, channels) = (from[1], from[2], from[3]);
+    let element =
+        format!("f32(in0[((image * {height}u + py) * {width}u + px) * {channels}u + channel])");
+    let sum = format!("part = part + wy * {element};\n");
+    let sum = format!(
+        "var part = 0.0f;\n{}sum = sum + wx * part;\n",
+        for_each_tap("y", 0, shape[1], &sum)
+    );
+    let body = format!(
+        "{}var sum = 0.0f;\n{}out0[n] = sum;\n",
+        place(&shape),
+        for_each_tap("x", 1, shape[2], &sum)
+    );
+    let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());
+    Ok(Some(Shader { tables: vec![words_of(rows.iter()), words_of(columns.iter())], ..shader }))
+}
+
+/// The transposed: each position of the images before adds up what it was part of.
+fn spread(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<Option<Shader>> {
+    let (from, shape) = (call.shape(0), call.output_shape(0)?);
+    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let found = scalings(call, &shape, from)?;
+    let sizes = [shape[1], shape[2]];
+    let (height, width, channels) = (from[1], from[2], from[3]);
+    let element =
+        format!("in0[((image * {height}u + py) * {width}u + px) * {channels}u + channel]");
+    // Elements of integers have weight 1.
+    let times = |weight: &str, value: &str| match inputs[0].1 {
+        Word::F32 => format!("{weight} * {value}"),
+        _ => value.to_string(),
+    };
+    let zero = inputs[0].1.zero();
+    let sum = format!("part = part + {};\n", times("wx", &element));
+    let sum = format!(
+        "var part = {zero};\n{}sum = sum + {};\n",
+        for_each_tap("x", 1, shape[2], &sum),
+        times("wy", "part"),
+    );
+    let body = format!(
+        "{}var sum = {zero};\n{}out0[n] = {};\n",
+        place(&shape),
+        for_each_tap("y", 0, shape[1], &sum),
+        cut(call.outputs[0].dtype, "sum"),
+    );
+    let tables = found.iter().zip(sizes).map(|(&scaling, size)| {
+        let transposed = rule(scaling).transposed(size);
+        words_of(transposed.iter().map(Vec::as_slice))
+    });
+    let tables = tables.collect();
+    let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());
+    Ok(Some(Shader { tables, ..shader }))
 }

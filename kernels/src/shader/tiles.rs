@@ -70,7 +70,7 @@ pub(super) fn product(
     }
     let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", DEPTH * PITCH)];
     let count = batch * down * across * TEAM;
-    Shader { inputs, outputs: vec![Word::F32], body, count, shared }
+    Shader { inputs, tables: Vec::new(), outputs: vec![Word::F32], body, count, shared }
 }
 
 /// The statements that share a tile: `along` is the dimension that the result has too, of this size

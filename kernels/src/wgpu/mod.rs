@@ -98,21 +98,28 @@ impl Device for WgpuDevice {
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let Some(shader) = shader::shader(call, self.gpu.caps)? else { return Ok(None) };
-        if shader.inputs.len() + shader.outputs.len() > self.gpu.most_bindings {
+        let n_read = shader.inputs.len() + shader.tables.len();
+        if n_read + shader.outputs.len() > self.gpu.most_bindings {
             return Ok(None);
         }
         let pipeline = match shader.count {
             0 => None,
             _ => {
-                let bindings = (shader.inputs.len(), shader.outputs.len());
+                let bindings = (n_read, shader.outputs.len());
                 let text = Dialect::Wgsl.print(&shader);
                 Some(self.gpu.pipeline(call.op.name, &text, bindings)?)
             }
         };
         let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
         let grid = Dialect::Wgsl.grid(&shader);
+        let mut tables = SmallVec::new();
+        for table in &shader.tables {
+            let memory = Memory::new(&self.gpu, size_of_val(&**table))?;
+            memory.write(bytemuck::cast_slice(table))?;
+            tables.push(memory);
+        }
         let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
-        Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, n_outputs, grid })))
+        Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, tables, n_outputs, grid })))
     }
 
     fn holds(&self, dtype: DType) -> bool {
@@ -127,6 +134,8 @@ struct Launch {
     pipeline: Option<Pipeline>,
     /// Which inputs of the call are bound.
     inputs: SmallVec<[usize; 4]>,
+    /// What is bound after them.
+    tables: SmallVec<[Memory; 2]>,
     n_outputs: usize,
     grid: Grid,
 }
@@ -138,6 +147,7 @@ impl Kernel for Launch {
         for &input in &self.inputs {
             buffers.push(self.memory(io.device_input(input))?.buffer());
         }
+        buffers.extend(self.tables.iter().map(Memory::buffer));
         for output in 0..self.n_outputs {
             buffers.push(self.memory(io.device_output(output))?.buffer());
         }

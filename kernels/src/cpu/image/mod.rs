@@ -6,7 +6,6 @@ pub(super) mod draw;
 pub(super) mod glimpse;
 pub(super) mod resize;
 pub(super) mod suppress;
-mod taps;
 pub(super) mod transform;
 
 use crate::number::Number;

@@ -1,9 +1,6 @@
 //! Images of another size: each dimension is a weighted sum of positions, or the nearest one.
 
-use super::{
-    taps::{Filter, Scaling, Taps, area, bicubic, bilinear, filtered},
-    to_floats,
-};
+use super::to_floats;
 use crate::{
     cpu::{
         Build,
@@ -14,6 +11,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
+    plan::taps::{Filter, Scaling, Taps, area, bicubic, bilinear, filtered, scalings},
     simd::{Vectorized, vectorize},
     threads::Threads,
     wide::Wide,
@@ -35,16 +33,6 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 
 /// A rule for weights.
 type Rule = fn(Scaling) -> Taps;
-
-/// How height and width of images correspond.
-fn scalings(call: &OpCall<'_>, large: &Shape, small: &Shape) -> Result<[Scaling; 2]> {
-    let aligned = call.attrs.bool("align_corners")?;
-    let centred = match call.attrs.get("half_pixel_centers") {
-        Some(_) => call.attrs.bool("half_pixel_centers")?,
-        None => false,
-    };
-    Ok([1, 2].map(|axis| Scaling { input: large[axis], output: small[axis], aligned, centred }))
-}
 
 /// The sizes of images before they are resized.
 #[derive(Debug, Clone, Copy)]

@@ -41,7 +41,8 @@ pub(super) fn print(shader: &Shader) -> String {
         inputs.map(|(at, (_, word))| format!("const {}* __restrict__ in{at}", word.storage()));
     let outputs = shader.outputs.iter().enumerate();
     let outputs = outputs.map(|(at, word)| format!("{}* __restrict__ out{at}", word.storage()));
-    let buffers: Vec<String> = inputs.chain(outputs).collect();
+    let tables = (0..shader.tables.len()).map(|at| format!("const u32* __restrict__ table{at}"));
+    let buffers: Vec<String> = inputs.chain(tables).chain(outputs).collect();
     let (group, entry) = (Dialect::Cuda.group(shader), Dialect::Cuda.entry());
     let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
     let _ = writeln!(

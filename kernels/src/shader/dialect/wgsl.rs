@@ -15,8 +15,16 @@ pub(super) fn print(shader: &Shader) -> String {
             "@group(0) @binding({position}) var<storage, read> in{position}: array<{storage}>;"
         );
     }
+    for index in 0..shader.tables.len() {
+        let binding = shader.inputs.len() + index;
+        let _ = writeln!(
+            text,
+            "@group(0) @binding({binding}) var<storage, read> table{index}: array<u32>;"
+        );
+    }
     for (index, word) in shader.outputs.iter().enumerate() {
-        let (binding, storage) = (shader.inputs.len() + index, word.storage());
+        let binding = shader.inputs.len() + shader.tables.len() + index;
+        let storage = word.storage();
         let _ = writeln!(
             text,
             "@group(0) @binding({binding}) var<storage, read_write> out{index}: array<{storage}>;"

@@ -86,6 +86,11 @@ impl Program {
             let _ = writeln!(text, "auto i{at} = take({size}u);");
             arguments.push(format!("(const {}*)i{at}.data()", word.storage()));
         }
+        for (at, table) in self.shader.tables.iter().enumerate() {
+            let words: Vec<String> = table.iter().map(|word| format!("{word}u")).collect();
+            let _ = writeln!(text, "static const unsigned t{at}[] = {{{}}};", words.join(", "));
+            arguments.push(format!("t{at}"));
+        }
         for (at, (word, size)) in self.shader.outputs.iter().zip(self.sizes()).enumerate() {
             let _ = writeln!(text, "std::vector<char> o{at}({size}u + 8, 77);");
             arguments.push(format!("({}*)o{at}.data()", word.storage()));

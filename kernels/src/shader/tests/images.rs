@@ -46,6 +46,22 @@ pub(super) fn cases() -> Vec<Case> {
             add("ExtractImagePatches", attrs, vec![numbers(dtype, &[2, 6, 7, 2])]);
         }
     }
+    for (aligned, centred) in [(false, false), (true, false), (false, true)] {
+        let attrs = || none().with("align_corners", aligned);
+        let both = || attrs().with("half_pixel_centers", centred);
+        for size in [[7, 3], [2, 1]] {
+            let dy = x(&[2, size[0] as usize, size[1] as usize, 3]);
+            if !centred {
+                let inputs = vec![numbers(DType::U8, &[2, 4, 5, 3]), ints(&size)];
+                add("ResizeArea", attrs(), inputs);
+            }
+            add("ResizeBicubic", both(), vec![x(&[2, 4, 5, 3]), ints(&size)]);
+            for op in ["ResizeBicubicGrad", "ResizeBilinearGrad"] {
+                add(op, both(), vec![dy.clone(), x(&[2, 4, 5, 3])]);
+            }
+            add("ResizeNearestNeighborGrad", both(), vec![dy, ints(&[4, 5])]);
+        }
+    }
     for dtype in [DType::F32, DType::F16] {
         let attrs = none().with("depth_radius", 2i64).with("bias", 1.5f32);
         let attrs = attrs.with("alpha", 0.3f32).with("beta", 0.6f32);

@@ -3,20 +3,23 @@
 //! The rules are those of `tensorflow/core/util/image_resizer_state.h` and the kernels that use it,
 //! in single precision as there.
 
+use crate::{device::OpCall, error::Result};
+use ferroflow_ir::Shape;
+
 /// How positions of a dimension correspond to those of one of another size.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scaling {
-    pub(super) input: usize,
-    pub(super) output: usize,
+pub(crate) struct Scaling {
+    pub(crate) input: usize,
+    pub(crate) output: usize,
     /// Whether the first and the last position of both are the same.
-    pub(super) aligned: bool,
+    pub(crate) aligned: bool,
     /// Whether positions are the middles of pixels.
-    pub(super) centred: bool,
+    pub(crate) centred: bool,
 }
 
 impl Scaling {
     /// Positions of the input from one of the output to the next.
-    pub(super) fn scale(&self) -> f32 {
+    pub(crate) fn scale(&self) -> f32 {
         match self.aligned && self.output > 1 {
             true => (self.input - 1) as f32 / (self.output - 1) as f32,
             false => self.input as f32 / self.output as f32,
@@ -32,7 +35,7 @@ impl Scaling {
     }
 
     /// The position of the input nearest to one of the output.
-    pub(super) fn nearest(&self, index: usize) -> usize {
+    pub(crate) fn nearest(&self, index: usize) -> usize {
         let place = match (self.centred, self.aligned) {
             (true, _) => ((index as f32 + 0.5) * self.scale()).floor(),
             (false, true) => (index as f32 * self.scale()).round(),
@@ -42,38 +45,66 @@ impl Scaling {
     }
 }
 
+/// How height and width of images correspond.
+pub(crate) fn scalings(call: &OpCall<'_>, input: &Shape, output: &Shape) -> Result<[Scaling; 2]> {
+    let aligned = call.attrs.bool("align_corners")?;
+    let centred = match call.attrs.get("half_pixel_centers") {
+        Some(_) => call.attrs.bool("half_pixel_centers")?,
+        None => false,
+    };
+    Ok([1, 2].map(|axis| Scaling { input: input[axis], output: output[axis], aligned, centred }))
+}
+
 /// For each position of an output, positions of an input with their weights.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Taps {
+pub(crate) struct Taps {
     list: Vec<(usize, f32)>,
     ends: Vec<usize>,
 }
 
 impl Taps {
     /// Adds the taps of the next position. Weights of 0 are left out.
-    pub(super) fn push(&mut self, taps: impl IntoIterator<Item = (usize, f32)>) {
+    pub(crate) fn push(&mut self, taps: impl IntoIterator<Item = (usize, f32)>) {
         self.list.extend(taps.into_iter().filter(|&(_, weight)| weight != 0.0));
         self.ends.push(self.list.len());
     }
 
     /// The taps of each position.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[(usize, f32)]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[(usize, f32)]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.list[start..end])
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn get(&self, index: usize) -> &[(usize, f32)] {
+    pub(crate) fn get(&self, index: usize) -> &[(usize, f32)] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.list[start..self.ends[index]]
     }
 }
 
+impl Taps {
+    /// For each of `n` positions of the input, positions of the output with their weights.
+    pub(crate) fn transposed(&self, n: usize) -> Vec<Vec<(usize, f32)>> {
+        let mut found = vec![Vec::new(); n];
+        for (index, taps) in self.iter().enumerate() {
+            taps.iter().for_each(|&(position, weight)| found[position].push((index, weight)));
+        }
+        found
+    }
+}
+
+/// The nearest position.
+pub(crate) fn nearest(scaling: Scaling) -> Taps {
+    let mut taps = Taps::default();
+    (0..scaling.output).for_each(|index| taps.push([(scaling.nearest(index), 1.0)]));
+    taps
+}
+
 /// Linear interpolation between two positions.
-pub(super) fn bilinear(scaling: Scaling) -> Taps {
+pub(crate) fn bilinear(scaling: Scaling) -> Taps {
     let mut taps = Taps::default();
     for index in 0..scaling.output {
         let place = scaling.place(index);
@@ -94,7 +125,7 @@ const STEPS: i64 = 1 << 10;
 
 /// Cubic interpolation between four positions (Keys 1981). Between centres with `a = -0.5` and
 /// without positions outside, otherwise with `a = -0.75` and the nearest positions inside.
-pub(super) fn bicubic(scaling: Scaling) -> Taps {
+pub(crate) fn bicubic(scaling: Scaling) -> Taps {
     let a = if scaling.centred { -0.5f32 } else { -0.75 };
     let near = |step: i64| {
         let x = step as f32 / STEPS as f32;
@@ -136,7 +167,7 @@ fn normalize(taps: &mut [(usize, f32)]) {
 }
 
 /// The mean over the area that a position of the output covers.
-pub(super) fn area(scaling: Scaling) -> Taps {
+pub(crate) fn area(scaling: Scaling) -> Taps {
     let scale = scaling.scale();
     let mut taps = Taps::default();
     for index in 0..scaling.output {
@@ -164,13 +195,13 @@ pub(super) fn area(scaling: Scaling) -> Taps {
 
 /// A filter: a function of the distance, and the distance beyond which it is 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Filter {
-    pub(super) radius: f32,
-    pub(super) weight: fn(f32) -> f32,
+pub(crate) struct Filter {
+    pub(crate) radius: f32,
+    pub(crate) weight: fn(f32) -> f32,
 }
 
 /// Positions that a filter reaches, where positions are scaled and then moved.
-pub(super) fn filtered(
+pub(crate) fn filtered(
     filter: Filter,
     (input, output): (usize, usize),
     scale: f32,
