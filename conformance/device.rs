@@ -49,12 +49,20 @@ pub(crate) fn context_with(files: FileAccess) -> Context {
 
 /// What is said of values, not of shapes or attributes, that a device's program would have to look at
 /// before it could fail.
-const OF_VALUES: [&str; 7] = [
+const OF_VALUES: [&str; 15] = [
     " is not in [0, ",
     " does not index into ",
-    " is out of range [0, ",
+    "out of range",
     "outside the valid range of [0, ",
+    " is not between 0 and ",
+    " is duplicated in the input",
     "must be negative or less or equal to number of ",
+    "must be non-negative",
+    "must have last dimension > n",
+    "seq_lens(",
+    "segment ids are not increasing",
+    "segment ids must be < num_segments",
+    "value_range should satisfy value_range[0] < value_range[1]",
     "Integer division by zero",
     "Integers to negative integer powers are not allowed",
 ];

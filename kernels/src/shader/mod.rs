@@ -29,6 +29,7 @@ pub(crate) mod elements;
 mod elementwise;
 mod expr;
 mod extreme;
+mod fake_quant;
 mod gather;
 mod index;
 mod lrn;
@@ -103,6 +104,7 @@ const SHADERS: &[&[(&str, Build)]] = &[
     diagonal::SHADERS,
     dilation::SHADERS,
     extreme::SHADERS,
+    fake_quant::SHADERS,
     gather::SHADERS,
     lrn::SHADERS,
     matmul::SHADERS,

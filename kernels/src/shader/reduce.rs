@@ -35,6 +35,9 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
     };
     let (kept, folded) = (loops(false), loops(true));
     let (count, length) = (kept.num_elements(), folded.num_elements());
+    if kind == ReduceKind::Mean && word != Word::F32 {
+        return Ok(whole_mean(caps, word, &kept, &folded));
+    }
     let Some(rule) = Rule::of(kind, call.dtype(0), word, length) else { return Ok(None) };
     let base = position(&kept, "n");
     let offset = position(&folded, "i");
@@ -70,6 +73,27 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
     Ok(Some(Shader::plain(vec![(0, word)], vec![word], body, count)))
 }
 
+/// Means of integers, whose sums need wider ones; of nothing 0.
+fn whole_mean(caps: Caps, word: Word, kept: &StridedView, folded: &StridedView) -> Option<Shader> {
+    let wide = match word {
+        _ if !caps.int64 => return None,
+        Word::I32 | Word::I64 => "i64",
+        Word::U32 | Word::U64 => "u64",
+        Word::F32 | Word::Bool => return None,
+    };
+    let length = folded.num_elements();
+    let body = format!(
+        "let base = {};\nvar sum = {wide}(0);\n\
+         for (var i = 0u; i < {length}u; i++) {{\nlet at = base + {};\n\
+         sum = sum + {wide}(in0[at]);\n}}\nout0[n] = {}(sum / {wide}({}));\n",
+        position(kept, "n"),
+        position(folded, "i"),
+        word.name(),
+        length.max(1),
+    );
+    Some(Shader::plain(vec![(0, word)], vec![word], body, kept.num_elements()))
+}
+
 /// What is done to the elements.
 struct Rule {
     kind: ReduceKind,
@@ -98,9 +122,6 @@ impl Rule {
             (Max, _) => extreme(dtype, true)?,
             (Min, _) => extreme(dtype, false)?,
         };
-        if kind == Mean && !is_float {
-            return None; // The sum needs more bits than the word has.
-        }
         let is_sum = matches!(kind, Sum | Mean | EuclideanNorm);
         Some(Rule { kind, dtype, start, is_sum, length })
     }

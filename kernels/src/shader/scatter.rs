@@ -9,6 +9,7 @@ use super::{
     gather::zero,
     reduce::bound,
     word::{Caps, Word, cut},
+    words,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::DType;
@@ -16,6 +17,7 @@ use ferroflow_ir::DType;
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("ScatterNd", |call, caps| onto(call, caps, None, Rule::Add)),
     ("ScatterNdNonAliasingAdd", |call, caps| onto(call, caps, Some(0), Rule::Add)),
+    ("SparseToDense", sparse_to_dense),
     ("TensorScatterAdd", |call, caps| onto(call, caps, Some(0), Rule::Add)),
     ("TensorScatterMax", |call, caps| onto(call, caps, Some(0), Rule::Max)),
     ("TensorScatterMin", |call, caps| onto(call, caps, Some(0), Rule::Min)),
@@ -109,6 +111,27 @@ fn onto(
     body += &format!("if (inside && at == place) {{ {step} }}\n}}\n");
     body += "out0[n] = acc;\n";
     Ok(Some(Shader::plain(inputs, vec![word], body, total)))
+}
+
+/// Elements, or one for all, at positions `[count, rank]`, among others.
+fn sparse_to_dense(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let Some((inputs, word)) = words(call, caps, [0, 2, 3]) else { return Ok(None) };
+    let (shape, places) = (call.output_shape(0)?, call.shape(0));
+    let count = places.first().copied().unwrap_or(1);
+    let own = if call.shape(2).rank() == 0 { "0u" } else { "i" };
+    let mut body = format!(
+        "out0[n] = in2[0];\nfor (var i = 0u; i < {count}u; i++) {{\nvar at = 0u;\nvar inside = true;\n"
+    );
+    for (axis, &size) in shape.iter().enumerate() {
+        let at = inputs[0].1.as_index(&format!("index{axis}"));
+        body += &format!(
+            "let index{axis} = in0[i * {}u + {axis}u];\nlet at{axis} = {at};\n\
+             inside = inside && at{axis} < {size}u;\nat = at * {size}u + at{axis};\n",
+            shape.rank(),
+        );
+    }
+    body += &format!("if (inside && at == n) {{ out0[n] = in1[{own}]; }}\n}}\n");
+    Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }
 
 /// `[rows, inner]` by the segment of each row → `[segments, inner]`.

@@ -97,6 +97,31 @@ pub(super) fn cases() -> Vec<Case> {
     let scores = HostTensor::from_slice(shape(&[4, 5]), &scores).unwrap();
     add("InTopK", none().with("k", 2i64), vec![scores.clone(), ints(&[0, 1, 4, 9])]);
     add("InTopKV2", none(), vec![scores, ints(&[3, 1, -1, 2]), scalar(3)]);
+    let grids = none().with("num_bits", 5i64).with("narrow_range", true);
+    let fixed = grids.clone().with("min", -1.3f32).with("max", 2.1f32);
+    add("FakeQuantWithMinMaxArgs", fixed.clone(), vec![numbers(DType::F32, &[30])]);
+    let both = vec![numbers(DType::F32, &[30]), numbers(DType::F32, &[30])];
+    add("FakeQuantWithMinMaxArgsGradient", fixed, both);
+    for (channels, ends) in [(1, [-1.25f32, 0.0, 0.5]), (3, [-0.7, 0.0, 0.3])] {
+        let high = [2.0f32, 0.0, 1.9];
+        let dims: &[usize] = if channels == 1 { &[] } else { &[3] };
+        let range = |ends: &[f32]| HostTensor::from_slice(shape(dims), &ends[..channels]).unwrap();
+        let (min, max) = (range(&ends), range(&high));
+        let x = numbers(DType::F32, &[10, 3]);
+        let name = if channels == 1 { "" } else { "PerChannel" };
+        let op = |tail: &str| {
+            let name = format!("FakeQuantWithMinMaxVars{name}{tail}");
+            ferroflow_ir::registry::find(&name).unwrap().name
+        };
+        let inputs = vec![x.clone(), min.clone(), max.clone()];
+        add(op(""), grids.clone(), inputs.clone());
+        add(op("Gradient"), grids.clone(), [vec![x], inputs].concat());
+    }
+    let places = ints(&[1, 0, 2, 3]).reshaped(shape(&[2, 2])).unwrap();
+    for values in [numbers(DType::I32, &[2]), numbers(DType::I32, &[])] {
+        let inputs = vec![places.clone(), ints(&[3, 4]), values, HostTensor::scalar(-7i32)];
+        add("SparseToDense", none(), inputs);
+    }
     add("InvertPermutation", none(), vec![ints(&[3, 0, 2, 1])]);
     cases
 }

@@ -1,0 +1,105 @@
+//! `FakeQuant…`: rounding reals to what a quantised type could hold (Jacob et al. 2018).
+
+use super::{
+    Shader,
+    word::{Caps, Word, float},
+};
+use crate::{device::OpCall, error::Result};
+
+pub(super) const SHADERS: &[(&str, super::Build)] = &[
+    ("FakeQuantWithMinMaxArgs", |call, _| fixed(call, 0, ROUND_FROM_ZERO)),
+    ("FakeQuantWithMinMaxArgsGradient", |call, _| fixed(call, 1, SLOPE)),
+    ("FakeQuantWithMinMaxVars", vars),
+    ("FakeQuantWithMinMaxVarsGradient", vars_gradient),
+    ("FakeQuantWithMinMaxVarsPerChannel", vars),
+    ("FakeQuantWithMinMaxVarsPerChannelGradient", vars_gradient),
+];
+
+const ROUND: &str = "\
+let inside = max(min(x, high), low);
+var y = floor((inside - low) / scale + 0.5f) * scale + low;
+if (unset) { y = 0.0f; }
+out0[n] = y;
+";
+
+const ROUND_FROM_ZERO: &str = "\
+let inverse = 1.0f / scale;
+let inside = max(min(x, high), low);
+out0[n] = floor((inside - low) * inverse - floor(-low * inverse + 0.5f) + 0.5f) * scale;
+";
+
+const SLOPE: &str = "\
+out0[n] = select(0.0f, in0[n], unset || (low <= x && x <= high));
+";
+
+/// The statements that move a range from `min_` to `max_` so that 0 is one of its values: `low`,
+/// `high` and `scale`; `unset` where the range is 0 alone.
+fn grid(call: &OpCall<'_>) -> Result<Option<String>> {
+    let bits = call.attrs.int("num_bits")?;
+    if !(2..=16).contains(&bits) {
+        return Ok(None);
+    }
+    let least = if call.attrs.bool("narrow_range")? { 1.0f32 } else { 0.0 };
+    let most = ((1i64 << bits) - 1) as f32;
+    // Halves are rounded away from zero.
+    Ok(Some(format!(
+        "let scale = (max_ - min_) / {};\nlet exact = {least} - min_ / scale;\n\
+         var zero = floor(exact + 0.5f);\nif (exact < {least}) {{ zero = {least}; }}\n\
+         if (exact > {most}) {{ zero = {most}; }}\n\
+         let low = ({least} - zero) * scale;\nlet high = ({most} - zero) * scale;\n",
+        float(most - least),
+        least = float(least),
+        most = float(most),
+    )))
+}
+
+/// A range that the call tells; `x` is this input.
+fn fixed(call: &OpCall<'_>, x: usize, rule: &str) -> Result<Option<Shader>> {
+    let (min, max) = (call.attrs.float("min")?, call.attrs.float("max")?);
+    let Some(grid) = grid(call)?.filter(|_| min < max) else { return Ok(None) };
+    let body = format!(
+        "let min_ = {};\nlet max_ = {};\nlet unset = false;\n{grid}let x = in{x}[n];\n{rule}",
+        float(min),
+        float(max),
+    );
+    let inputs = (0..=x).map(|input| (input, Word::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![Word::F32], body, call.shape(0).num_elements())))
+}
+
+/// The statements that read the range of slice `slice` from these inputs.
+fn range(min: usize) -> String {
+    format!(
+        "let min_ = in{min}[slice];\nlet max_ = in{}[slice];\nlet unset = min_ == 0.0f && max_ == 0.0f;\n",
+        min + 1
+    )
+}
+
+/// One range, or one per element of the last dimension.
+fn vars(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
+    let Some(grid) = grid(call)? else { return Ok(None) };
+    let slices = call.shape(1).num_elements().max(1);
+    let body = format!("let slice = n % {slices}u;\n{}{grid}let x = in0[n];\n{ROUND}", range(1));
+    let inputs = (0..3).map(|input| (input, Word::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![Word::F32], body, call.shape(0).num_elements())))
+}
+
+/// Inside the range the gradient is that of the input, outside it is that of the nearest end: the
+/// first invocations add those up.
+fn vars_gradient(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
+    let Some(grid) = grid(call)? else { return Ok(None) };
+    let (slices, count) = (call.shape(2).num_elements().max(1), call.shape(0).num_elements());
+    if count == 0 {
+        return Ok(None);
+    }
+    let body = format!(
+        "let slice = n % {slices}u;\n{}{grid}let x = in1[n];\n{SLOPE}\
+         if (n < {slices}u) {{\nvar below = 0.0f;\nvar above = 0.0f;\n\
+         for (var i = n; i < {count}u; i = i + {slices}u) {{\n\
+         if (!unset && in1[i] < low) {{ below = below + in0[i]; }}\n\
+         if (!unset && in1[i] > high) {{ above = above + in0[i]; }}\n}}\n\
+         out1[n] = below;\nout2[n] = above;\n}}\n",
+        range(2),
+    );
+    let inputs = (0..4).map(|input| (input, Word::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![Word::F32; 3], body, count)))
+}
