@@ -87,7 +87,8 @@ pub(crate) fn tolerance(dtype: &Value, tolerance: Tolerance) -> Tolerance {
 }
 
 /// What ran where since this was asked last: how many calls on devices, and by op those that were
-/// placed on the CPU for want of a kernel, or as the device cannot hold what they compute.
+/// placed on the CPU for want of a kernel, as the device cannot hold what they compute, or as such ops
+/// stay on the host.
 pub(crate) fn report() -> Value {
     if DEVICE.get().is_none() {
         return Value::Null;
@@ -95,9 +96,11 @@ pub(crate) fn report() -> Value {
     let contexts = std::mem::take(&mut *CONTEXTS.lock().expect("nobody panics with it"));
     let mut placed = 0;
     let (mut fallbacks, mut unheld) = (BTreeMap::<String, usize>::new(), BTreeMap::new());
+    let mut hosted = BTreeMap::<String, usize>::new();
     for call in contexts.iter().flat_map(Context::take_placements).flat_map(|p| p.calls) {
         match call.reason {
             Reason::Asked => placed += 1,
+            Reason::HostOnly => *hosted.entry(call.op).or_default() += 1,
             Reason::NoKernel => *fallbacks.entry(call.op).or_default() += 1,
             Reason::Unheld => *unheld.entry(call.op).or_insert(0) += 1,
             Reason::Default
@@ -107,5 +110,5 @@ pub(crate) fn report() -> Value {
             | Reason::UnknownShape => {}
         }
     }
-    json!({ "placed": placed, "fallbacks": fallbacks, "unheld": unheld })
+    json!({ "placed": placed, "fallbacks": fallbacks, "unheld": unheld, "hosted": hosted })
 }

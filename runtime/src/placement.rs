@@ -50,6 +50,8 @@ pub enum Reason {
     UnknownShape,
     /// The device that it should run on cannot hold a dtype of it.
     Unheld,
+    /// No device but the CPU runs such ops, by design: [`ferroflow_kernels::host_only`] tells why.
+    HostOnly,
     /// The device that it should run on has no kernel for it.
     NoKernel,
 }
@@ -73,7 +75,16 @@ impl Placement {
     /// The calls that should run on a device and do not, as it has no kernel for them or cannot hold
     /// what they compute.
     pub fn fallbacks(&self) -> impl Iterator<Item = &PlacedCall> {
-        self.calls.iter().filter(|call| matches!(call.reason, Reason::NoKernel | Reason::Unheld))
+        let is_fallback = |reason: Reason| match reason {
+            Reason::HostOnly | Reason::NoKernel | Reason::Unheld => true,
+            Reason::Asked
+            | Reason::Default
+            | Reason::State
+            | Reason::Control
+            | Reason::Steering
+            | Reason::UnknownShape => false,
+        };
+        self.calls.iter().filter(move |call| is_fallback(call.reason))
     }
 
     /// The bytes copied in every run.
@@ -92,6 +103,7 @@ impl fmt::Display for Reason {
             Reason::Steering => "steers a loop",
             Reason::UnknownShape => "shapes known at run time only",
             Reason::Unheld => "the device cannot hold a type of it",
+            Reason::HostOnly => "such ops stay on the host",
             Reason::NoKernel => "no kernel on the device",
         })
     }

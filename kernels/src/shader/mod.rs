@@ -31,6 +31,7 @@ mod expr;
 mod extreme;
 mod fake_quant;
 mod gather;
+pub(crate) mod host_only;
 mod index;
 mod lrn;
 mod math;

@@ -22,7 +22,7 @@ use ferroflow_ir::{
     DType, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType,
     pass::specialize::Specialized,
 };
-use ferroflow_kernels::{Buffer, Device, DeviceBuffer, Kernel, OpCall};
+use ferroflow_kernels::{Buffer, Device, DeviceBuffer, Kernel, OpCall, host_only};
 use smallvec::SmallVec;
 use std::{collections::HashMap, sync::Arc};
 
@@ -154,8 +154,11 @@ impl Planner<'_> {
                 Some(_) if placing.loops > 0 && steers(body, node) => Reason::Steering,
                 Some(device) => match self.device_kernel(body, id, node, device)? {
                     true => return Ok(true),
-                    false if self.is_held(body, node, device) => Reason::NoKernel,
-                    false => Reason::Unheld,
+                    false if !self.is_held(body, node, device) => Reason::Unheld,
+                    false if node.op.def().is_some_and(|op| host_only(op).is_some()) => {
+                        Reason::HostOnly
+                    }
+                    false => Reason::NoKernel,
                 },
             },
             Mode::Op => match (node.op.def(), self.wanted(body, node)) {

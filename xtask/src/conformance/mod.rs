@@ -154,8 +154,8 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// How many calls ran on the device, and which ran on the CPU for want of a kernel, or as the device
-/// cannot hold what they compute.
+/// How many calls ran on the device, and which ran on the CPU: as the device cannot hold what they
+/// compute, as such ops stay on the host, or for want of a kernel.
 fn placed_line(device: &str, outcomes: &[Outcome]) -> String {
     let reports = || outcomes.iter().map(|outcome| &outcome.json["device"]);
     let placed: u64 = reports().filter_map(|report| report["placed"].as_u64()).sum();
@@ -168,8 +168,10 @@ fn placed_line(device: &str, outcomes: &[Outcome]) -> String {
         (by_op.values().sum::<u64>(), ops.join(", "))
     };
     let ((unheld, of_types), (missing, ops)) = (sum("unheld"), sum("fallbacks"));
+    let (hosted, of_hosts) = sum("hosted");
     format!(
         "{device}: {placed} calls ran there; of {unheld} it cannot hold a type: {of_types}\n\
+         {device}: {hosted} are of ops that stay on the host: {of_hosts}\n\
          {device}: {missing} had no kernel: {ops}"
     )
 }
