@@ -39,7 +39,7 @@ use std::{
 };
 
 /// What every device of NVIDIA's can do.
-const CAPS: Caps = Caps { int64: true, tiles: true };
+const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true };
 
 /// A device of NVIDIA's.
 #[derive(Debug)]

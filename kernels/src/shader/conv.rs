@@ -1,9 +1,10 @@
 //! Convolutions over two and three spatial dimensions and their gradients, depthwise ones too.
 //!
-//! An invocation computes a window of up to four filters, or one element of a gradient.
+//! An invocation computes a window of up to four filters, or one element of a gradient; where groups
+//! pay, large convolutions are products by tiles.
 
 use super::{
-    Shader,
+    Shader, tiles,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
     word::{Caps, Word, cut},
     words,
@@ -13,7 +14,7 @@ use crate::{
     error::Result,
     plan::{sliding, window::Sweep},
 };
-use ferroflow_ir::{Shape, window::Slide};
+use ferroflow_ir::{DType, Shape, window::Slide};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("Conv2D", |call, caps| convolution(call, caps, Kind::Dense)),
@@ -98,6 +99,11 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
     if g.is_empty() || (word != Word::F32 && word != Word::I32) {
         return Ok(None);
     }
+    let depth = g.sweep.slides.iter().map(|slide| slide.size).product::<usize>() * g.width();
+    let is_large = tiles::fits(g.sweep.n_windows(), depth, g.filters);
+    if caps.tiles && word == Word::F32 && g.groups == 1 && is_large {
+        return Ok(Some(as_product(&g, depth, bound, call.dtype(0))));
+    }
     let block = if g.own() % BLOCK == 0 { BLOCK } else { 1 };
     let (blocks, width) = (g.filters / block, g.width());
     let mut sums = String::new();
@@ -127,6 +133,38 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
     );
     let count = g.sweep.n_windows() * blocks;
     Ok(Some(Shader::plain(bound, vec![word], body, count)))
+}
+
+/// A product of windows by filters, whose first matrix is nowhere: its elements are read where they
+/// lie in the images.
+fn as_product(g: &Geometry, k: usize, inputs: Vec<(usize, Word)>, dtype: DType) -> Shader {
+    let sizes = tiles::Sizes { m: g.sweep.n_windows(), k, n: g.filters, batch: 1 };
+    let (width, [_, b, c]) = (g.width(), g.sweep.slides.map(|slide| slide.size));
+    let mut read = format!(
+        "let tap = deep / {width}u;\nlet tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\n\
+         let tx = tap / {}u;\n{}",
+        b * c,
+        apart("along", "w", outputs(&g.sweep)),
+    );
+    let positions = super::window::inputs(&g.sweep);
+    let mut inside = Vec::new();
+    for (axis, slide) in ["x", "y", "z"].iter().zip(&g.sweep.slides) {
+        let Slide { input, stride, dilation, before, .. } = slide;
+        read += &format!(
+            "let p{axis} = w{axis} * {stride}u + t{axis} * {dilation}u - u32(i32({before}));\n"
+        );
+        inside.push(format!("p{axis} < {input}u"));
+    }
+    read += &format!(
+        "if ({}) {{ x = in0[{} * {}u + deep % {width}u]; }}\n",
+        inside.join(" && "),
+        together("p", positions),
+        g.sweep.channels,
+    );
+    let windows = tiles::Operand { read, is_deep: true };
+    let read = format!("x = in1[deep * {}u + along];", g.filters);
+    let filters = tiles::Operand { read, is_deep: false };
+    tiles::tiled(inputs, dtype, &sizes, "", [&windows, &filters])
 }
 
 fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {

@@ -49,6 +49,7 @@ const FUNCTIONS: &[Function] = &[
         "let bits = to_bits(x);\n\
          return select(x, of_bits(bits & 0x80000000u), (bits & 0x7f800000u) == 0u);\n",
     ),
+    binary("times_", "return x * y;\n"),
     unary("square_", "return x * x;\n"),
     unary(
         "sign_",

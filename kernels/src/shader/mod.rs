@@ -52,6 +52,7 @@ mod shift;
 mod softmax;
 mod special;
 mod strided;
+mod team;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tiles;

@@ -1,4 +1,4 @@
-//! Reductions along any axes: one invocation per result.
+//! Reductions along any axes: one invocation per result, or a group where that pays.
 //!
 //! Sums of floats are kept in sixteen interleaved partial sums, which are then added in pairs: their
 //! rounding error grows with a sixteenth of the length.
@@ -6,6 +6,8 @@
 use super::{
     Shader,
     index::position,
+    team::{Fold, PARTS},
+    tiles::TEAM,
     word::{Caps, Word, cut, float},
 };
 use crate::{device::OpCall, error::Result};
@@ -14,6 +16,12 @@ use smallvec::SmallVec;
 
 /// Partial sums of floats.
 const LANES: usize = 16;
+
+/// Elements per result from which on groups work on it, where groups pay.
+const LONG: usize = 512;
+
+/// So few results do not keep a device busy with an invocation for each.
+const FEW: usize = 1 << 14;
 
 /// The shader of a reduction.
 ///
@@ -42,6 +50,9 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
     let base = position(&kept, "n");
     let offset = position(&folded, "i");
     let load = |at: &str| rule.contribution(&word.load("in0", at));
+    if caps.tiles && word == Word::F32 && length >= LONG && (count <= FEW || is_row(&folded)) {
+        return Ok(Some(by_groups(&rule, &kept, &folded, caps)));
+    }
     let lanes = if word == Word::F32 && rule.is_sum && length >= 4 * LANES { LANES } else { 1 };
     let mut body = format!("let base = {base};\n");
     for lane in 0..lanes {
@@ -71,6 +82,40 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
     }
     body += &word.store("out0", "n", &rule.finish("acc0"));
     Ok(Some(Shader::plain(vec![(0, word)], vec![word], body, count)))
+}
+
+/// Whether neighbours in memory are folded.
+fn is_row(folded: &StridedView) -> bool {
+    folded.dims.last().is_some_and(|dim| dim.stride == 1)
+}
+
+/// A group per result.
+fn by_groups(rule: &Rule, kept: &StridedView, folded: &StridedView, caps: Caps) -> Shader {
+    let fold = match rule.kind {
+        ReduceKind::Max => Fold::Function("max_"),
+        ReduceKind::Min => Fold::Function("min_"),
+        ReduceKind::Prod => Fold::Function("times_"),
+        ReduceKind::Sum
+        | ReduceKind::Mean
+        | ReduceKind::EuclideanNorm
+        | ReduceKind::All
+        | ReduceKind::Any => Fold::Sum,
+    };
+    let load = rule.contribution(&format!("in0[base + {}]", position(folded, "i")));
+    let body = format!(
+        "let base = {};\nvar acc = {};\n\
+         for (var i = lane; i < {}u; i = i + {TEAM}u) {{ acc = {}; }}\n{}\
+         if (lane == 0u) {{ out0[team] = {}; }}\n",
+        position(kept, "team"),
+        rule.start,
+        rule.length,
+        rule.combine("acc", &load),
+        fold.text("acc", "folded", caps),
+        rule.finish("folded"),
+    );
+    let count = kept.num_elements() * TEAM;
+    let shader = Shader::plain(vec![(0, Word::F32)], vec![Word::F32], body, count);
+    Shader { shared: vec![PARTS], ..shader }
 }
 
 /// Means of integers, whose sums need wider ones; of nothing 0.
@@ -174,7 +219,7 @@ pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
 pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
     use ferroflow_ir::expr::Constant;
     let bits = dtype.size()? as u32 * 8;
-    let word = Word::of(dtype, Caps { int64: true, tiles: false })?;
+    let word = Word::of(dtype, Caps { int64: true, tiles: false, subgroups: false })?;
     let value = match word {
         Word::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
         Word::F32 => return Some(float(f32::INFINITY)),

@@ -1,8 +1,10 @@
 //! Softmax along the last dimension, its logarithm, and the losses made of it: an invocation per
-//! row.
+//! row, or a group where rows are long and groups pay.
 
 use super::{
     Shader,
+    team::{Fold, PARTS},
+    tiles::TEAM,
     word::{Caps, Word, cut, float},
     words,
 };
@@ -27,6 +29,9 @@ fn sums(row: usize, at: &str) -> String {
     )
 }
 
+/// Elements of a row from which on groups work on it.
+const LONG: usize = 256;
+
 fn softmax(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     rows(call, caps, "exp_(in0[base + i] - largest) / sum")
 }
@@ -39,12 +44,33 @@ fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
     let row = call.shape(0).last().copied().unwrap_or(1);
     let count = call.shape(0).num_elements().checked_div(row).unwrap_or(0);
     let value = cut(call.dtype(0), value);
+    if caps.tiles && row >= LONG {
+        return Ok(words(call, caps, [0]).map(|(inputs, word)| {
+            let (body, shared) = (long_rows(row, &value, caps), vec![PARTS]);
+            Shader { shared, ..Shader::plain(inputs, vec![word], body, count * TEAM) }
+        }));
+    }
     let body = format!(
         "let base = n * {row}u;\n{}for (var i = 0u; i < {row}u; i++) {{ out0[base + i] = {value}; }}\n",
         sums(row, "base + i")
     );
     let shader = |(inputs, word)| Shader::plain(inputs, vec![word], body, count);
     Ok(words(call, caps, [0]).map(shader))
+}
+
+/// A group per row.
+fn long_rows(row: usize, value: &str, caps: Caps) -> String {
+    let each =
+        |body: &str| format!("for (var i = lane; i < {row}u; i = i + {TEAM}u) {{ {body} }}\n");
+    format!(
+        "let base = team * {row}u;\nvar own_largest = {};\n{}{}var own_sum = 0.0f;\n{}{}{}",
+        float(f32::MIN),
+        each("own_largest = max(own_largest, in0[base + i]);"),
+        Fold::Max.text("own_largest", "largest", caps),
+        each("own_sum = own_sum + exp_(in0[base + i] - largest);"),
+        Fold::Sum.text("own_sum", "sum", caps),
+        each(&format!("out0[base + i] = {value};")),
+    )
 }
 
 /// Logits and labels `[batch, classes]`, either of which may have one row only → loss `[batch]` and

@@ -27,6 +27,22 @@ pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     m >= TILE && n >= TILE && k >= DEPTH
 }
 
+/// Sizes of the matrices, and how many products there are.
+pub(super) struct Sizes {
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    pub(super) batch: usize,
+}
+
+/// How an element of an operand is read: the statement that sets `x` to that at `along` the
+/// dimension that the result has too, and `deep` along the summed one.
+pub(super) struct Operand {
+    pub(super) read: String,
+    /// Whether neighbours along the summed dimension are neighbours in memory.
+    pub(super) is_deep: bool,
+}
+
 /// The product of matrices of floats.
 pub(super) fn product(
     inputs: Vec<(usize, Word)>,
@@ -35,23 +51,43 @@ pub(super) fn product(
     b: &Side,
     batch: usize,
 ) -> Shader {
-    let (m, k, n) = (a.rows, a.cols, b.cols);
+    let sizes = Sizes { m: a.rows, k: a.cols, n: b.cols, batch };
+    let matrices = format!(
+        "let a = {};\nlet b = {};\n",
+        index::position(&a.matrices, "matrix"),
+        index::position(&b.matrices, "matrix"),
+    );
+    let operand = |source: &str, step: usize, deep_step: usize| Operand {
+        read: format!("x = {source} + along * {step}u + deep * {deep_step}u];"),
+        is_deep: step != 1,
+    };
+    let a = operand("in0[a", a.row_step, a.col_step);
+    let b = operand("in1[b", b.col_step, b.row_step);
+    tiled(inputs, dtype, &sizes, &matrices, [&a, &b])
+}
+
+/// A product `[m, k] × [k, n]` whose operands are read as told, after some statements.
+pub(super) fn tiled(
+    inputs: Vec<(usize, Word)>,
+    dtype: DType,
+    &Sizes { m, k, n, batch }: &Sizes,
+    before: &str,
+    [a, b]: [&Operand; 2],
+) -> Shader {
     let (down, across) = (m.div_ceil(TILE), n.div_ceil(TILE));
     let mut body = format!(
         "let column = team % {across}u * {TILE}u;\nlet row = team / {across}u % {down}u * {TILE}u;\n\
-         let matrix = team / {}u;\nlet a = {};\nlet b = {};\n\
+         let matrix = team / {}u;\n{before}\
          let right = lane % {side}u * {BLOCK}u;\nlet below = lane / {side}u * {BLOCK}u;\n",
         across * down,
-        index::position(&a.matrices, "matrix"),
-        index::position(&b.matrices, "matrix"),
         side = TILE / BLOCK,
     );
     for (i, j) in pairs(BLOCK, BLOCK) {
         body += &format!("var c{i}{j} = 0.0f;\n");
     }
     body += &format!("for (var first = 0u; first < {k}u; first = first + {DEPTH}u) {{\n");
-    body += &share("tile_a", "in0[a", ("row", m, a.row_step), (k, a.col_step));
-    body += &share("tile_b", "in1[b", ("column", n, b.col_step), (k, b.row_step));
+    body += &share("tile_a", a, ("row", m), k);
+    body += &share("tile_b", b, ("column", n), k);
     body += &format!("barrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n");
     for i in 0..BLOCK {
         body += &format!("let x{i} = tile_a[i * {PITCH}u + below + {i}u];\n");
@@ -70,27 +106,23 @@ pub(super) fn product(
     }
     let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", DEPTH * PITCH)];
     let count = batch * down * across * TEAM;
-    Shader { inputs, tables: Vec::new(), outputs: vec![Word::F32], body, count, shared }
+    Shader { shared, ..Shader::plain(inputs, vec![Word::F32], body, count) }
 }
 
-/// The statements that share a tile: `along` is the dimension that the result has too, of this size
-/// and step, `summed` the other one. Neighbours read neighbours.
-fn share(
-    tile: &str,
-    source: &str,
-    (start, size, step): (&str, usize, usize),
-    (summed, summed_step): (usize, usize),
-) -> String {
-    let (own, depth) = match step {
-        1 => (format!("at % {TILE}u"), format!("at / {TILE}u")),
-        _ => (format!("at / {DEPTH}u"), format!("at % {DEPTH}u")),
+/// The statements that share a tile of an operand, from `start` of so many rows or columns on.
+/// Neighbours read neighbours.
+fn share(tile: &str, operand: &Operand, (start, size): (&str, usize), summed: usize) -> String {
+    let (own, depth) = match operand.is_deep {
+        false => (format!("at % {TILE}u"), format!("at / {TILE}u")),
+        true => (format!("at / {DEPTH}u"), format!("at % {DEPTH}u")),
     };
     format!(
         "for (var s = 0u; s < {}u; s++) {{\nlet at = lane + s * {TEAM}u;\n\
-         let own = {own};\nlet depth = {depth};\nvar x = 0.0f;\n\
-         if ({start} + own < {size}u && first + depth < {summed}u) {{ \
-         x = {source} + ({start} + own) * {step}u + (first + depth) * {summed_step}u]; }}\n\
+         let own = {own};\nlet depth = {depth};\nlet along = {start} + own;\n\
+         let deep = first + depth;\nvar x = 0.0f;\n\
+         if (along < {size}u && deep < {summed}u) {{ {} }}\n\
          {tile}[depth * {PITCH}u + own] = x;\n}}\n",
-        TILE * DEPTH / TEAM
+        TILE * DEPTH / TEAM,
+        operand.read
     )
 }

@@ -9,6 +9,8 @@ pub(crate) struct Caps {
     pub(crate) int64: bool,
     /// Whether groups of invocations share memory faster than they read it.
     pub(crate) tiles: bool,
+    /// Whether neighbours of a group can tell each other numbers without memory.
+    pub(crate) subgroups: bool,
 }
 
 /// The type of an element in shaders.

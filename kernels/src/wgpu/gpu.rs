@@ -82,8 +82,9 @@ impl Gpu {
             int64: adapter.features().contains(wgpu::Features::SHADER_INT64),
             // In software barriers cost more than memory.
             tiles: adapter.get_info().device_type != wgpu::DeviceType::Cpu,
+            subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
         };
-        let wanted = wgpu::Features::SHADER_INT64;
+        let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP;
         let limits = adapter.limits();
         let descriptor = wgpu::DeviceDescriptor {
             required_features: adapter.features() & wanted,

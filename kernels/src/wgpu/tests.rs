@@ -56,13 +56,16 @@ fn a_lost_device_stays_lost_and_others_go_on() {
 }
 
 #[test]
-fn tiles_give_what_single_invocations_do() {
-    for mut gpu in connections() {
+fn groups_give_what_single_invocations_do() {
+    for (mut gpu, subgroups) in connections().into_iter().zip([true, false].into_iter().cycle()) {
         gpu.caps.tiles = true;
+        gpu.caps.subgroups &= subgroups;
         let device = WgpuDevice { gpu: Arc::new(gpu) };
         for case in tiled() {
             let shader = case.with_call(|call| shader(call, device.gpu.caps).unwrap().unwrap());
-            assert!(Dialect::Wgsl.print(&shader.unwrap()).contains("barrier_"));
+            let text = Dialect::Wgsl.print(&shader.unwrap());
+            assert!(text.contains("barrier_"));
+            assert!(device.gpu.caps.subgroups || !text.contains("subgroup"));
             assert_eq!(check(&device, &case), None, "{}", case.name());
         }
     }

@@ -29,8 +29,31 @@ template <class To> __device__ __forceinline__ To bitcast(f32 x) { return __floa
 template <class To> __device__ __forceinline__ To bitcast(u32 x) { return __uint_as_float(x); }
 ";
 
+/// What programs need whose invocations tell their neighbours numbers.
+const SUBGROUPS: &str = "\
+__device__ __forceinline__ f32 subgroup_sum_(f32 x) {
+for (int far = 16; far > 0; far /= 2) { x += __shfl_xor_sync(0xffffffffu, x, far); }
+return x;
+}
+__device__ __forceinline__ f32 subgroup_max_(f32 x) {
+for (int far = 16; far > 0; far /= 2) { x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, far)); }
+return x;
+}
+";
+
+/// The names of their places.
+const PLACES: &str = "\
+let subgroup_lane = threadIdx.x % 32u;
+let subgroup = threadIdx.x / 32u;
+let subgroups = blockDim.x / 32u;
+";
+
 pub(super) fn print(shader: &Shader) -> String {
     let mut text = PRELUDE.to_string();
+    let subgroups = shader.body.contains("subgroup_");
+    if subgroups {
+        text.push_str(SUBGROUPS);
+    }
     for math::Function { name, args, result, body } in math::needed(&shader.body) {
         let args: Vec<String> = args.iter().map(|(name, ty)| format!("{ty} {name}")).collect();
         let args = args.join(", ");
@@ -59,8 +82,9 @@ pub(super) fn print(shader: &Shader) -> String {
         ),
         _ => write!(
             text,
-            "let team = blockIdx.x;\nlet lane = threadIdx.x;\n\
+            "let team = blockIdx.x;\nlet lane = threadIdx.x;\n{}\
              if (team < {}u) {{\n{body}}}\n}}\n",
+            if subgroups { PLACES } else { "" },
             count / group
         ),
     };

@@ -6,8 +6,23 @@ use super::{
 };
 use std::fmt::Write;
 
+/// What programs need whose invocations tell their neighbours numbers. naga knows of no directive
+/// that would enable it.
+const SUBGROUPS: &str = "\
+fn subgroup_sum_(x: f32) -> f32 { return subgroupAdd(x); }
+fn subgroup_max_(x: f32) -> f32 { return subgroupMax(x); }
+";
+
+/// The names of their places.
+const PLACES: &str = ", @builtin(subgroup_invocation_id) subgroup_lane: u32, \
+    @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) subgroups: u32";
+
 pub(super) fn print(shader: &Shader) -> String {
     let mut text = String::new();
+    let subgroups = shader.body.contains("subgroup_");
+    if subgroups {
+        text.push_str(SUBGROUPS);
+    }
     for (position, (_, word)) in shader.inputs.iter().enumerate() {
         let storage = word.storage();
         let _ = writeln!(
@@ -54,9 +69,10 @@ pub(super) fn print(shader: &Shader) -> String {
             "fn barrier_() {{ workgroupBarrier(); }}\n\
              @compute @workgroup_size({group})\n\
              fn {entry}(@builtin(workgroup_id) place: vec3<u32>, \
-             @builtin(local_invocation_index) lane: u32) {{\n\
+             @builtin(local_invocation_index) lane: u32{}) {{\n\
              let team = place.x + place.y * {width}u;\n\
              if (team < {}u) {{\n{body}}}\n}}\n",
+            if subgroups { PLACES } else { "" },
             count / group
         ),
     };

@@ -111,7 +111,7 @@ pub(crate) fn is_required(kind: &str) -> bool {
 /// A program that no call is compared by could compute anything.
 #[test]
 fn every_op_with_programs_is_compared() {
-    let caps = Caps { int64: true, tiles: false };
+    let caps = Caps { int64: true, tiles: false, subgroups: false };
     let mut missing: BTreeSet<&str> =
         SHADERS.iter().flat_map(|rows| *rows).map(|row| row.0).collect();
     for case in sampled() {

@@ -21,12 +21,13 @@ fn check(caps: Caps, capabilities: Capabilities) -> usize {
 
 #[test]
 fn every_text_is_valid() {
-    let n = check(Caps { int64: true, tiles: true }, Capabilities::SHADER_INT64);
+    let all = Capabilities::SHADER_INT64 | Capabilities::SUBGROUP;
+    let n = check(Caps { int64: true, tiles: true, subgroups: true }, all);
     assert!(n > 500, "{n} texts were checked");
 }
 
 #[test]
 fn without_abilities_there_are_fewer_texts_and_they_are_valid() {
-    let n = check(Caps { int64: false, tiles: false }, Capabilities::empty());
+    let n = check(Caps { int64: false, tiles: false, subgroups: false }, Capabilities::empty());
     assert!(n > 400, "{n} texts were checked");
 }
