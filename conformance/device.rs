@@ -49,12 +49,13 @@ pub(crate) fn context_with(files: FileAccess) -> Context {
 
 /// What is said of values, not of shapes or attributes, that a device's program would have to look at
 /// before it could fail.
-const OF_VALUES: [&str; 15] = [
+const OF_VALUES: [&str; 16] = [
     " is not in [0, ",
     " does not index into ",
     "out of range",
     "outside the valid range of [0, ",
     " is not between 0 and ",
+    "has values outside [0, batch_size)",
     " is duplicated in the input",
     "must be negative or less or equal to number of ",
     "must be non-negative",

@@ -197,8 +197,6 @@ const NOT_YET: &[&str] = &[
     "ExtractGlimpseV2",
     "FractionalAvgPool",
     "FractionalMaxPool",
-    "ImageProjectiveTransformV2",
-    "ImageProjectiveTransformV3",
     "LSTMBlockCell",
     "LinSpace",
     "QuantizeAndDequantizeV2",

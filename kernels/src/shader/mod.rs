@@ -41,6 +41,7 @@ mod patches;
 mod pool;
 mod pool_places;
 mod prim;
+mod projection;
 mod random;
 mod reduce;
 mod resize;
@@ -114,6 +115,7 @@ const SHADERS: &[&[(&str, Build)]] = &[
     patches::SHADERS,
     pool::SHADERS,
     pool_places::SHADERS,
+    projection::SHADERS,
     random::SHADERS,
     resize::SHADERS,
     scan::SHADERS,

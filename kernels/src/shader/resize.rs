@@ -122,7 +122,7 @@ fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 }
 
 /// The statements that name the place of element `n` of images.
-fn place(shape: &Shape) -> String {
+pub(super) fn place(shape: &Shape) -> String {
     let [_, height, width, channels] = [0, 1, 2, 3].map(|axis| shape[axis].max(1));
     format!(
         "let channel = n % {channels}u;\nlet x = n / {channels}u % {width}u;\n\

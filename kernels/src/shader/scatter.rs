@@ -113,9 +113,13 @@ fn onto(
     Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
-/// Elements, or one for all, at positions `[count, rank]`, among others.
+/// Elements, or one for all, at positions `[count, rank]`, among others. A call that has its positions
+/// checked has no program.
 fn sparse_to_dense(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 2, 3]) else { return Ok(None) };
+    let checks = call.attrs.bool("validate_indices")?;
+    let Some((inputs, word)) = words(call, caps, [0, 2, 3]).filter(|_| !checks) else {
+        return Ok(None);
+    };
     let (shape, places) = (call.output_shape(0)?, call.shape(0));
     let count = places.first().copied().unwrap_or(1);
     let own = if call.shape(2).rank() == 0 { "0u" } else { "i" };

@@ -62,6 +62,25 @@ pub(super) fn cases() -> Vec<Case> {
             add("ResizeNearestNeighborGrad", both(), vec![dy, ints(&[4, 5])]);
         }
     }
+    let turn = [0.8137f32, -0.3113, 1.2171, 0.4019, 0.9211, -1.7133, 0.0101, -0.0203];
+    // Whole steps by quarters, so that nothing is rounded.
+    let both = [
+        [1.0f32, 0.25, -1.5, 0.0, 1.25, 0.5, 0.0, 0.0],
+        [1.5, 0.5, -3.25, -0.25, 1.5, 2.0, 0.0, 0.0],
+    ]
+    .concat();
+    let one = HostTensor::from_slice(shape(&[1, 8]), &turn).unwrap();
+    let each = HostTensor::from_slice(shape(&[2, 8]), &both).unwrap();
+    for mode in ["CONSTANT", "REFLECT", "WRAP", "NEAREST"] {
+        for (way, turns) in [("NEAREST", &one), ("BILINEAR", &each)] {
+            let attrs = none().with("fill_mode", mode).with("interpolation", way);
+            let image = x(&[2, 5, 6, 3]);
+            let mut inputs = vec![image, turns.clone(), ints(&[7, 4])];
+            add("ImageProjectiveTransformV2", attrs.clone(), inputs.clone());
+            inputs.push(HostTensor::scalar(0.5f32));
+            add("ImageProjectiveTransformV3", attrs, inputs);
+        }
+    }
     for dtype in [DType::F32, DType::F16] {
         let attrs = none().with("depth_radius", 2i64).with("bias", 1.5f32);
         let attrs = attrs.with("alpha", 0.3f32).with("beta", 0.6f32);
