@@ -5,7 +5,7 @@ use crate::{
     Device, Error,
     shader::{
         Dialect, shader,
-        tests::{cases::tiled, check, doubled, is_required},
+        tests::{check, doubled, groups::tiled, is_required},
     },
 };
 use ferroflow_ir::{Code, DType, Shape};

@@ -3,6 +3,7 @@
 
 pub(crate) mod cases;
 mod failures;
+pub(crate) mod groups;
 mod host;
 mod images;
 mod moved;
