@@ -74,6 +74,8 @@ fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
             let value = at("here", "near_row", "near_column");
             format!("{}{}{value}value = here;\n", round("row"), round("column"))
         }
+        // What a rounding moves below a whole number would be cut to another one.
+        "BILINEAR" if word != Word::F32 => return Ok(None),
         "BILINEAR" => {
             let corners = [
                 at("a", "top", "left"),
