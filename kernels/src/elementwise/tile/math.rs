@@ -216,21 +216,22 @@ fn sin_from<V: Lanes>(x: V, ahead: u32) -> V {
     sin_or_cos(r, quarters.rounded_to_integers().plus_integers(x.fill_bits(ahead)))
 }
 
-/// Whether [`sin_from`] can be trusted for every angle here.
+/// [`sin_from`], and `exact` for the angles where that cannot be trusted.
 #[inline(always)]
-fn angles_are_small<V: Lanes>(x: V) -> bool {
-    let limit = x.fill(REDUCED_ANGLE);
-    !abs(x).is_le(limit).xor(x.fill_bits(u32::MAX)).any()
+fn sin_of_any<V: Lanes>(x: V, ahead: u32, exact: fn(f32) -> f32) -> V {
+    let near = sin_from(x, ahead);
+    let far = abs(x).is_le(x.fill(REDUCED_ANGLE)).xor(x.fill_bits(u32::MAX));
+    if far.any() { far.choose(each(x, exact), near) } else { near }
 }
 
 #[inline(always)]
 pub(super) fn sin<V: Lanes>(x: V) -> V {
-    if angles_are_small(x) { sin_from(x, 0) } else { each(x, f32::sin) }
+    sin_of_any(x, 0, f32::sin)
 }
 
 #[inline(always)]
 pub(super) fn cos<V: Lanes>(x: V) -> V {
-    if angles_are_small(x) { sin_from(x, 1) } else { each(x, f32::cos) }
+    sin_of_any(x, 1, f32::cos)
 }
 
 #[inline(never)]

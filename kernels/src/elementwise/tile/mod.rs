@@ -12,6 +12,8 @@ mod lanes;
 mod machine;
 mod math;
 mod operations;
+#[cfg(test)]
+mod tests;
 
 use super::reads_in_place;
 use crate::{

@@ -1,0 +1,112 @@
+//! Both machines give the same bits, whatever the op, the dtype and the number of elements.
+
+use super::*;
+use crate::{
+    OperandSpec,
+    device::OpCall,
+    kernel::{Operand, Target},
+    plan::broadcast::access,
+    threads::Threads,
+};
+use ferroflow_ir::{Attrs, HostTensor, Shape, build::infer_attrs, registry};
+
+/// What a machine makes of a call; `None` if it does not take it.
+fn run<M: Machine<N>, const N: usize>(call: &OpCall<'_>, inputs: &[HostTensor]) -> Option<Vec<u8>> {
+    let dtypes: Vec<DType> = inputs.iter().map(HostTensor::dtype).collect();
+    let output = call.output_shape(0).expect("a shape");
+    let expr = Expr::of(call.op, call.attrs, &dtypes, call.outputs[0].dtype).expect("a formula");
+    let accesses: Vec<Access> = inputs.iter().map(|x| access(x.shape(), &output)).collect();
+    let kernel = compile_for::<M, N>(&expr, &dtypes, &accesses)?;
+    let mut out = vec![0; output.num_elements() * expr.dtype().size()?];
+    let operands = inputs.iter().map(Operand::Tensor);
+    let threads = Threads::single();
+    let target = [Target::Plain(&mut out)];
+    kernel.run(&mut Io::new(operands, target, &threads, usize::MAX)).expect("a result");
+    Some(out)
+}
+
+/// Compares the machines; tells whether they take the call.
+fn check(op: &str, attrs: Attrs, inputs: &[&HostTensor]) -> bool {
+    let record = registry::find(op).expect("a built-in record");
+    let inputs: Vec<HostTensor> = inputs.iter().map(|&x| x.clone()).collect();
+    let dtypes: Vec<DType> = inputs.iter().map(HostTensor::dtype).collect();
+    let attrs = infer_attrs(record, attrs, &dtypes);
+    let attrs = record.complete_attrs(attrs).expect("attributes");
+    let spec = |x: &HostTensor| OperandSpec::new(x.dtype(), x.shape().clone());
+    let specs: Vec<OperandSpec> = inputs.iter().map(spec).collect();
+    let call = OpCall::new(record, &attrs, &specs, None).expect("a call");
+    let (short, long) = (run::<Avx2, 64>(&call, &inputs), run::<Avx512, 128>(&call, &inputs));
+    assert_eq!(short, long, "{op} of {specs:?}");
+    short.is_some()
+}
+
+/// Numbers of all kinds.
+fn floats(dims: [usize; 2], seed: usize) -> HostTensor {
+    let special = [0.0, -0.0, 1e-40, -1e-39, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e30];
+    let number = |at: usize| match at % 23 {
+        0 => special[at / 23 % special.len()],
+        _ => ((at * 7919) % 1009) as f32 / 64.0 - 7.0,
+    };
+    let numbers: Vec<f32> = (seed..seed + dims[0] * dims[1]).map(number).collect();
+    HostTensor::from_slice(Shape::new(dims).expect("a shape"), &numbers).expect("a tensor")
+}
+
+#[test]
+fn machines_give_the_same_bits() {
+    if !(Avx2::detected() && Avx512::detected()) {
+        return;
+    }
+    let (x, y, row) = (floats([37, 11], 1), floats([37, 11], 500), floats([1, 11], 9));
+    let (column, one) = (floats([37, 1], 40), floats([1, 1], 3));
+    let integers: Vec<i32> = (0..37 * 11).map(|at| at * 5_000_001 - 1_000_000_000).collect();
+    let integers = HostTensor::from_slice(x.shape().clone(), &integers).expect("a tensor");
+    let truth: Vec<bool> = (0..37 * 11).map(|at| at % 3 == 0).collect();
+    let truth = HostTensor::from_bools(x.shape().clone(), &truth).expect("a tensor");
+    let plain = Attrs::new;
+    let mut taken = 0;
+    for op in [
+        "Abs", "Ceil", "Cos", "Elu", "Erf", "Exp", "Expm1", "Floor", "Inv", "IsFinite", "IsInf",
+        "IsNan", "Log", "Log1p", "Neg", "Relu", "Relu6", "Rint", "Rsqrt", "Selu", "Sigmoid",
+        "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Square", "Tanh", "Asinh", "Lgamma",
+    ] {
+        taken += usize::from(check(op, plain(), &[&x]));
+    }
+    for op in [
+        "AddV2",
+        "Atan2",
+        "Equal",
+        "Greater",
+        "GreaterEqual",
+        "Less",
+        "LessEqual",
+        "Maximum",
+        "Minimum",
+        "Mul",
+        "NotEqual",
+        "Pow",
+        "RealDiv",
+        "SquaredDifference",
+        "Sub",
+        "FloorDiv",
+    ] {
+        for other in [&y, &row, &column, &one] {
+            taken += usize::from(check(op, plain(), &[&x, other]));
+            taken += usize::from(check(op, plain(), &[other, &x]));
+        }
+    }
+    for (from, to) in [
+        (&x, DType::BF16),
+        (&x, DType::F16),
+        (&x, DType::Bool),
+        (&integers, DType::F32),
+        (&truth, DType::F32),
+    ] {
+        assert!(check("Cast", plain().with("DstT", to), &[from]), "to {to}");
+    }
+    assert!(check("LogicalNot", plain(), &[&truth]));
+    assert!(check("LogicalAnd", plain(), &[&truth, &truth]));
+    for (then, otherwise) in [(&x, &y), (&row, &x), (&x, &one)] {
+        assert!(check("SelectV2", plain(), &[&truth, then, otherwise]));
+    }
+    assert!(taken > 140, "{taken} calls were taken");
+}
