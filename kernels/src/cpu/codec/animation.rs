@@ -94,6 +94,9 @@ fn draw(
     (height, width): (usize, usize),
 ) -> Result<()> {
     let seen = width.saturating_sub(frame.left).min(frame.width);
+    if seen == 0 {
+        return Ok(());
+    }
     let lines = frame.numbers.chunks_exact(frame.width.max(1)).take(frame.height);
     for (line, row) in lines.zip(frame.top..height) {
         let out = &mut canvas[(row * width + frame.left) * CHANNELS..];
@@ -106,4 +109,31 @@ fn draw(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_beside_the_canvas_are_not_seen() {
+        let frame = |left, top| Frame {
+            left,
+            top,
+            width: 2,
+            height: 2,
+            transparent: None,
+            colours: None,
+            numbers: vec![0; 4],
+        };
+        let drawn = |left, top| {
+            let mut canvas = vec![0; 2 * 2 * CHANNELS];
+            draw("DecodeGif", &frame(left, top), &[[7; CHANNELS]], &mut canvas, (2, 2)).unwrap();
+            canvas.iter().filter(|&&sample| sample == 7).count() / CHANNELS
+        };
+        assert_eq!(
+            [drawn(0, 0), drawn(1, 1), drawn(2, 0), drawn(9, 0), drawn(0, 9)],
+            [4, 1, 0, 0, 0]
+        );
+    }
 }
