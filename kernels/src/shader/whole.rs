@@ -8,13 +8,30 @@ use super::math::Function;
 
 /// A function of two numbers of a type, and what it returns.
 macro_rules! function {
-    ($name:literal, $t:literal, $($body:literal),+) => {
+    ($name:literal, $t:literal, $($body:expr),+) => {
         Function {
             name: concat!($name, "_", $t, "_"),
             args: &[("x", $t), ("y", $t)],
             result: $t,
             body: concat!($($body),+),
         }
+    };
+}
+
+/// The product of as many `x` as `y` says, by squares.
+macro_rules! power {
+    ($t:literal) => {
+        concat!(
+            "var base = x;\nvar left = y;\nvar result = ",
+            $t,
+            "(1);\nfor (var i = 0u; i < 64u; i++) {\nif (left == ",
+            $t,
+            "(0)) { break; }\nif ((left & ",
+            $t,
+            "(1)) == ",
+            $t,
+            "(1)) { result = result * base; }\nbase = base * base;\nleft = left >> 1u;\n}\nreturn result;\n"
+        )
     };
 }
 
@@ -99,21 +116,8 @@ macro_rules! signed {
                 "(-1)) { return ",
                 $t,
                 "(0); }\n",
-                "}\nvar base = x;\nvar left = y;\n",
-                "var result = ",
-                $t,
-                "(1);\n",
-                "for (var i = 0u; i < 64u; i++) {\n",
-                "if ((left & ",
-                $t,
-                "(1)) == ",
-                $t,
-                "(1)) { result = result * base; }\n",
-                "base = base * base;\n",
-                "left = left >> 1u;\n",
-                "if (left == ",
-                $t,
-                "(0)) { break; }\n}\nreturn result;\n"
+                "}\n",
+                power!($t)
             ),
         ]
     };
@@ -127,25 +131,7 @@ macro_rules! unsigned {
             function!("rem", $t, "if (y == ", $t, "(0)) { return x; }\nreturn x % y;\n"),
             function!("floor_div", $t, "return div_", $t, "_(x, y);\n"),
             function!("floor_mod", $t, "return rem_", $t, "_(x, y);\n"),
-            function!(
-                "power",
-                $t,
-                "var base = x;\nvar left = y;\n",
-                "var result = ",
-                $t,
-                "(1);\n",
-                "for (var i = 0u; i < 64u; i++) {\n",
-                "if (left == ",
-                $t,
-                "(0)) { break; }\n",
-                "if ((left & ",
-                $t,
-                "(1)) == ",
-                $t,
-                "(1)) { result = result * base; }\n",
-                "base = base * base;\n",
-                "left = left >> 1u;\n}\nreturn result;\n"
-            ),
+            function!("power", $t, power!($t)),
         ]
     };
 }

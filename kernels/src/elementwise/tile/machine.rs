@@ -174,6 +174,20 @@ macro_rules! machine {
     };
 }
 
+/// Defines the function of an operation, from the operation, the frame and the registers.
+macro_rules! entry {
+    ($vector:ident $features:literal $name:ident
+        |$pc:ident, $frame:ident, $($v:ident)*| $body:block) => {
+        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn $name(
+            $pc: *const Op<$vector>,
+            $frame: *mut Frame<'_>,
+            $($v: $vector),*
+        ) $body
+    };
+}
+
 /// Defines an operation that ends with a jump to the next.
 macro_rules! operation {
     ($vector:ident $features:literal $name:ident
@@ -184,13 +198,7 @@ macro_rules! operation {
     (@ $vector:ident $features:literal $name:ident
         |$frame:pat_param, $op:pat_param, $register:pat_param, $x:pat_param| $body:expr,
         $($v:ident $n:literal)*) => {
-        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
-        #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn $name(
-            pc: *const Op<$vector>,
-            frame: *mut Frame<'_>,
-            $($v: $vector),*
-        ) {
+        entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: operands are places, and since it
             // ends with a store there is a next operation; see `Machine::run`.
             unsafe {
@@ -201,7 +209,7 @@ macro_rules! operation {
                 let next = pc.add(1);
                 ((*next).run)(next, frame, $($v),*)
             }
-        }
+        } }
     };
 }
 
@@ -215,13 +223,7 @@ macro_rules! last {
     (@ $vector:ident $features:literal $name:ident
         |$frame:ident, $op:ident, $register:ident, $x:ident| $body:expr,
         $($v:ident $n:literal)*) => {
-        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
-        #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn $name(
-            pc: *const Op<$vector>,
-            frame: *mut Frame<'_>,
-            $($v: $vector),*
-        ) {
+        entry! { $vector $features $name |pc, frame, $($v)*| {
             // SAFETY: the program was checked when it was made: the operand is a place that may be
             // written; see `Machine::run`.
             unsafe {
@@ -230,7 +232,7 @@ macro_rules! last {
                     $body
                 };)*
             }
-        }
+        } }
     };
 }
 
@@ -241,13 +243,7 @@ macro_rules! fallback {
         fallback! { @ $vector $features $tile, v0 0 v1 1 v2 2 v3 3 v4 4 v5 5 v6 6 v7 7 }
     };
     (@ $vector:ident $features:literal $tile:ident, $($v:ident $n:literal)*) => {
-        #[expect(improper_ctypes_definitions, reason = "the convention fixes how vectors are passed")]
-        #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn fallback(
-            pc: *const Op<$vector>,
-            frame: *mut Frame<'_>,
-            $($v: $vector),*
-        ) {
+        entry! { $vector $features fallback |pc, frame, $($v)*| {
             let mut own = [0f32; $tile];
             let mut out = [0f32; $tile];
             // SAFETY: operand `a` is a place of a tile of floats, and a program ends with a store,
@@ -263,7 +259,7 @@ macro_rules! fallback {
                 let next = pc.add(1);
                 ((*next).run)(next, frame, $($v),*)
             }
-        }
+        } }
     };
 }
 

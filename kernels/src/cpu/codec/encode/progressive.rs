@@ -1,7 +1,7 @@
 //! The scans of progressive files (jcphuff.c): a part of the bits of some coefficients each.
 
 use super::super::jpeg::ZIGZAG;
-use super::scan::{Component, Sink, Table, mean, signed, size};
+use super::scan::{Component, Sink, Table, for_each_block, mean, signed, size};
 
 /// The longest run of blocks without more coefficients.
 const MAX_RUN: u32 = 0x7fff;
@@ -72,22 +72,14 @@ impl Scan {
     }
 
     fn means(self, components: &[Component], sink: &mut impl Sink) {
-        let (across, down) = components[0].units();
         let mut means = vec![0; components.len()];
-        for unit in 0..across * down {
-            let (row, column) = (unit / across, unit % across);
-            for (at, component) in components.iter().enumerate() {
-                let share = component.share;
-                for block in 0..share * share {
-                    let (y, x) = (row * share + block / share, column * share + block % share);
-                    let value = i32::from(component.block(y, x)[0]) >> self.after;
-                    match self.before {
-                        0 => mean(value, &mut means[at], at > 0, sink),
-                        _ => sink.bits(value as u32 & 1, 1),
-                    }
-                }
+        for_each_block(components, |at, block| {
+            let value = i32::from(block[0]) >> self.after;
+            match self.before {
+                0 => mean(value, &mut means[at], at > 0, sink),
+                _ => sink.bits(value as u32 & 1, 1),
             }
-        }
+        });
     }
 
     /// The coefficients of a block without the bits that are yet to come.

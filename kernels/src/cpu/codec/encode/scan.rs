@@ -55,23 +55,29 @@ impl Component {
     }
 }
 
-/// Writes whole blocks of all components.
-pub(super) fn write(components: &[Component], sink: &mut impl Sink) {
+/// Visits the blocks of all components, unit by unit, each with its component's place.
+pub(super) fn for_each_block(components: &[Component], mut visit: impl FnMut(usize, &[i16; 64])) {
     let (across, down) = components[0].units();
-    let mut means = vec![0; components.len()];
     for unit in 0..across * down {
         let (row, column) = (unit / across, unit % across);
         for (at, component) in components.iter().enumerate() {
             let share = component.share;
             for block in 0..share * share {
                 let (y, x) = (row * share + block / share, column * share + block % share);
-                let block = component.block(y, x);
-                let is_colour = at > 0;
-                mean(i32::from(block[0]), &mut means[at], is_colour, sink);
-                others(&block, is_colour, sink);
+                visit(at, &component.block(y, x));
             }
         }
     }
+}
+
+/// Writes whole blocks of all components.
+pub(super) fn write(components: &[Component], sink: &mut impl Sink) {
+    let mut means = vec![0; components.len()];
+    for_each_block(components, |at, block| {
+        let is_colour = at > 0;
+        mean(i32::from(block[0]), &mut means[at], is_colour, sink);
+        others(block, is_colour, sink);
+    });
 }
 
 /// Bits of a number's size.
