@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod command;
 mod conformance;
+mod simulated;
 mod source;
 mod spec;
 mod tidy;
@@ -30,6 +31,8 @@ enum Verb {
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
     Conformance(conformance::Flags),
+    /// Run a command with NVIDIA's driver and compiler simulated.
+    Simulated(simulated::Flags),
     /// Note in the specification which test holds which line.
     Spec(spec::Flags),
     /// Check the house rules that the compiler does not.
@@ -54,6 +57,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(flags) => bench::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
+        Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),
         Verb::Ci => ci::run(&root),

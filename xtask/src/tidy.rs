@@ -9,6 +9,7 @@ use std::{fs, path::Path};
 const ARROWS: &[(&str, &[&str])] = &[
     ("ferroflow-ir", &[]),
     ("ferroflow-kernels", &["ferroflow-ir"]),
+    ("ferroflow-simulator", &[]),
     ("ferroflow-runtime", &["ferroflow-ir", "ferroflow-kernels"]),
     (
         "ferroflow-tracer",
@@ -40,6 +41,12 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
     "kernels/src/cuda/probe.rs",
+    "kernels/simulator/src/calls.rs",
+    "kernels/simulator/src/compiler.rs",
+    "kernels/simulator/src/device_calls.rs",
+    "kernels/simulator/src/launch.rs",
+    "kernels/simulator/src/memory.rs",
+    "kernels/simulator/src/memory_calls.rs",
     "kernels/src/elementwise/tile/lanes/avx2.rs",
     "kernels/src/elementwise/tile/lanes/avx512.rs",
     "kernels/src/elementwise/tile/lanes/mod.rs",

@@ -110,7 +110,10 @@ impl Counts {
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let profile = if flags.with_tensorflow || flags.dev { Profile::Dev } else { Profile::Release };
-    let path = command::build_workers(root, "conformance", &["conformance"], profile)?;
+    // Devices that wgpu reaches are there by default.
+    let on = |kind: &str| flags.device.as_ref().is_some_and(|device| device.starts_with(kind));
+    let features = if on("GPU") { "conformance,cuda" } else { "conformance" };
+    let path = command::build_workers(root, features, &["conformance"], profile)?;
     let device = flags.device.iter().flat_map(|device| ["--device".to_string(), device.clone()]);
     let program = Program { path, arguments: device.collect() };
     let wanted = |name: &str| flags.case.is_empty() || flags.case.iter().any(|p| fits(p, name));

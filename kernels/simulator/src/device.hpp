@@ -1,0 +1,164 @@
+// What CUDA C++ knows by itself, for the host's compiler. `GROUPS` says whether invocations of a
+// block wait for each other; if so, each has a stack of its own, and they take turns.
+
+#include <cstddef>
+#include <utility>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(most)
+#define __shared__ static
+#define __restrict__ __restrict
+#define __popc __builtin_popcount
+
+struct Place {
+    unsigned x, y, z;
+};
+static Place blockIdx, threadIdx, blockDim, gridDim;
+
+template <class T> static inline T min(T x, T y) { return y < x ? y : x; }
+template <class T> static inline T max(T x, T y) { return x < y ? y : x; }
+static inline int abs(int x) { return x < 0 ? -x : x; }
+static inline long long abs(long long x) { return x < 0 ? -x : x; }
+static inline float abs(float x) { return __builtin_fabsf(x); }
+static inline float ceil(float x) { return __builtin_ceilf(x); }
+static inline float floor(float x) { return __builtin_floorf(x); }
+static inline float trunc(float x) { return __builtin_truncf(x); }
+static inline float sqrt(float x) { return __builtin_sqrtf(x); }
+static inline float rintf_(float x) { return __builtin_rintf(x); }
+static inline float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static inline float fmaxf_(float x, float y) { return __builtin_fmaxf(x, y); }
+#define rintf rintf_
+#define fmaxf fmaxf_
+static inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+static inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+
+#if GROUPS
+#include <ucontext.h>
+
+enum State { RUNS, WAITS_FOR_WARP, WAITS_FOR_BLOCK, ENDED };
+static const unsigned WARP = 32, STACK = 1 << 16;
+static ucontext_t scheduler, fibers[1024];
+static State states[1024];
+static float told[1024];
+static unsigned current;
+
+static void wait_(State state) {
+    states[current] = state;
+    swapcontext(&fibers[current], &scheduler);
+}
+static void __syncthreads() { wait_(WAITS_FOR_BLOCK); }
+static void __syncwarp(unsigned = 0xffffffffu) { wait_(WAITS_FOR_WARP); }
+static float __shfl_xor_sync(unsigned, float x, int far) {
+    told[current] = x;
+    wait_(WAITS_FOR_WARP);
+    float found = told[current ^ far];
+    wait_(WAITS_FOR_WARP);
+    return found;
+}
+#endif
+
+// The program.
+
+template <class T> struct Size { static const int value = sizeof(T); };
+template <class T> struct Size<T*> { static const int value = -(int)sizeof(T*); };
+
+template <class... A> struct Call {
+    static const int count = sizeof...(A);
+    static constexpr int sizes[count + 1] = {Size<A>::value..., 0};
+    template <std::size_t... at> static void run(void (*f)(A...), void** values, std::index_sequence<at...>) {
+        f(*(std::remove_const_t<A>*)values[at]...);
+    }
+};
+template <class... A> static Call<A...> call_of(void (*)(A...)) { return {}; }
+typedef decltype(call_of(entry)) Entry;
+
+template <class... A> static void run_one(void (*f)(A...), void** values) {
+    Call<A...>::run(f, values, std::index_sequence_for<A...>());
+}
+
+static void** arguments;
+
+#if GROUPS
+static void fiber() {
+    run_one(entry, arguments);
+    wait_(ENDED);
+}
+
+// Whether all invocations from `first` on that have not ended wait for this, and any does.
+static bool all_wait(unsigned first, unsigned last, State state) {
+    bool any = false;
+    for (unsigned at = first; at < last; at++) {
+        if (states[at] != ENDED && states[at] != state) return false;
+        any |= states[at] == state;
+    }
+    return any;
+}
+
+static bool release(unsigned first, unsigned last, State state) {
+    if (!all_wait(first, last, state)) return false;
+    for (unsigned at = first; at < last; at++) {
+        if (states[at] == state) states[at] = RUNS;
+    }
+    return true;
+}
+
+// Runs a block; false if its invocations wait in vain.
+static bool run_block(unsigned threads) {
+    static char* stacks = nullptr;
+    if (!stacks) stacks = (char*)__builtin_malloc((std::size_t)STACK * 1024);
+    for (unsigned at = 0; at < threads; at++) {
+        getcontext(&fibers[at]);
+        fibers[at].uc_stack.ss_sp = stacks + (std::size_t)STACK * at;
+        fibers[at].uc_stack.ss_size = STACK;
+        fibers[at].uc_link = nullptr;
+        makecontext(&fibers[at], fiber, 0);
+        states[at] = RUNS;
+    }
+    for (;;) {
+        // The last goes first: nobody may rely on an order.
+        for (unsigned at = threads; at-- > 0;) {
+            if (states[at] != RUNS) continue;
+            current = at;
+            threadIdx = {at % blockDim.x, at / blockDim.x % blockDim.y, at / blockDim.x / blockDim.y};
+            swapcontext(&scheduler, &fibers[at]);
+        }
+        bool goes_on = false, ended = true;
+        for (unsigned warp = 0; warp < threads; warp += WARP) {
+            goes_on |= release(warp, min(warp + WARP, threads), WAITS_FOR_WARP);
+        }
+        goes_on |= release(0, threads, WAITS_FOR_BLOCK);
+        for (unsigned at = 0; at < threads; at++) ended &= states[at] == ENDED;
+        if (ended) return true;
+        if (!goes_on) return false;
+    }
+}
+#else
+static bool run_block(unsigned) {
+    for (threadIdx.z = 0; threadIdx.z < blockDim.z; threadIdx.z++)
+        for (threadIdx.y = 0; threadIdx.y < blockDim.y; threadIdx.y++)
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++) run_one(entry, arguments);
+    return true;
+}
+#endif
+
+extern "C" {
+extern const int simulated_count;
+extern const int* const simulated_parameters;
+const int simulated_count = Entry::count;
+const int* const simulated_parameters = Entry::sizes;
+
+int simulated_run(void** values, const unsigned* grid, const unsigned* block) {
+    arguments = values;
+    gridDim = {grid[0], grid[1], grid[2]};
+    blockDim = {block[0], block[1], block[2]};
+    for (unsigned z = 0; z < grid[2]; z++)
+        for (unsigned y = 0; y < grid[1]; y++)
+            for (unsigned x = grid[0]; x-- > 0;) {
+                blockIdx = {x, y, z};
+                if (!run_block(block[0] * block[1] * block[2])) return 1;
+            }
+    return 0;
+}
+}

@@ -1,0 +1,29 @@
+//! NVIDIA's driver and compiler, simulated on the host: a library that takes the place of `libcuda`
+//! and `libnvrtc` in tests, where there is no device of NVIDIA's.
+//!
+//! `cargo xtask simulated COMMAND…` builds it, lays it where the loader looks first, and runs a
+//! command. What calls the driver then runs whole: programs are compiled by the host's C++ compiler
+//! and run on its processor ([`compiler`], `device.hpp`), everything else is bookkeeping that is
+//! stricter than a device would be:
+//!
+//! - Nothing is done when it is asked for. A stream's work waits until somebody waits for it, and
+//!   then only what must be done is, so that work which nothing orders is done in an order nobody
+//!   expects ([`world`]). Calls of a graph run in the last order that their dependencies allow.
+//! - Memory begins with rubbish, is freed in the order of its stream, and is given out again at once
+//!   on the same one. Programs may only be given memory that is alive when they run, and what they
+//!   write beside it is noticed ([`memory`]).
+//! - A context must be current, handles must be alive, and what must not be done while a stream is
+//!   captured fails.
+//!
+//! It says nothing about speed, nor about what the real compiler and driver accept beyond this.
+//! `FERROFLOW_SIMULATED_DEVICES` is the number of devices (1), `FERROFLOW_SIMULATED_MEMORY` their
+//! bytes each (4 GiB), `FERROFLOW_SIMULATOR_DIR` the folder of compiled programs.
+
+mod calls;
+mod capture;
+mod compiler;
+mod device_calls;
+mod launch;
+mod memory;
+mod memory_calls;
+mod world;
