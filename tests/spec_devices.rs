@@ -1,5 +1,5 @@
-//! Devices: where calls run, and what functions know of it. Without an adapter most of this is
-//! skipped; `REQUIRE_DEVICES=wgpu` makes that a failure.
+//! Devices: where calls run, and what functions know of it. Everything is done on each device there
+//! is besides the CPU; `REQUIRE_DEVICES=wgpu,cuda` makes it a failure if one of a kind is missing.
 
 use ferroflow::{
     Function, GradientTape, Tensor, Trackable, Variable, device, function,
@@ -26,19 +26,20 @@ use std::{
 type Outcome = Result<(), Box<dyn Error>>;
 
 const CPU: &str = "/device:CPU:0";
-const WGPU: &str = "/device:WGPU:0";
 
-/// Whether there is a device besides the CPU.
-fn has_wgpu() -> bool {
+/// The devices besides the CPU.
+fn elsewhere() -> Vec<String> {
     let devices = list_physical_devices();
     assert_eq!(devices[0], CPU);
-    let found = devices.iter().any(|name| name == WGPU);
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
-    assert!(found || !required.contains("wgpu"), "no adapter was found");
-    if !found {
-        eprintln!("skipped: no adapter was found");
+    for (kind, name) in [("wgpu", ":WGPU:"), ("cuda", ":GPU:")] {
+        let found = devices.iter().any(|device| device.contains(name));
+        assert!(found || !required.contains(kind), "no device of {kind} was found");
     }
-    found
+    if devices.len() == 1 {
+        eprintln!("skipped: no device besides the CPU was found");
+    }
+    devices[1..].to_vec()
 }
 
 fn device_of(tensor: &Tensor) -> tracer::Result<String> {
@@ -50,19 +51,20 @@ fn device_of(tensor: &Tensor) -> tracer::Result<String> {
 fn scopes_place_calls_and_tensors_stay_where_they_are_made() -> Outcome {
     let x = Tensor::from([1.0f32, 2.0]);
     assert_eq!(device_of(&(&x + &x)?)?, CPU);
-    if !has_wgpu() {
-        return Ok(());
+    for there in elsewhere() {
+        // The number of a device may be left out.
+        let asked = if there.ends_with(":0") { &there[8..there.len() - 2] } else { &there };
+        let y = device(asked, || &x * 3.0)?;
+        assert_eq!(device_of(&y)?, there);
+        assert_eq!(y.spec().to_string(), "float32[2]");
+        // What is there stays there, until a scope asks for something else or the value is read.
+        let z = (&y + &y)?;
+        assert_eq!(device_of(&z)?, there);
+        let back = device("CPU:0", || &z + &x)?;
+        assert_eq!(device_of(&back)?, CPU);
+        assert_eq!(back.to_vec::<f32>()?, [7.0, 14.0]);
+        assert_eq!(z.to_vec::<f32>()?, [6.0, 12.0]);
     }
-    let y = device("WGPU", || &x * 3.0)?;
-    assert_eq!(device_of(&y)?, WGPU);
-    assert_eq!(y.spec().to_string(), "float32[2]");
-    // What is there stays there, until a scope asks for something else or the value is read.
-    let z = (&y + &y)?;
-    assert_eq!(device_of(&z)?, WGPU);
-    let back = device("CPU:0", || &z + &x)?;
-    assert_eq!(device_of(&back)?, CPU);
-    assert_eq!(back.to_vec::<f32>()?, [7.0, 14.0]);
-    assert_eq!(z.to_vec::<f32>()?, [6.0, 12.0]);
     // A device there is none of changes nothing.
     assert_eq!(device_of(&device("TPU:7", || &x + &x)?)?, CPU);
     Ok(())
@@ -79,21 +81,21 @@ fn a_trace_serves_calls_on_any_device() -> Outcome {
     });
     let x = Tensor::from([0.5f32, -1.0]);
     let here = f.call((&x,))?;
-    let there = device(WGPU, || f.call((&x,)))?;
     let again = device("CPU:0", || f.call((&x,)))?;
     assert_eq!(traces.load(Ordering::Relaxed), 1);
     let concrete = f.concrete_functions();
     assert!(concrete[0].graph().iter().all(|(_, node)| node.device.is_empty()));
     assert_eq!((device_of(&here)?.as_str(), device_of(&again)?.as_str()), (CPU, CPU));
-    if has_wgpu() {
-        assert_eq!(device_of(&there)?, WGPU);
+    for name in elsewhere() {
+        let there = device(&name, || f.call((&x,)))?;
+        assert_eq!(device_of(&there)?, name);
         for (x, y) in here.to_vec::<f32>()?.iter().zip(there.to_vec::<f32>()?) {
             assert!((x - y).abs() < 1e-6, "{x} and {y}");
         }
         // In another trace the call is a node that asks for the device of the scope around it.
-        let f = f.clone();
-        let outer = function(move |x: Tensor| device(WGPU, || f.call((&x,))));
-        assert_eq!(device_of(&outer.call((&x,))?)?, WGPU);
+        let (f, place) = (f.clone(), name.clone());
+        let outer = function(move |x: Tensor| device(&place, || f.call((&x,))));
+        assert_eq!(device_of(&outer.call((&x,))?)?, name);
         assert_eq!(traces.load(Ordering::Relaxed), 1);
     }
     Ok(())
@@ -147,12 +149,12 @@ fn an_imported_function_runs_where_it_is_called() -> Outcome {
     let apply = loaded_function(&apply.traces()[0])?;
     let x = Tensor::from([1.0f32, 0.5]);
     let expected = apply.call_flat(std::slice::from_ref(&x))?.remove(0);
-    let found = device(WGPU, || apply.call_flat(std::slice::from_ref(&x)))?.remove(0);
-    if has_wgpu() {
-        assert_eq!(device_of(&found)?, WGPU);
+    for there in elsewhere() {
+        let found = device(&there, || apply.call_flat(std::slice::from_ref(&x)))?.remove(0);
+        assert_eq!(device_of(&found)?, there);
+        let pairs = expected.to_vec::<f32>()?.into_iter().zip(found.to_vec::<f32>()?);
+        pairs.for_each(|(x, y)| assert!((x - y).abs() < 1e-5, "{x} and {y}"));
     }
-    let pairs = expected.to_vec::<f32>()?.into_iter().zip(found.to_vec::<f32>()?);
-    pairs.for_each(|(x, y)| assert!((x - y).abs() < 1e-5, "{x} and {y}"));
     Ok(())
 }
 
@@ -203,12 +205,74 @@ fn training_runs_where_its_variables_live() -> Outcome {
     let (here, home) = train(CPU)?;
     assert_eq!(home, CPU);
     assert!(here[4] < here[0], "{here:?}");
-    if has_wgpu() {
-        let (there, home) = train(WGPU)?;
-        assert_eq!(home, WGPU);
+    for place in elsewhere() {
+        let (there, home) = train(&place)?;
+        assert_eq!(home, place);
         for (x, y) in here.iter().zip(&there) {
             assert!((x - y).abs() < 1e-4, "{here:?} and {there:?}");
         }
     }
+    Ok(())
+}
+
+/// Many small calls, some side by side: devices may start them together.
+#[test]
+fn functions_give_the_same_on_every_device_again_and_again() -> Outcome {
+    let w = Variable::new([0.5f32, -0.25, 1.0])?;
+    let f = function({
+        let w = w.clone();
+        move |x: Tensor| -> tracer::Result<(Tensor, Tensor)> {
+            let (mut left, mut right) = ((&x * &w)?, x.tanh()?);
+            for _ in 0..4 {
+                left = (left.matmul(&right)? * 0.5)?.sigmoid()?;
+                right = (&right - &left.sum_all()?)?.tanh()?;
+            }
+            let both = left.matmul(&right)?;
+            Ok(((&both + &w)?, left))
+        }
+    });
+    for place in elsewhere() {
+        for round in 0..5 {
+            let x = ops::lin_space(&(-1.0f32).into(), &(round as f32).into(), &9.into())?;
+            let x = x.reshape(&[3, 3])?;
+            w.assign(Tensor::from([0.5f32, round as f32, 1.0]))?;
+            let expected = f.call((&x,))?;
+            // Where one call gave its results, the next one may.
+            for _ in 0..3 {
+                let found = device(&place, || f.call((&x,)))?;
+                for (x, y) in [(&expected.0, &found.0), (&expected.1, &found.1)] {
+                    for (x, y) in x.to_vec::<f32>()?.iter().zip(y.to_vec::<f32>()?) {
+                        assert!((x - y).abs() < 1e-5, "{place}, round {round}: {x} and {y}");
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn values_go_from_device_to_device() -> Outcome {
+    let there = elsewhere();
+    let [one, other, ..] = &there[..] else { return Ok(()) };
+    let f = function({
+        let (one, other) = (one.clone(), other.clone());
+        move |x: Tensor| -> tracer::Result<Tensor> {
+            let sums = device(&one, || (&x + &x)?.matmul(&x))?;
+            device(&other, || sums.matmul(&sums))
+        }
+    });
+    let x = Tensor::from([1.0f32, 2.0, 3.0, 4.0]).reshape(&[2, 2])?;
+    for _ in 0..3 {
+        let y = f.call((&x,))?;
+        assert_eq!(device_of(&y)?, *other);
+        assert_eq!(y.to_vec::<f32>()?, [796.0, 1160.0, 1740.0, 2536.0]);
+    }
+    let eager = device(one, || &x + &x)?;
+    let eager = device(other, || &eager + &eager)?;
+    assert_eq!(
+        (device_of(&eager)?, eager.to_vec::<f32>()?),
+        (other.clone(), vec![4.0, 8.0, 12.0, 16.0])
+    );
     Ok(())
 }

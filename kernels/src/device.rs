@@ -1,6 +1,11 @@
 //! What a device is to the layers above, and what a call is to a device.
 
-use crate::{buffer::Buffer, error::Result, kernel::Kernel};
+use crate::{
+    buffer::{Buffer, DeviceBuffer},
+    error::Result,
+    kernel::Kernel,
+    sequence::{Plan, Sequence},
+};
 use ferroflow_ir::{
     Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
     infer::{Input, OpContext},
@@ -40,6 +45,23 @@ pub trait Device: Send + Sync + fmt::Debug {
     ///
     /// When the call does not fit its op.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
+
+    /// A copy of a tensor that lies in another device's memory, made without the host; `None` where
+    /// there is no such way.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room, or the transfer fails.
+    fn receive(&self, buffer: &DeviceBuffer) -> Result<Option<Buffer>> {
+        let _ = buffer;
+        Ok(None)
+    }
+
+    /// Calls made ready to be started together; `None` where that has no advantage.
+    fn sequence(&self, plan: Plan) -> Option<Arc<dyn Sequence>> {
+        let _ = plan;
+        None
+    }
 
     /// Whether tensors of a dtype can lie in the device's memory.
     fn holds(&self, dtype: DType) -> bool {

@@ -67,6 +67,7 @@ pub struct Io<'a> {
     outputs: SmallVec<[Option<Target<'a>>; 2]>,
     threads: &'a Threads,
     limit: usize,
+    queue: usize,
 }
 
 impl<'a> Io<'a> {
@@ -92,7 +93,7 @@ impl<'a> Io<'a> {
     /// No memory yet to run a kernel on. No output may take more than `limit` bytes.
     #[inline]
     pub fn empty(threads: &'a Threads, limit: usize) -> Io<'a> {
-        Io { inputs: SmallVec::new(), outputs: SmallVec::new(), threads, limit }
+        Io { inputs: SmallVec::new(), outputs: SmallVec::new(), threads, limit, queue: 0 }
     }
 
     /// Adds an input.
@@ -105,6 +106,17 @@ impl<'a> Io<'a> {
     #[inline]
     pub fn write(&mut self, output: Target<'a>) {
         self.outputs.push(Some(output));
+    }
+
+    /// Which of its device's queues the kernel is to run on; 0, the main one, unless told.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "other devices have one queue"))]
+    pub(crate) fn queue(&self) -> usize {
+        self.queue
+    }
+
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "other devices have one queue"))]
+    pub(crate) fn set_queue(&mut self, queue: usize) {
+        self.queue = queue;
     }
 
     /// The threads to share the work with.

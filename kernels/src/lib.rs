@@ -51,6 +51,7 @@ pub mod optimizer;
 pub mod philox;
 pub mod plan;
 mod scratch;
+pub mod sequence;
 #[cfg_attr(
     not(any(feature = "cuda", feature = "wgpu")),
     expect(dead_code, reason = "no device that takes programs is compiled in")

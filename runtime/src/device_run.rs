@@ -6,7 +6,7 @@ use crate::{
     execute::{Scope, execute_op},
     executor::{Run, missing},
     ops::RuntimeCall,
-    plan::{DeviceOpAction, DeviceStep, Operand, Place},
+    plan::{DeviceOpAction, DeviceStep, Operand, Place, SequenceAction},
 };
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer, Io, Operand as Input, Target};
 use smallvec::SmallVec;
@@ -44,6 +44,28 @@ impl Run<'_> {
         let limit = context.limits().tensor_bytes;
         step.kernel.run(&mut Io::new(inputs, targets, context.threads(), limit))?;
         for ((slot, ..), output) in step.sinks.iter().zip(outputs) {
+            *self.frame.device_slot_mut(*slot) = Some(output);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn sequence(&mut self, action: &SequenceAction) -> Result<()> {
+        let mut inputs: SmallVec<[DeviceBuffer; 8]> = SmallVec::new();
+        for slot in &action.inputs {
+            let found = self.frame.device_slot(*slot).ok_or_else(|| missing("a value"))?;
+            inputs.push(found.clone());
+        }
+        let first = &action.origins[0];
+        let mut outputs: SmallVec<[DeviceBuffer; 4]> = SmallVec::new();
+        for (_, dtype, shape) in &action.outputs {
+            let made = action.device.allocate(*dtype, shape);
+            outputs.push(device_buffer(made.map_err(|error| first.locate(error))?)?);
+        }
+        let context = self.scope.context;
+        let limit = context.limits().tensor_bytes;
+        let run = action.sequence.run(&inputs, &outputs, context.threads(), limit);
+        run.map_err(|(call, error)| action.origins.get(call).unwrap_or(first).locate(error))?;
+        for ((slot, ..), output) in action.outputs.iter().zip(outputs) {
             *self.frame.device_slot_mut(*slot) = Some(output);
         }
         Ok(())
@@ -107,10 +129,13 @@ impl Run<'_> {
 ///
 /// When the device cannot hold it, or the copy fails.
 pub(crate) fn on_device(value: &EagerTensor, device: &Arc<dyn Device>) -> Result<DeviceBuffer> {
-    if let Buffer::Device(buffer) = value.buffer()
-        && *buffer.device == *device.name()
-    {
-        return Ok(buffer.clone());
+    if let Buffer::Device(buffer) = value.buffer() {
+        if *buffer.device == *device.name() {
+            return Ok(buffer.clone());
+        }
+        if let Some(received) = device.receive(buffer)? {
+            return device_buffer(received);
+        }
     }
     device_buffer(device.upload(value.host()?)?)
 }

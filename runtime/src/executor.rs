@@ -195,6 +195,10 @@ impl Run<'_> {
                     slots.iter().for_each(|&slot| *self.frame.slot_mut(slot) = None);
                 }
                 Action::Device(step) => self.device_step(step)?,
+                Action::Sequence(sequence) => match self.scope.profile {
+                    None => self.sequence(sequence)?,
+                    Some(_) => self.actions(&sequence.plain)?,
+                },
                 Action::DeviceOp(op) => self.device_op(op)?,
                 Action::Transfer(from, to, device) => self.transfer(from, to, device)?,
                 Action::ClearDevice(slots) => {

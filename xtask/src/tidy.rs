@@ -40,6 +40,8 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/vector.rs",
     "kernels/src/cuda/compile.rs",
     "kernels/src/cuda/driver.rs",
+    "kernels/src/cuda/graph.rs",
+    "kernels/src/cuda/memory.rs",
     "kernels/src/cuda/probe.rs",
     "kernels/simulator/src/calls.rs",
     "kernels/simulator/src/compiler.rs",

@@ -8,8 +8,9 @@ use crate::{
     world::{Event, Outcome, Stream, world},
 };
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdevice_attribute, CUevent, CUgraph, CUgraphExec, CUmemPool_attribute,
-    CUmemoryPool, CUresult, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
+    CUcontext, CUdevice, CUdevice_attribute, CUevent, CUgraph, CUgraphExec, CUmemAccessDesc,
+    CUmemPool_attribute, CUmemoryPool, CUresult, CUstream, CUstreamCaptureMode,
+    CUstreamCaptureStatus,
 };
 use std::{
     env,
@@ -19,7 +20,10 @@ use std::{
 const NAME: &[u8] = b"Simulated device\0";
 
 fn devices() -> usize {
-    env::var("FERROFLOW_SIMULATED_DEVICES").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+    match env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(names) if names.is_empty() => 0,
+        _ => env::var("FERROFLOW_SIMULATED_DEVICES").ok().and_then(|n| n.parse().ok()).unwrap_or(1),
+    }
 }
 
 fn device(device: CUdevice) -> Outcome<usize> {
@@ -29,7 +33,10 @@ fn device(device: CUdevice) -> Outcome<usize> {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuInit(_: c_uint) -> CUresult {
-    CUresult::CUDA_SUCCESS
+    match devices() {
+        0 => CUresult::CUDA_ERROR_NO_DEVICE,
+        _ => CUresult::CUDA_SUCCESS,
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -149,6 +156,20 @@ extern "C" fn cuMemPoolSetAttribute(
     match value.is_null() {
         true => CUresult::CUDA_ERROR_INVALID_VALUE,
         false => CUresult::CUDA_SUCCESS,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemPoolSetAccess(
+    pool: CUmemoryPool,
+    map: *const CUmemAccessDesc,
+    count: usize,
+) -> CUresult {
+    // SAFETY: the caller gives a description, as there is one at least.
+    let peer = unsafe { map.as_ref() }.filter(|_| count > 0).map(|map| map.location.id);
+    match peer.map(device) {
+        Some(Ok(peer)) if pool as usize != peer + 1 => CUresult::CUDA_SUCCESS,
+        _ => CUresult::CUDA_ERROR_INVALID_VALUE,
     }
 }
 

@@ -1,17 +1,17 @@
-//! The connection to one device: its context, one stream that everything runs on in order, and what
-//! went wrong.
+//! The connection to one device: its context, its queues, and what went wrong.
 
-#![expect(unsafe_code, reason = "memory of devices is reached through pointers")]
+#![expect(unsafe_code, reason = "the driver is called through pointers")]
 
-use super::compile::Architecture;
+use super::{compile::Architecture, memory::Memory};
 use crate::{
     error::{Error, Result},
+    sequence::MOST_LANES,
     shader::{Dialect, Grid},
 };
 use cudarc::{
     driver::{
-        CudaContext, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg,
-        result, sys,
+        CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, result,
+        sys,
     },
     nvrtc::Ptx,
 };
@@ -26,88 +26,69 @@ pub(super) struct Driver {
     /// What it calls itself.
     pub(super) model: String,
     pub(super) architecture: Architecture,
-    context: Arc<CudaContext>,
-    stream: Arc<CudaStream>,
+    pub(super) context: Arc<CudaContext>,
+    /// Where everything runs in order.
+    pub(super) main: Arc<CudaStream>,
+    /// Where copies from the host are made.
+    pub(super) copies: Arc<CudaStream>,
+    /// Where calls are captured, by whoever holds `capturing`; nothing runs there.
+    pub(super) lanes: [Arc<CudaStream>; MOST_LANES],
+    pub(super) capturing: Mutex<()>,
+    /// Whether memory can be taken and given back in the order of a queue.
+    pub(super) has_pool: bool,
     /// Why the device is lost, once it is.
     loss: Mutex<Option<String>>,
 }
-
-/// Memory of a device. It is given back in the order of the stream: calls made before still use it.
-pub(super) type Bytes = CudaSlice<u8>;
 
 impl Driver {
     /// Connects to the device of this number, which [`super::probe`] has counted.
     pub(super) fn connect(index: u32) -> Result<Driver, DriverError> {
         let context = CudaContext::new(index as usize)?;
-        // SAFETY: everything runs on one stream, so nothing has to wait for another.
+        // SAFETY: what must wait for what is told by events of ours.
         unsafe { context.disable_event_tracking() };
-        if context.has_async_alloc() {
+        let has_pool = context.has_async_alloc();
+        if has_pool {
             keep_freed_memory(&context)?;
         }
         let (major, minor) = context.compute_capability()?;
         let architecture =
             Architecture { major: major.unsigned_abs(), minor: minor.unsigned_abs() };
+        let stream = || context.new_stream();
         Ok(Driver {
             name: DeviceName::local("GPU", index).to_string().into(),
             model: context.name()?,
             architecture,
-            stream: context.new_stream()?,
+            main: stream()?,
+            copies: stream()?,
+            lanes: [stream()?, stream()?, stream()?, stream()?],
+            capturing: Mutex::default(),
+            has_pool,
             context,
             loss: Mutex::default(),
         })
     }
 
-    /// Memory of so many bytes, at least one; what it holds is unspecified.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::OutOfMemory`], [`Error::DeviceLost`].
-    pub(super) fn allocate(&self, bytes: usize) -> Result<Bytes> {
-        self.alive()?;
-        // SAFETY: programs and copies write memory before anything reads it.
-        unsafe { self.stream.alloc::<u8>(bytes.max(1)) }.map_err(|error| match error.0 {
-            // No other value than the size could be wrong.
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY | sys::CUresult::CUDA_ERROR_INVALID_VALUE => {
-                Error::OutOfMemory { device: self.name.to_string(), bytes }
-            }
-            _ => self.failed(error),
-        })
-    }
-
-    /// A copy of host memory, which has been read when this returns.
-    pub(super) fn upload(&self, bytes: &[u8]) -> Result<Bytes> {
-        let mut memory = self.allocate(bytes.len())?;
-        if !bytes.is_empty() {
-            self.stream.memcpy_htod(bytes, &mut memory).map_err(|error| self.failed(error))?;
-            self.wait()?;
-        }
-        Ok(memory)
-    }
-
-    /// The first bytes of memory, after all that was to be done until now.
-    pub(super) fn read(&self, memory: &Bytes, bytes: usize) -> Result<Vec<u8>> {
-        self.alive()?;
-        let mut copy = vec![0; bytes];
-        self.at_least(memory, bytes)?;
-        if bytes > 0 {
-            let part = memory.slice(..bytes);
-            self.stream.memcpy_dtoh(&part, &mut copy).map_err(|error| self.failed(error))?;
-            self.wait()?;
-        }
-        Ok(copy)
-    }
-
-    /// Fails if memory has less than so many bytes.
-    pub(super) fn at_least(&self, memory: &Bytes, bytes: usize) -> Result<()> {
-        if memory.len() >= bytes {
+    /// Lets memory of this device be read by another where the machine has a way.
+    pub(super) fn open_to(&self, other: &Driver) -> Result<(), DriverError> {
+        let (own, peer) = (self.context.cu_device(), other.context.cu_device());
+        let mut can = 0;
+        // SAFETY: both are devices of this process, and `can` may be written to.
+        unsafe { sys::cuDeviceCanAccessPeer(&mut can, peer, own) }.result()?;
+        if can == 0 || !self.has_pool {
             return Ok(());
         }
-        let reason = "memory is smaller than its tensor".into();
-        Err(Error::Device { device: self.name.to_string(), reason })
-    }
-
-    fn wait(&self) -> Result<()> {
-        self.stream.synchronize().map_err(|error| self.failed(error))
+        let access = sys::CUmemAccessDesc {
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: peer,
+            },
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        // SAFETY: the pool is this device's, and there is one description.
+        unsafe {
+            let pool = result::device::get_default_mem_pool(own)?;
+            sys::cuMemPoolSetAccess(pool, &access, 1).result()
+        }
     }
 
     /// The program in machine code of this device.
@@ -117,17 +98,26 @@ impl Driver {
         module.load_function(Dialect::Cuda.entry()).map_err(|error| format!("{:?}", error.0))
     }
 
-    /// Starts a program on these buffers, inputs before outputs.
+    /// A queue by number: 0 is the main one, the others are lanes.
+    pub(super) fn queue(&self, number: usize) -> &CudaStream {
+        match number {
+            0 => &self.main,
+            lane => &self.lanes[lane - 1],
+        }
+    }
+
+    /// Starts a program on these, inputs before outputs.
     pub(super) fn launch(
         &self,
+        queue: usize,
         program: &CudaFunction,
-        buffers: &[&Bytes],
+        memory: &[&Memory],
         ((width, height), block): (Grid, u32),
     ) -> Result<()> {
-        self.alive()?;
-        let mut call = self.stream.launch_builder(program);
-        for &buffer in buffers {
-            call.arg(buffer);
+        self.ready()?;
+        let mut call = self.queue(queue).launch_builder(program);
+        for memory in memory {
+            call.arg(memory.address());
         }
         let grid = LaunchConfig {
             grid_dim: (width, height, 1),
@@ -136,31 +126,22 @@ impl Driver {
         };
         // SAFETY: the program takes these pointers and no more, as its text was printed for as many
         // inputs and outputs; it stays inside tensors of the call's shapes, and the caller has
-        // seen that the memory holds them. Who runs a kernel gives outputs that nothing else uses. Memory is freed in
-        // the order of the stream, after the call.
+        // seen that the memory holds them. Who runs a kernel gives outputs that nothing else uses.
+        // Memory is given back in the order of the main queue, where this call is or will be.
         let started = unsafe { call.launch(grid) };
         started.map(|_| ()).map_err(|error| self.failed(error))
     }
 
-    /// Gives memory back.
-    pub(super) fn free(&self, memory: Bytes) {
-        // Where the device is lost the memory is too; that is reported by whoever uses it next.
-        if self.context.bind_to_thread().is_ok() {
-            drop(memory);
-        } else {
-            memory.leak();
+    /// Makes the context current for calls of this thread; fails if the device is lost.
+    pub(super) fn ready(&self) -> Result<()> {
+        if let Some(reason) = self.loss.lock().clone() {
+            return Err(Error::DeviceLost { device: self.name.to_string(), reason });
         }
-    }
-
-    fn alive(&self) -> Result<()> {
-        match self.loss.lock().clone() {
-            None => Ok(()),
-            Some(reason) => Err(Error::DeviceLost { device: self.name.to_string(), reason }),
-        }
+        self.context.bind_to_thread().map_err(|error| self.failed(error))
     }
 
     /// What the driver reported. After most errors of programs a context answers nothing any more.
-    fn failed(&self, error: DriverError) -> Error {
+    pub(super) fn failed(&self, error: DriverError) -> Error {
         use sys::CUresult::*;
         let (device, reason) = (self.name.to_string(), format!("{:?}", error.0));
         let goes_on = matches!(
@@ -170,6 +151,10 @@ impl Driver {
                 | CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
                 | CUDA_ERROR_NOT_SUPPORTED
                 | CUDA_ERROR_NOT_PERMITTED
+                | CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                | CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                | CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+                | CUDA_ERROR_STREAM_CAPTURE_ISOLATION
         );
         if goes_on {
             return Error::Device { device, reason: reason.into() };

@@ -3,40 +3,45 @@
 //! Nothing of NVIDIA's is needed to build this: driver and compiler are looked for at run time
 //! ([`probe`] tells what was found), and without them there are no such devices. Programs come from
 //! `kernels/src/shader` as CUDA C++. NVRTC compiles each text once for the device's generation; the
-//! code is kept in memory, and on disk between processes. Everything runs on one stream, in order;
-//! nothing waits for the device but copies. Memory comes from the driver's pool in the order of the
-//! stream.
+//! code is kept in memory, and on disk between processes. Everything runs on one queue, in order;
+//! nothing waits for the device but copies to the host. Calls that follow each other in a function
+//! are started together, as a graph (`sequence`), in which the device runs side by side what it can.
+//! Memory comes from the driver's pool in the order of the queue (`memory`).
 //!
 //! It holds what devices of wgpu hold, and 64-bit integers. `float64` and complex numbers it does not
 //! hold: the formulas are those of 32 bits. What it cannot run it says by giving no kernel.
 //!
-//! Every program is compiled in tests for two generations; none of this has run on a device yet.
+//! Every program is compiled in tests for two generations, and all of this runs with a simulated
+//! driver (`kernels/simulator`); none of it has run on a device yet.
 
 mod compile;
 mod driver;
+mod graph;
+mod memory;
 mod probe;
 mod programs;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
 pub use probe::{Unavailable, probe};
 
 use crate::{
-    buffer::{Buffer, DeviceBuffer, DeviceMemory},
+    buffer::{Buffer, DeviceBuffer},
     device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
+    sequence::{Plan, Sequence},
     shader::{self, Caps, Dialect, Grid, Word, elements},
 };
 use cudarc::driver::CudaFunction;
-use driver::{Bytes, Driver};
+use driver::Driver;
 use ferroflow_ir::{DType, HostTensor, Shape};
+use memory::Memory;
 use programs::Programs;
+use sequence::CudaSequence;
 use smallvec::SmallVec;
-use std::{
-    any::Any,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 /// What every device of NVIDIA's can do.
 const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true };
@@ -57,7 +62,13 @@ pub fn devices() -> &'static [Arc<CudaDevice>] {
             let driver = Arc::new(Driver::connect(index).ok()?);
             Some(Arc::new(CudaDevice { driver, programs: Programs::default() }))
         };
-        (0..probe().unwrap_or(0)).filter_map(connect).collect()
+        let devices: Vec<Arc<CudaDevice>> = (0..probe().unwrap_or(0)).filter_map(connect).collect();
+        let pairs = devices.iter().flat_map(|one| devices.iter().map(move |other| (one, other)));
+        for (one, other) in pairs.filter(|(one, other)| !Arc::ptr_eq(one, other)) {
+            // Where this is refused, copies take the way through the host's memory by themselves.
+            let _ = one.driver.open_to(&other.driver);
+        }
+        devices
     })
 }
 
@@ -72,8 +83,7 @@ impl CudaDevice {
             .ok_or_else(|| Error::UnsupportedDType { device: self.driver.name.to_string(), dtype })
     }
 
-    fn wrap(&self, dtype: DType, shape: &Shape, bytes: Bytes) -> Buffer {
-        let memory = Memory { bytes: Some(bytes), driver: self.driver.clone() };
+    fn wrap(&self, dtype: DType, shape: &Shape, memory: Memory) -> Buffer {
         let device = self.driver.name.clone();
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, Arc::new(memory)))
     }
@@ -86,13 +96,13 @@ impl Device for CudaDevice {
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
         let bytes = shape.num_elements().saturating_mul(self.word(dtype)?.size());
-        Ok(self.wrap(dtype, shape, self.driver.allocate(bytes)?))
+        Ok(self.wrap(dtype, shape, Memory::new(&self.driver, bytes)?))
     }
 
     fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
         self.word(tensor.dtype())?;
-        let bytes = self.driver.upload(&elements::to_words(tensor))?;
-        Ok(self.wrap(tensor.dtype(), tensor.shape(), bytes))
+        let memory = Memory::upload(&self.driver, &elements::to_words(tensor))?;
+        Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
     }
 
     fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
@@ -122,49 +132,35 @@ impl Device for CudaDevice {
         let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
         let mut tables = SmallVec::new();
         for table in &shader.tables {
-            let bytes = self.driver.upload(bytemuck::cast_slice(table))?;
-            tables.push(Memory { driver: self.driver.clone(), bytes: Some(bytes) });
+            tables.push(Memory::upload(&self.driver, bytemuck::cast_slice(table))?);
         }
         let driver = self.driver.clone();
         Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
     }
 
-    fn holds(&self, dtype: DType) -> bool {
-        self.word(dtype).is_ok()
-    }
-}
-
-/// Memory that goes back to the driver's pool when nobody uses it.
-#[derive(Debug)]
-struct Memory {
-    driver: Arc<Driver>,
-    /// None only while it is dropped.
-    bytes: Option<Bytes>,
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Some(bytes) = self.bytes.take() {
-            self.driver.free(bytes);
+    fn receive(&self, buffer: &DeviceBuffer) -> Result<Option<Buffer>> {
+        match buffer.memory.as_any().downcast_ref::<Memory>() {
+            None => Ok(None),
+            Some(from) => {
+                let memory = Memory::receive(&self.driver, from)?;
+                Ok(Some(self.wrap(buffer.dtype, &buffer.shape, memory)))
+            }
         }
     }
-}
 
-impl Memory {
-    fn bytes(&self) -> &Bytes {
-        self.bytes.as_ref().expect("it is given back only when the memory is dropped")
+    fn sequence(&self, plan: Plan) -> Option<Arc<dyn Sequence>> {
+        // One call alone is started as fast as a graph.
+        if plan.calls.len() < 2 {
+            return None;
+        }
+        let size = |dtype: DType, shape: &Shape| {
+            shape.num_elements() * self.word(dtype).map_or(0, Word::size)
+        };
+        Some(Arc::new(CudaSequence::new(&self.driver, plan, size)))
     }
-}
 
-impl DeviceMemory for Memory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
-        let width = if dtype.size() == Some(8) { 8 } else { 4 };
-        let words = self.driver.read(self.bytes(), shape.num_elements() * width)?;
-        Ok(elements::of_words(dtype, shape, &words)?)
+    fn holds(&self, dtype: DType) -> bool {
+        self.word(dtype).is_ok()
     }
 }
 
@@ -186,22 +182,22 @@ struct Launch {
 impl Kernel for Launch {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let Some(program) = &self.program else { return Ok(()) };
-        let mut buffers: SmallVec<[&Bytes; 8]> = SmallVec::new();
+        let mut memory: SmallVec<[&Memory; 8]> = SmallVec::new();
         for &(input, size) in &self.inputs {
-            buffers.push(self.memory(io.device_input(input), size)?);
+            memory.push(self.memory(io.device_input(input), size)?);
         }
-        buffers.extend(self.tables.iter().map(Memory::bytes));
+        memory.extend(&self.tables);
         for (output, &size) in self.outputs.iter().enumerate() {
-            buffers.push(self.memory(io.device_output(output), size)?);
+            memory.push(self.memory(io.device_output(output), size)?);
         }
-        self.driver.launch(program, &buffers, self.grid)
+        self.driver.launch(io.queue(), program, &memory, self.grid)
     }
 }
 
 impl Launch {
     /// The memory of a buffer, which must be this device's and hold `size` bytes: programs do not
     /// look where it ends.
-    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>, size: usize) -> Result<&'a Bytes> {
+    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>, size: usize) -> Result<&'a Memory> {
         let found = buffer.map_or("the host", |buffer| &*buffer.device);
         let memory = buffer
             .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
@@ -210,7 +206,7 @@ impl Launch {
                 expected: self.driver.name.to_string(),
                 found: found.to_string(),
             })?;
-        self.driver.at_least(memory.bytes(), size)?;
-        Ok(memory.bytes())
+        memory.at_least(size)?;
+        Ok(memory)
     }
 }

@@ -384,20 +384,25 @@ impl Planner<'_> {
         outlet: Outlet,
         device: usize,
     ) -> Result<usize> {
-        if let Some(place) = body.device_places.get(&outlet) {
+        let (mut operand, mut from) = (None, self.host_name());
+        if let Some(&place) = body.device_places.get(&outlet) {
             if place.device == device {
                 return Ok(place.slot);
             }
-            self.fetch_outlet(body, outlet)?;
+            // From device to device, unless the host has it already.
+            if !body.places.contains_key(&outlet) {
+                operand = Some(body.device_operand(outlet, place.slot));
+                from = self.device_name(place.device);
+            }
         }
-        let operand = body.operand(outlet);
+        let operand = operand.unwrap_or_else(|| body.operand(outlet));
         let slot = self.device_slot(device);
-        let (name, host) = (body.function.graph[outlet.node].name.to_string(), self.host_name());
+        let name = body.function.graph[outlet.node].name.to_string();
         let constant = body.constant(outlet).cloned();
         let placing = self.placing.as_mut().expect("only what is placed is sent");
         let target = placing.devices[device].clone();
         let shape = operand.ty.shape.known().unwrap_or_else(Shape::scalar);
-        let (way, ty) = ((&*host, target.name()), (operand.ty.dtype, &shape));
+        let (way, ty) = ((&*from, target.name()), (operand.ty.dtype, &shape));
         placing.notes.copy(&name, way, ty, constant.is_some());
         body.device_places.insert(outlet, DevicePlace { device, slot });
         match constant {
@@ -473,6 +478,11 @@ impl Planner<'_> {
         let placement = std::mem::take(&mut placing.notes).into_placement();
         self.context.note_placement(&placement);
         Some(placement)
+    }
+
+    fn device_name(&self, device: usize) -> String {
+        let placing = self.placing.as_ref();
+        placing.map_or_else(String::new, |placing| placing.devices[device].name().to_string())
     }
 
     fn host_name(&self) -> String {

@@ -7,6 +7,7 @@ use super::{
     draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned, SlotKind},
     planner::Planner,
     scalar,
+    sequence::Gathered,
 };
 use crate::ops;
 use ferroflow_ir::{HostTensor, Lowering, OpDef, op::Call};
@@ -88,7 +89,20 @@ impl Layout<'_, '_> {
     pub(super) fn actions(&self, drafts: Vec<Positioned>) -> Vec<Action> {
         let mut actions = Vec::with_capacity(drafts.len());
         let mut run = Vec::new();
-        for draft in drafts {
+        for draft in self.gathered(drafts) {
+            let draft = match draft {
+                Gathered::Calls(calls) => {
+                    self.scalars(mem::take(&mut run), &mut actions);
+                    self.sequence(calls, &mut actions);
+                    continue;
+                }
+                Gathered::Early(draft) if !scalar::is_scalar(&draft.action) => {
+                    self.scalars(mem::take(&mut run), &mut actions);
+                    self.before_clearing(draft, &mut actions);
+                    continue;
+                }
+                Gathered::Early(draft) | Gathered::One(draft) => draft,
+            };
             if scalar::is_scalar(&draft.action) {
                 run.push(draft);
                 continue;
@@ -113,12 +127,22 @@ impl Layout<'_, '_> {
         }
     }
 
-    fn plain(&self, draft: Positioned, actions: &mut Vec<Action>) {
+    pub(super) fn plain(&self, draft: Positioned, actions: &mut Vec<Action>) {
+        let position = draft.position;
+        self.before_clearing(draft, actions);
+        self.clear_devices(position, actions);
+    }
+
+    /// Adds an action, but does not empty the device slots that nobody reads after it.
+    fn before_clearing(&self, draft: Positioned, actions: &mut Vec<Action>) {
         let Positioned { position, scope, action } = draft;
         actions.push(self.action(action, position, scope));
         if let Some(slots) = self.cleared.get(&position) {
             actions.push(Action::Clear(slots.clone()));
         }
+    }
+
+    pub(super) fn clear_devices(&self, position: usize, actions: &mut Vec<Action>) {
         if let Some(slots) = self.devices_cleared.get(&position) {
             actions.push(Action::ClearDevice(slots.clone()));
         }
@@ -196,7 +220,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    fn device(&self, number: usize) -> Arc<dyn Device> {
+    pub(super) fn device(&self, number: usize) -> Arc<dyn Device> {
         let placing = self.planner.placing.as_ref().expect("only what is placed has devices");
         placing.devices[number].clone()
     }

@@ -17,6 +17,7 @@ mod layout;
 mod lower;
 mod planner;
 mod scalar;
+mod sequence;
 mod step;
 
 use crate::{ops::Body, placement::Placement};
@@ -25,6 +26,7 @@ use ferroflow_kernels::{
     Device, DeviceBuffer, Kernel,
     frame::{Region, Step},
     optimizer::Optimizer,
+    sequence::Sequence,
 };
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -75,6 +77,7 @@ fn for_each_origin(actions: &[Action], visit: &mut impl FnMut(&Origin)) {
             Action::Op(op) => visit(&op.origin),
             Action::Device(step) => visit(&step.origin),
             Action::DeviceOp(op) => visit(&op.origin),
+            Action::Sequence(sequence) => for_each_origin(&sequence.plain, visit),
             Action::While(repeat) => {
                 visit(&repeat.origin);
                 for_each_origin(&repeat.condition, visit);
@@ -116,6 +119,8 @@ pub(crate) enum Action {
     Clear(SmallVec<[usize; 4]>),
     /// Runs a kernel of a device.
     Device(Box<DeviceStep>),
+    /// Runs kernels of a device that follow each other.
+    Sequence(Box<SequenceAction>),
     /// Runs a body that takes and gives tensors wherever they are.
     DeviceOp(Box<DeviceOpAction>),
     /// Copies a value between the host and a device.
@@ -138,6 +143,20 @@ impl fmt::Debug for DeviceStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {:?} -> {:?}", self.device.name(), self.sources, self.sinks)
     }
+}
+
+/// Calls of kernels on a device that are started together.
+#[derive(Debug)]
+pub(crate) struct SequenceAction {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) sequence: Arc<dyn Sequence>,
+    /// The slots of what it reads and of what it leaves.
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<(usize, DType, Shape)>,
+    /// Where its calls stem from.
+    pub(crate) origins: Vec<Arc<Origin>>,
+    /// The same, call by call.
+    pub(crate) plain: Vec<Action>,
 }
 
 /// A call of the runtime that takes and gives tensors wherever they are.

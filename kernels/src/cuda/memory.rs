@@ -1,0 +1,168 @@
+//! Memory of a device, in the order of its work.
+//!
+//! Memory is taken from the driver's pool and given back to it in the order of the main queue, so
+//! that nothing waits: calls that were made before still find it. What comes from the host comes on
+//! a queue of its own and is there when the call returns: copies do not wait for work.
+
+#![expect(unsafe_code, reason = "memory of devices is reached through pointers")]
+
+use super::driver::Driver;
+use crate::{
+    buffer::DeviceMemory,
+    error::{Error, Result},
+    shader::elements,
+};
+use cudarc::driver::{CudaStream, result, sys};
+use ferroflow_ir::{DType, HostTensor, Shape};
+use std::{any::Any, sync::Arc};
+
+/// Memory, or a part of some.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) driver: Arc<Driver>,
+    at: sys::CUdeviceptr,
+    len: usize,
+    /// What it is a part of, which is given back instead of it.
+    whole: Option<Arc<Memory>>,
+}
+
+impl Memory {
+    /// Memory of so many bytes, at least one; what it holds is unspecified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`], [`Error::DeviceLost`].
+    pub(super) fn new(driver: &Arc<Driver>, bytes: usize) -> Result<Memory> {
+        Memory::on(driver, &driver.main, bytes)
+    }
+
+    fn on(driver: &Arc<Driver>, stream: &CudaStream, bytes: usize) -> Result<Memory> {
+        driver.ready()?;
+        let len = bytes.max(1);
+        // SAFETY: the context is current, and programs and copies write memory before anything
+        // reads it.
+        let at = unsafe {
+            match driver.has_pool {
+                true => result::malloc_async(stream.cu_stream(), len),
+                false => result::malloc_sync(len),
+            }
+        };
+        let at = at.map_err(|error| match error.0 {
+            // No other value than the size could be wrong.
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY | sys::CUresult::CUDA_ERROR_INVALID_VALUE => {
+                Error::OutOfMemory { device: driver.name.to_string(), bytes }
+            }
+            _ => driver.failed(error),
+        })?;
+        Ok(Memory { driver: driver.clone(), at, len, whole: None })
+    }
+
+    /// A copy of host memory, which has been read when this returns.
+    pub(super) fn upload(driver: &Arc<Driver>, bytes: &[u8]) -> Result<Memory> {
+        let memory = Memory::on(driver, &driver.copies, bytes.len())?;
+        if !bytes.is_empty() {
+            let stream = driver.copies.cu_stream();
+            // SAFETY: the memory has as many bytes; the host's are there until the copy is made,
+            // which is waited for.
+            unsafe { result::memcpy_htod_async(memory.at, bytes, stream) }
+                .and_then(|()| driver.copies.synchronize())
+                .map_err(|error| driver.failed(error))?;
+        }
+        Ok(memory)
+    }
+
+    /// A copy of memory of another device, made when all that is to be done there until now is.
+    pub(super) fn receive(driver: &Arc<Driver>, from: &Memory) -> Result<Memory> {
+        let (sender, len) = (&from.driver, from.len);
+        let memory = Memory::new(driver, len)?;
+        let (here, there) = (&driver.main, &sender.main);
+        sender.ready()?;
+        let written = there.record_event(None).map_err(|error| sender.failed(error))?;
+        driver.ready()?;
+        // SAFETY: both are memory of so many bytes of these contexts. What is copied is written
+        // before, and given back after: each stream waits for the other.
+        let copied = here.wait(&written).and_then(|()| unsafe {
+            let (to, of) = (driver.context.cu_ctx(), sender.context.cu_ctx());
+            result::memcpy_peer_async(to, memory.at, of, from.at, len, here.cu_stream())
+        });
+        let copied = copied.and_then(|()| here.record_event(None));
+        let copied = copied.map_err(|error| driver.failed(error))?;
+        there.wait(&copied).map_err(|error| sender.failed(error))?;
+        Ok(memory)
+    }
+
+    /// A part of memory.
+    pub(super) fn part(whole: &Arc<Memory>, start: usize, len: usize) -> Result<Memory> {
+        whole.at_least(start.saturating_add(len))?;
+        let (driver, at) = (whole.driver.clone(), whole.at + start as u64);
+        Ok(Memory { driver, at, len, whole: Some(whole.clone()) })
+    }
+
+    /// Where it begins, for as long as it lives.
+    pub(super) fn address(&self) -> &sys::CUdeviceptr {
+        &self.at
+    }
+
+    /// Its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first bytes, after all that was to be done until now.
+    fn copy(&self, bytes: usize) -> Result<Vec<u8>> {
+        let mut copy = vec![0; bytes];
+        self.at_least(bytes)?;
+        self.driver.ready()?;
+        if bytes > 0 {
+            let main = &self.driver.main;
+            // SAFETY: the memory has at least as many bytes, and the host's are there until the copy
+            // is made, which is waited for.
+            unsafe { result::memcpy_dtoh_async(&mut copy, self.at, main.cu_stream()) }
+                .and_then(|()| main.synchronize())
+                .map_err(|error| self.driver.failed(error))?;
+        }
+        Ok(copy)
+    }
+
+    /// Fails if there are less than so many bytes.
+    pub(super) fn at_least(&self, bytes: usize) -> Result<()> {
+        if self.len >= bytes {
+            return Ok(());
+        }
+        let reason = "memory is smaller than its tensor".into();
+        Err(Error::Device { device: self.driver.name.to_string(), reason })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Where the device is lost the memory is too; that is reported by whoever uses it next.
+        if self.whole.is_some() || self.driver.ready().is_err() {
+            return;
+        }
+        let main = &self.driver.main;
+        // SAFETY: nobody names this memory any more, and it is given back in the order of what was
+        // to be done with it.
+        let freed = unsafe {
+            match self.driver.has_pool {
+                true => result::free_async(self.at, main.cu_stream()),
+                false => main.synchronize().and_then(|()| result::free_sync(self.at)),
+            }
+        };
+        if let Err(error) = freed {
+            let _ = self.driver.failed(error);
+        }
+    }
+}
+
+impl DeviceMemory for Memory {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
+        let width = if dtype.size() == Some(8) { 8 } else { 4 };
+        let words = self.copy(shape.num_elements() * width)?;
+        Ok(elements::of_words(dtype, shape, &words)?)
+    }
+}

@@ -1,0 +1,168 @@
+//! Calls of a device that follow each other become one action, if the device can start them together.
+//!
+//! What lies between them in the order of the graph but does not read what they give (work of the
+//! host, reads of variables, copies to the device) is done before them: a device's calls have no
+//! effects but their results.
+
+use super::{
+    Action, SequenceAction,
+    device::DeviceDraft,
+    draft::{Draft, DraftAction, DraftOperand, Positioned},
+    lower::Layout,
+};
+use ferroflow_kernels::sequence::{Call, Plan, Value};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// An action, or calls of one device that follow each other.
+pub(super) enum Gathered {
+    One(Positioned),
+    /// One that is done before calls which come before it.
+    Early(Positioned),
+    Calls(Calls),
+}
+
+/// Calls of one device.
+pub(super) struct Calls {
+    calls: Vec<(usize, usize, DeviceDraft)>,
+    /// Positions of actions that are done before them, where device slots may be emptied only after
+    /// them.
+    overtaken_by: Vec<usize>,
+}
+
+impl Calls {
+    fn gives(&self, slot: usize) -> bool {
+        self.calls.iter().any(|(.., call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
+    }
+
+    /// Whether an action may be done before these calls.
+    fn may_follow(&self, action: &DraftAction) -> bool {
+        let free = |operand: &DraftOperand| match operand.place {
+            Draft::Device(slot) => !self.gives(slot),
+            Draft::Buffer(..) | Draft::Slot(..) => true,
+        };
+        match action {
+            DraftAction::Kernel { .. } => true,
+            DraftAction::Op { inputs, .. } | DraftAction::DeviceOp { inputs, .. } => {
+                inputs.iter().all(free)
+            }
+            DraftAction::Copy(from, _) | DraftAction::Transfer { from, .. } => free(from),
+            DraftAction::Device(_)
+            | DraftAction::While { .. }
+            | DraftAction::Branch { .. }
+            | DraftAction::Fail(_) => false,
+        }
+    }
+}
+
+impl Layout<'_, '_> {
+    /// Actions in an order in which calls of a device follow each other where they can.
+    pub(super) fn gathered(&self, drafts: Vec<Positioned>) -> Vec<Gathered> {
+        let mut gathered = Vec::with_capacity(drafts.len());
+        let mut open: Option<Calls> = None;
+        for Positioned { position, scope, action } in drafts {
+            let action = match action {
+                DraftAction::Device(call) => {
+                    let is_other = |calls: &mut Calls| calls.calls[0].2.device != call.device;
+                    gathered.extend(open.take_if(is_other).map(Gathered::Calls));
+                    let empty = || Calls { calls: Vec::new(), overtaken_by: Vec::new() };
+                    open.get_or_insert_with(empty).calls.push((position, scope, call));
+                    continue;
+                }
+                other => other,
+            };
+            match &mut open {
+                Some(calls) if calls.may_follow(&action) => {
+                    calls.overtaken_by.push(position);
+                    gathered.push(Gathered::Early(Positioned { position, scope, action }));
+                }
+                _ => {
+                    gathered.extend(open.take().map(Gathered::Calls));
+                    gathered.push(Gathered::One(Positioned { position, scope, action }));
+                }
+            }
+        }
+        gathered.extend(open.map(Gathered::Calls));
+        gathered
+    }
+
+    /// Adds calls of a device.
+    pub(super) fn sequence(&self, calls: Calls, actions: &mut Vec<Action>) {
+        let Calls { calls, overtaken_by } = calls;
+        let positions = calls.iter().map(|(position, ..)| *position);
+        let cleared: HashSet<usize> =
+            positions.filter_map(|at| self.devices_cleared.get(&at)).flatten().copied().collect();
+        let device = self.device(calls[0].2.device);
+        let wanted = Wanted::of(&calls, &cleared);
+        let sequence = device.sequence(wanted.plan);
+        let origins = calls.iter().map(|(.., call)| call.origin.clone()).collect();
+        let mut plain = Vec::with_capacity(calls.len());
+        for (position, scope, call) in calls {
+            let action = DraftAction::Device(call);
+            self.plain(Positioned { position, scope, action }, &mut plain);
+        }
+        match sequence {
+            None => actions.extend(plain),
+            Some(sequence) => {
+                let (inputs, outputs) = (wanted.inputs, wanted.outputs);
+                let given: HashSet<usize> = wanted.given;
+                let rest: SmallVec<[usize; 4]> = cleared.difference(&given).copied().collect();
+                let action = SequenceAction { device, sequence, inputs, outputs, origins, plain };
+                actions.push(Action::Sequence(Box::new(action)));
+                if !rest.is_empty() {
+                    actions.push(Action::ClearDevice(rest));
+                }
+            }
+        }
+        overtaken_by.into_iter().for_each(|position| self.clear_devices(position, actions));
+    }
+}
+
+/// What a device is asked to make ready.
+struct Wanted {
+    plan: Plan,
+    inputs: Vec<usize>,
+    outputs: Vec<(usize, ferroflow_ir::DType, ferroflow_ir::Shape)>,
+    /// The slots of results that nobody else reads.
+    given: HashSet<usize>,
+}
+
+impl Wanted {
+    /// `cleared` are the slots that nobody reads after these calls.
+    fn of(calls: &[(usize, usize, DeviceDraft)], cleared: &HashSet<usize>) -> Wanted {
+        let mut values: HashMap<usize, usize> = HashMap::new();
+        let mut wanted = Wanted {
+            plan: Plan::default(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            given: HashSet::new(),
+        };
+        for (.., call) in calls {
+            let mut sources = SmallVec::new();
+            for source in &call.sources {
+                sources.push(source.map(|slot| {
+                    *values.entry(slot).or_insert_with(|| {
+                        wanted.plan.values.push(Value::Input(wanted.inputs.len()));
+                        wanted.inputs.push(slot);
+                        wanted.plan.values.len() - 1
+                    })
+                }));
+            }
+            let mut sinks = SmallVec::new();
+            for (slot, dtype, shape) in &call.sinks {
+                let value = if cleared.contains(slot) {
+                    wanted.given.insert(*slot);
+                    Value::Inner(*dtype, shape.clone())
+                } else {
+                    wanted.outputs.push((*slot, *dtype, shape.clone()));
+                    Value::Output(wanted.outputs.len() - 1)
+                };
+                wanted.plan.values.push(value);
+                values.insert(*slot, wanted.plan.values.len() - 1);
+                sinks.push(wanted.plan.values.len() - 1);
+            }
+            wanted.plan.calls.push(Call { kernel: call.kernel.clone(), sources, sinks });
+        }
+        wanted
+    }
+}
