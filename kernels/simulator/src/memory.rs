@@ -55,7 +55,7 @@ impl Memory {
         if bytes == 0 {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        if let Some(at) = self.freed.get_mut(&(stream, bytes)).and_then(Vec::pop) {
+        if let Some(at) = self.again(device, stream, bytes) {
             self.block(at)?.is_taken = true;
             return Ok(at);
         }
@@ -75,6 +75,21 @@ impl Memory {
         *self.used.entry(device).or_default() += bytes;
         self.blocks.insert(at, Block { bytes, device, is_taken: true, is_alive: false });
         Ok(at)
+    }
+
+    /// A freed block: of the same stream, or of another where that has got so far.
+    fn again(&mut self, device: usize, stream: usize, bytes: usize) -> Option<usize> {
+        if let Some(at) = self.freed.get_mut(&(stream, bytes)).and_then(Vec::pop) {
+            return Some(at);
+        }
+        let is_free = |at: &usize| {
+            self.blocks.get(at).is_some_and(|block| block.device == device && !block.is_alive)
+        };
+        let others = self.freed.iter_mut().filter(|((_, own), _)| *own == bytes);
+        others.into_iter().find_map(|(_, freed)| {
+            let at = freed.iter().rposition(is_free)?;
+            Some(freed.remove(at))
+        })
     }
 
     /// Bytes of a device that are not free for others.
