@@ -8,7 +8,7 @@
 //!
 //! - Nothing is done when it is asked for. A stream's work waits until somebody waits for it, and
 //!   then only what must be done is, so that work which nothing orders is done in an order nobody
-//!   expects ([`world`]). Calls of a graph run in the last order that their dependencies allow.
+//!   expects ([`world`]). Jobs of a graph run in any of the orders that it allows, each time in another.
 //! - Memory begins with rubbish, is freed in the order of its stream, and is given out again at once
 //!   on the same one. Programs may only be given memory that is alive when they run, and what they
 //!   write beside it is noticed ([`memory`]).

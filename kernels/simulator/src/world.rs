@@ -62,7 +62,6 @@ pub(crate) struct Capture {
 }
 
 /// Everything there is.
-#[derive(Default)]
 pub(crate) struct World {
     pub(crate) memory: Memory,
     pub(crate) streams: HashMap<usize, Stream>,
@@ -72,11 +71,23 @@ pub(crate) struct World {
     /// After an error of a program nothing else is done.
     lost: Option<CUresult>,
     last_handle: usize,
+    chance: u64,
 }
 
 /// The one there is, to oneself.
 pub(crate) fn world() -> MutexGuard<'static, World> {
-    static WORLD: LazyLock<Mutex<World>> = LazyLock::new(Mutex::default);
+    static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
+        Mutex::new(World {
+            memory: Memory::default(),
+            streams: HashMap::new(),
+            events: HashMap::new(),
+            captures: HashMap::new(),
+            graphs: HashMap::new(),
+            lost: None,
+            last_handle: 0,
+            chance: 1,
+        })
+    });
     WORLD.lock()
 }
 
@@ -208,13 +219,20 @@ impl World {
         done
     }
 
-    /// Runs a graph's jobs, of those that may run always the last.
+    /// Runs a graph's jobs, each time in another of the orders that are allowed.
     fn run_graph(&mut self, nodes: &[Node]) -> Outcome {
         let mut done = vec![false; nodes.len()];
         for _ in nodes {
-            let ready =
-                |&at: &usize| !done[at] && nodes[at].after.iter().all(|&before| done[before]);
-            let Some(next) = (0..nodes.len()).rev().find(ready) else { break };
+            let ready = |&at: &usize| !done[at] && nodes[at].after.iter().all(|&first| done[first]);
+            let ready: Vec<usize> = (0..nodes.len()).filter(ready).collect();
+            if ready.is_empty() {
+                break;
+            }
+            // A generator of Marsaglia's: Xorshift RNGs, 2003.
+            self.chance ^= self.chance << 13;
+            self.chance ^= self.chance >> 7;
+            self.chance ^= self.chance << 17;
+            let next = ready[(self.chance % ready.len() as u64) as usize];
             (nodes[next].job)(&mut self.memory)?;
             done[next] = true;
         }
