@@ -233,6 +233,11 @@ impl VariableState {
         Ok(copy.into())
     }
 
+    /// The element type, and what is known of the shape.
+    pub(crate) fn spec(&self) -> (DType, &PartialShape) {
+        (self.dtype, &self.shape)
+    }
+
     /// The device that values live on, if not the host.
     pub fn home(&self) -> Option<&Arc<dyn Device>> {
         self.home.get()

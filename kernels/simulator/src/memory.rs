@@ -25,6 +25,8 @@ struct Block {
     is_taken: bool,
     /// Whether work may use it.
     is_alive: bool,
+    /// How often its life is still to begin or to end.
+    to_come: usize,
 }
 
 /// All blocks.
@@ -56,7 +58,8 @@ impl Memory {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
         if let Some(at) = self.again(device, stream, bytes) {
-            self.block(at)?.is_taken = true;
+            let block = self.block(at)?;
+            (block.is_taken, block.to_come) = (true, block.to_come + 1);
             return Ok(at);
         }
         if self.used(device).saturating_add(bytes) > self.most {
@@ -73,7 +76,8 @@ impl Memory {
             start.add(ZONE) as usize
         };
         *self.used.entry(device).or_default() += bytes;
-        self.blocks.insert(at, Block { bytes, device, is_taken: true, is_alive: false });
+        self.blocks
+            .insert(at, Block { bytes, device, is_taken: true, is_alive: false, to_come: 1 });
         Ok(at)
     }
 
@@ -83,7 +87,7 @@ impl Memory {
             return Some(at);
         }
         let is_free = |at: &usize| {
-            self.blocks.get(at).is_some_and(|block| block.device == device && !block.is_alive)
+            self.blocks.get(at).is_some_and(|block| block.device == device && block.to_come == 0)
         };
         let others = self.freed.iter_mut().filter(|((_, own), _)| *own == bytes);
         others.into_iter().find_map(|(_, freed)| {
@@ -100,7 +104,7 @@ impl Memory {
     /// Begins a block's life in the order of its stream.
     pub(crate) fn revive(&mut self, at: usize) -> Outcome {
         let block = self.block(at)?;
-        block.is_alive = true;
+        (block.is_alive, block.to_come) = (true, block.to_come - 1);
         let bytes = block.bytes;
         // SAFETY: the block has so many bytes, and only work touches them, one after the other.
         unsafe { ptr::write_bytes(at as *mut u8, NEW_BYTE, bytes) };
@@ -113,7 +117,7 @@ impl Memory {
         if !block.is_taken {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
         }
-        block.is_taken = false;
+        (block.is_taken, block.to_come) = (false, block.to_come + 1);
         let bytes = block.bytes;
         self.freed.entry((stream, bytes)).or_default().push(at);
         Ok(())
@@ -123,7 +127,7 @@ impl Memory {
     pub(crate) fn kill(&mut self, at: usize) -> Outcome {
         self.check(at)?;
         let block = self.block(at)?;
-        block.is_alive = false;
+        (block.is_alive, block.to_come) = (false, block.to_come - 1);
         let bytes = block.bytes;
         // SAFETY: as in `revive`.
         unsafe { ptr::write_bytes(at as *mut u8, FREED_BYTE, bytes) };

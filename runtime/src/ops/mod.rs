@@ -33,7 +33,7 @@ mod table;
 mod tensor_array;
 mod tensor_map;
 pub(crate) mod training;
-mod training_on_device;
+pub(crate) mod training_on_device;
 mod variable_part;
 mod variant;
 
@@ -84,6 +84,12 @@ pub(crate) fn find(op: &str) -> Option<Body> {
 /// Whether an op takes and gives tensors in the memory of any device.
 pub(crate) fn takes_any_device(op: &str) -> bool {
     state::ANYWHERE.contains(&op) || training_on_device::has_formulas(op)
+}
+
+/// Whether an op has to do with the variable of its first input, and with nothing else that could
+/// change.
+pub(crate) fn touches_one_variable(op: &str) -> bool {
+    matches!(op, "ReadVariableOp" | "AssignVariableOp")
 }
 
 impl<'a> RuntimeCall<'a> {

@@ -2,7 +2,8 @@
 //! compute.
 //!
 //! The formulas are those of the CPU (`kernels/src/optimizer/rules.rs`), in the order in which the
-//! state changes. Optimizers that are not here change their variables on the host.
+//! state changes. Optimizers that are not here change their variables on the host. In functions
+//! the planner makes calls of these formulas (`plan/optimizer.rs`); here they are made at once.
 
 use super::RuntimeCall;
 use crate::{
@@ -11,11 +12,11 @@ use crate::{
     variable::VariableState,
 };
 use ferroflow_ir::{
-    Attrs, DType, Expr,
+    Attrs, DType, Expr, OpDef,
     expr::{Scalar, Scalars},
     registry,
 };
-use ferroflow_kernels::{Device, DeviceBuffer, Io, OpCall, Operand, OperandSpec, Target};
+use ferroflow_kernels::{Device, DeviceBuffer, Io, Kernel, OpCall, Operand, OperandSpec, Target};
 use std::sync::Arc;
 
 /// What a formula reads: the inputs of the op, by their names.
@@ -126,9 +127,6 @@ pub(super) fn has_formulas(op: &str) -> bool {
 ///
 /// Those of the device, and when a variable has no value or another type.
 pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
-    let Some((_, formulas)) = FORMULAS.iter().find(|(name, _)| *name == call.op.name) else {
-        return Ok(false);
-    };
     let handles = (0..call.inputs.len())
         .filter(|&index| call.inputs[index].dtype() == DType::Resource)
         .map(|index| call.resource::<VariableState>(index, "a variable"));
@@ -142,7 +140,6 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
     if !variables.iter().all(|variable| variable.home().is_some_and(is_home)) {
         return Ok(false);
     }
-    let names: Vec<&'static str> = call.op.inputs.iter().map(|arg| arg.name).collect();
     let mut of_variables = variables.iter();
     let mut values: Vec<DeviceBuffer> = Vec::new();
     let mut owners: Vec<Option<&Arc<VariableState>>> = Vec::new();
@@ -154,13 +151,10 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
         });
         owners.push(owner);
     }
-    for (name, formula) in *formulas {
-        let position = names.iter().position(|known| known == name);
-        let position = position.expect("formulas change inputs of their ops");
-        let Some(value) = computed(call, home, &names, &values, position, *formula)? else {
-            return Ok(false);
-        };
-        values[position] = value;
+    let dtypes: Vec<DType> = values.iter().map(|value| value.dtype).collect();
+    for formula in formulas(call.op, call.attrs, &dtypes)?.unwrap_or_default() {
+        let Some(value) = computed(call, home, &values, &formula)? else { return Ok(false) };
+        values[formula.position] = value;
     }
     for (value, owner) in values.into_iter().zip(owners) {
         if let Some(variable) = owner {
@@ -170,26 +164,67 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The new value of input `position`, of that one's type.
+/// The new value of one input of an optimizer.
+pub(crate) struct Change {
+    /// The input's position.
+    pub(crate) position: usize,
+    /// What computes it from all inputs.
+    pub(crate) expr: Expr,
+}
+
+/// What an optimizer changes, in this order: each formula reads what those before it have changed.
+/// `dtypes` are those of its inputs, where variables stand for their values. `None` for ops without
+/// formulas.
+///
+/// # Errors
+///
+/// When an attribute is missing.
+pub(crate) fn formulas(op: &OpDef, attrs: &Attrs, dtypes: &[DType]) -> Result<Option<Vec<Change>>> {
+    let Some((_, formulas)) = FORMULAS.iter().find(|(name, _)| *name == op.name) else {
+        return Ok(None);
+    };
+    let names: Vec<&'static str> = op.inputs.iter().map(|arg| arg.name).collect();
+    let mut changes = Vec::with_capacity(formulas.len());
+    for (name, formula) in *formulas {
+        let position = names.iter().position(|known| known == name);
+        let position = position.expect("formulas change inputs of their ops");
+        let expr = Expr::build(attrs, dtypes, dtypes[position], |scalars| {
+            formula(&Inputs { scalars, names: &names })
+        })?;
+        changes.push(Change { position, expr });
+    }
+    Ok(Some(changes))
+}
+
+/// The kernel of a change; `None` if the device has none.
+///
+/// # Errors
+///
+/// When the inputs do not fit the formula.
+pub(crate) fn kernel(
+    device: &Arc<dyn Device>,
+    specs: &[OperandSpec],
+    change: &Change,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    let fused = registry::find("_FusedElementwise").expect("a built-in record");
+    let dtypes: Vec<DType> = specs.iter().map(|spec| spec.dtype).collect();
+    let attrs = Attrs::new().with("T", dtypes[change.position]).with("Tin", dtypes);
+    let call = OpCall::new(fused, &attrs, specs, Some(&change.expr))?;
+    Ok(device.kernel(&call)?)
+}
+
+/// The new value that a change makes of these.
 fn computed(
     call: &RuntimeCall<'_>,
     device: &Arc<dyn Device>,
-    names: &[&'static str],
     values: &[DeviceBuffer],
-    position: usize,
-    formula: Rule,
+    change: &Change,
 ) -> Result<Option<DeviceBuffer>> {
-    let (dtype, shape) = (values[position].dtype, values[position].shape.clone());
-    let dtypes: Vec<DType> = values.iter().map(|value| value.dtype).collect();
-    let expr =
-        Expr::build(call.attrs, &dtypes, dtype, |scalars| formula(&Inputs { scalars, names }))?;
     let specs: Vec<OperandSpec> =
         values.iter().map(|value| OperandSpec::new(value.dtype, value.shape.clone())).collect();
-    let fused = registry::find("_FusedElementwise").expect("a built-in record");
-    let attrs = Attrs::new().with("Tin", dtypes).with("T", dtype);
-    let fused_call = OpCall::new(fused, &attrs, &specs, Some(&expr))?;
-    let Some(kernel) = device.kernel(&fused_call)? else { return Ok(None) };
-    let output = device_buffer(device.allocate(dtype, &shape)?)?;
+    let Some(kernel) = kernel(device, &specs, change)? else { return Ok(None) };
+    let old = &values[change.position];
+    let output = device_buffer(device.allocate(old.dtype, &old.shape)?)?;
     let context = call.context();
     let inputs = values.iter().map(Operand::Device);
     let targets = [Target::Device(&output)];

@@ -37,8 +37,8 @@ pub(super) struct Placing {
     /// Slots that hold constants in every frame.
     pub(super) constants: Vec<(usize, DeviceBuffer)>,
     pub(super) notes: Notes,
-    /// The devices that variables live on, by the handles that the function captures.
-    homes: HashMap<Outlet, usize>,
+    /// Variables that live on devices, and which, by the handles that the function captures.
+    pub(super) homes: HashMap<Outlet, (usize, Arc<VariableState>)>,
     /// How many loops are around the call at hand.
     pub(super) loops: usize,
 }
@@ -92,9 +92,9 @@ impl Placing {
         placing.named(context, function);
         let first = function.args.len().saturating_sub(captured.len());
         for (&arg, value) in function.args[first..].iter().zip(captured) {
-            if let Some(home) = home(value) {
+            if let Some((home, variable)) = home(value) {
                 let device = placing.number(&home);
-                placing.homes.insert(arg, device);
+                placing.homes.insert(arg, (device, variable));
             }
         }
         (!placing.devices.is_empty()).then_some(placing)
@@ -163,6 +163,9 @@ impl Planner<'_> {
             },
             Mode::Op => match (node.op.def(), self.wanted(body, node)) {
                 (Some(op), Some(device)) if ops::takes_any_device(op.name) => {
+                    if self.optimizer(body, node, op, device)? {
+                        return Ok(true);
+                    }
                     return self.device_op(body, id, node, op, device).map(|()| true);
                 }
                 (Some(op), Some(_)) if matches!(op.lowering, Lowering::Runtime) => Reason::State,
@@ -259,7 +262,7 @@ impl Planner<'_> {
         }
         let of_inputs =
             || node.inputs().iter().find_map(|input| Some(body.device_places.get(input)?.device));
-        let home = node.inputs().iter().find_map(|input| placing.homes.get(input).copied());
+        let home = node.inputs().iter().find_map(|input| Some(placing.homes.get(input)?.0));
         home.or(placing.default).or_else(of_inputs)
     }
 
@@ -360,11 +363,16 @@ impl Planner<'_> {
         self.consumed(body, node);
         let (attrs, origin) = (node.attrs.clone(), origin(node));
         self.note(&origin, device);
-        self.push(body, DraftAction::DeviceOp { op, attrs, inputs, outputs, device, origin });
+        let variable = match node.inputs() {
+            [handle, ..] if ops::touches_one_variable(op.name) => self.variable(*handle),
+            _ => None,
+        };
+        let action = DraftAction::DeviceOp { op, attrs, inputs, outputs, device, variable, origin };
+        self.push(body, action);
         Ok(())
     }
 
-    fn note(&mut self, origin: &Origin, device: usize) {
+    pub(super) fn note(&mut self, origin: &Origin, device: usize) {
         if let Some(placing) = &mut self.placing {
             let name = placing.devices[device].name().to_string();
             placing.notes.call(origin, &name, Reason::Asked);
@@ -505,14 +513,14 @@ pub(super) fn device_at(place: &Draft, devices: &[usize]) -> Option<usize> {
     }
 }
 
-/// The device that the variable behind a handle lives on.
-fn home(handle: &HostTensor) -> Option<Arc<dyn Device>> {
+/// The variable behind a handle, with the device that it lives on.
+fn home(handle: &HostTensor) -> Option<(Arc<dyn Device>, Arc<VariableState>)> {
     if handle.dtype() != DType::Resource {
         return None;
     }
     let variable: Arc<VariableState> =
         ResourceHandle::of(handle).ok()?.downcast("a variable").ok()?;
-    variable.home().cloned()
+    Some((variable.home()?.clone(), variable))
 }
 
 /// Whether a call computes single whole numbers or truth values.

@@ -45,6 +45,9 @@ pub(super) enum SlotKind {
     },
 }
 
+/// Which variable of all that there are while a function is planned.
+pub(super) type VariableId = usize;
+
 /// An action, before the arena is laid out.
 pub(super) enum DraftAction {
     Kernel {
@@ -72,6 +75,8 @@ pub(super) enum DraftAction {
         inputs: SmallVec<[DraftOperand; 4]>,
         outputs: SmallVec<[Draft; 2]>,
         device: usize,
+        /// The only variable that it touches, if that is known.
+        variable: Option<VariableId>,
         origin: Arc<Origin>,
     },
     /// Copies a value between the host and a device.

@@ -197,7 +197,7 @@ impl Layout<'_, '_> {
             }
             DraftAction::Fail(error) => Action::Fail(error),
             DraftAction::Device(draft) => Action::Device(Box::new(self.device_step(draft))),
-            DraftAction::DeviceOp { op, attrs, inputs, outputs, device, origin } => {
+            DraftAction::DeviceOp { op, attrs, inputs, outputs, device, origin, .. } => {
                 let inputs =
                     inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
                 let outputs = outputs.iter().map(|output| self.place(output)).collect();

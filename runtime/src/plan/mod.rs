@@ -15,6 +15,7 @@ mod device;
 mod draft;
 mod layout;
 mod lower;
+mod optimizer;
 mod planner;
 mod scalar;
 mod sequence;

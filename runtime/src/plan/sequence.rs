@@ -1,8 +1,9 @@
 //! Calls of a device that follow each other become one action, if the device can start them together.
 //!
-//! What lies between them in the order of the graph but does not read what they give (work of the
-//! host, reads of variables, copies to the device) is done before them: a device's calls have no
-//! effects but their results.
+//! A device's calls have no effects but their results. What lies between them in the order of the
+//! graph but does not read what they give (work of the host, reads of variables, copies to the
+//! device) is done before them. A variable that is given such a result is given it after them;
+//! what follows may overtake that as long as it has to do with other variables.
 
 use super::{
     Action, SequenceAction,
@@ -23,11 +24,23 @@ pub(super) enum Gathered {
 }
 
 /// Calls of one device.
+#[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<(usize, usize, DeviceDraft)>,
     /// Positions of actions that are done before them, where device slots may be emptied only after
     /// them.
     overtaken_by: Vec<usize>,
+    /// What is done after them, though calls come after it.
+    later: Vec<Positioned>,
+}
+
+/// What becomes of an action between calls.
+#[derive(PartialEq)]
+enum Way {
+    Before,
+    After,
+    /// It ends them.
+    Between,
 }
 
 impl Calls {
@@ -35,22 +48,35 @@ impl Calls {
         self.calls.iter().any(|(.., call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
     }
 
-    /// Whether an action may be done before these calls.
-    fn may_follow(&self, action: &DraftAction) -> bool {
+    /// When an action is done that comes after these calls, but before others.
+    fn way(&self, action: &DraftAction) -> Way {
         let free = |operand: &DraftOperand| match operand.place {
             Draft::Device(slot) => !self.gives(slot),
             Draft::Buffer(..) | Draft::Slot(..) => true,
         };
+        let before = |is_free| if is_free { Way::Before } else { Way::Between };
         match action {
-            DraftAction::Kernel { .. } => true,
-            DraftAction::Op { inputs, .. } | DraftAction::DeviceOp { inputs, .. } => {
-                inputs.iter().all(free)
+            DraftAction::Kernel { .. } => Way::Before,
+            DraftAction::DeviceOp { inputs, outputs, variable: Some(own), .. } => {
+                let touches = |later: &Positioned| match &later.action {
+                    DraftAction::DeviceOp { variable, .. } => *variable == Some(*own),
+                    _ => true,
+                };
+                let (is_free, is_assignment) = (inputs.iter().all(free), outputs.is_empty());
+                match self.later.iter().any(touches) {
+                    false if is_free => Way::Before,
+                    _ if is_assignment => Way::After,
+                    _ => Way::Between,
+                }
             }
-            DraftAction::Copy(from, _) | DraftAction::Transfer { from, .. } => free(from),
+            DraftAction::Op { inputs, .. } | DraftAction::DeviceOp { inputs, .. } => {
+                before(self.later.is_empty() && inputs.iter().all(free))
+            }
+            DraftAction::Copy(from, _) | DraftAction::Transfer { from, .. } => before(free(from)),
             DraftAction::Device(_)
             | DraftAction::While { .. }
             | DraftAction::Branch { .. }
-            | DraftAction::Fail(_) => false,
+            | DraftAction::Fail(_) => Way::Between,
         }
     }
 }
@@ -65,20 +91,23 @@ impl Layout<'_, '_> {
                 DraftAction::Device(call) => {
                     let is_other = |calls: &mut Calls| calls.calls[0].2.device != call.device;
                     gathered.extend(open.take_if(is_other).map(Gathered::Calls));
-                    let empty = || Calls { calls: Vec::new(), overtaken_by: Vec::new() };
+                    let empty = Calls::default;
                     open.get_or_insert_with(empty).calls.push((position, scope, call));
                     continue;
                 }
                 other => other,
             };
-            match &mut open {
-                Some(calls) if calls.may_follow(&action) => {
+            let way = open.as_ref().map_or(Way::Between, |calls| calls.way(&action));
+            let draft = Positioned { position, scope, action };
+            match (way, &mut open) {
+                (Way::Before, Some(calls)) => {
                     calls.overtaken_by.push(position);
-                    gathered.push(Gathered::Early(Positioned { position, scope, action }));
+                    gathered.push(Gathered::Early(draft));
                 }
+                (Way::After, Some(calls)) => calls.later.push(draft),
                 _ => {
                     gathered.extend(open.take().map(Gathered::Calls));
-                    gathered.push(Gathered::One(Positioned { position, scope, action }));
+                    gathered.push(Gathered::One(draft));
                 }
             }
         }
@@ -88,7 +117,7 @@ impl Layout<'_, '_> {
 
     /// Adds calls of a device.
     pub(super) fn sequence(&self, calls: Calls, actions: &mut Vec<Action>) {
-        let Calls { calls, overtaken_by } = calls;
+        let Calls { calls, overtaken_by, later } = calls;
         let positions = calls.iter().map(|(position, ..)| *position);
         let cleared: HashSet<usize> =
             positions.filter_map(|at| self.devices_cleared.get(&at)).flatten().copied().collect();
@@ -115,6 +144,7 @@ impl Layout<'_, '_> {
             }
         }
         overtaken_by.into_iter().for_each(|position| self.clear_devices(position, actions));
+        later.into_iter().for_each(|draft| self.plain(draft, actions));
     }
 }
 
