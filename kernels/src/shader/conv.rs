@@ -4,7 +4,8 @@
 //! pay, large convolutions are products by tiles.
 
 use super::{
-    Shader, tiles,
+    Shader,
+    conv_product::Convolution,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
     word::{Caps, Word, cut},
     words,
@@ -14,7 +15,7 @@ use crate::{
     error::Result,
     plan::{sliding, window::Sweep},
 };
-use ferroflow_ir::{DType, Shape, window::Slide};
+use ferroflow_ir::{Shape, window::Slide};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("Conv2D", |call, caps| convolution(call, caps, Kind::Dense)),
@@ -87,6 +88,12 @@ impl Geometry {
         format!("({tap} * {}u + {channel}) * {}u + {filter}", self.width(), self.filters)
     }
 
+    /// What groups of invocations may compute as a product.
+    fn whole(&self, caps: Caps, word: Word) -> Option<Convolution<'_>> {
+        let fits = caps.tiles && word == Word::F32 && self.groups == 1;
+        fits.then_some(Convolution { sweep: &self.sweep, filters: self.filters })
+    }
+
     fn is_empty(&self) -> bool {
         self.filters == 0 || self.sweep.channels == 0
     }
@@ -99,10 +106,10 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
     if g.is_empty() || (word != Word::F32 && word != Word::I32) {
         return Ok(None);
     }
-    let depth = g.sweep.slides.iter().map(|slide| slide.size).product::<usize>() * g.width();
-    let is_large = tiles::fits(g.sweep.n_windows(), depth, g.filters);
-    if caps.tiles && word == Word::F32 && g.groups == 1 && is_large {
-        return Ok(Some(as_product(&g, depth, bound, call.dtype(0))));
+    if let Some(whole) = g.whole(caps, word)
+        && let Some(product) = whole.forward(bound.clone(), call.dtype(0))
+    {
+        return Ok(Some(product));
     }
     let block = if g.own() % BLOCK == 0 { BLOCK } else { 1 };
     let (blocks, width) = (g.filters / block, g.width());
@@ -135,44 +142,17 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
     Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }
 
-/// A product of windows by filters, whose first matrix is nowhere: its elements are read where they
-/// lie in the images.
-fn as_product(g: &Geometry, k: usize, inputs: Vec<(usize, Word)>, dtype: DType) -> Shader {
-    let sizes = tiles::Sizes { m: g.sweep.n_windows(), k, n: g.filters, batch: 1 };
-    let (width, [_, b, c]) = (g.width(), g.sweep.slides.map(|slide| slide.size));
-    let mut read = format!(
-        "let tap = deep / {width}u;\nlet tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\n\
-         let tx = tap / {}u;\n{}",
-        b * c,
-        apart("along", "w", outputs(&g.sweep)),
-    );
-    let positions = super::window::inputs(&g.sweep);
-    let mut inside = Vec::new();
-    for (axis, slide) in ["x", "y", "z"].iter().zip(&g.sweep.slides) {
-        let Slide { input, stride, dilation, before, .. } = slide;
-        read += &format!(
-            "let p{axis} = w{axis} * {stride}u + t{axis} * {dilation}u - u32(i32({before}));\n"
-        );
-        inside.push(format!("p{axis} < {input}u"));
-    }
-    read += &format!(
-        "if ({}) {{ x = in0[{} * {}u + deep % {width}u]; }}\n",
-        inside.join(" && "),
-        together("p", positions),
-        g.sweep.channels,
-    );
-    let windows = tiles::Operand { read, is_deep: true };
-    let read = format!("x = in1[deep * {}u + along];", g.filters);
-    let filters = tiles::Operand { read, is_deep: false };
-    tiles::tiled(inputs, dtype, &sizes, "", [&windows, &filters])
-}
-
 fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, &shape, call.shape(1))? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [1, 2]) else { return Ok(None) };
     if g.is_empty() || (word != Word::F32 && word != Word::I32) {
         return Ok(None);
+    }
+    if let Some(whole) = g.whole(caps, word)
+        && let Some(product) = whole.of_images(bound.clone(), call.dtype(1))
+    {
+        return Ok(Some(product));
     }
     let (own, width) = (g.own(), g.width());
     let inner = format!(
@@ -200,6 +180,11 @@ fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<S
     let Some((bound, word)) = words(call, caps, [0, 2]) else { return Ok(None) };
     if g.is_empty() || (word != Word::F32 && word != Word::I32) {
         return Ok(None);
+    }
+    if let Some(whole) = g.whole(caps, word)
+        && let Some(product) = whole.of_filters(bound.clone(), call.dtype(0))
+    {
+        return Ok(Some(product));
     }
     let (own, width) = (g.own(), g.width());
     let [_, b, c] = g.sweep.slides.map(|slide| slide.size);

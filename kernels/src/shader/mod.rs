@@ -19,6 +19,7 @@ mod angle;
 mod colour;
 mod concat;
 mod conv;
+mod conv_product;
 mod copy;
 mod count;
 mod crop;

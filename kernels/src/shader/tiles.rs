@@ -27,6 +27,11 @@ pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     m >= TILE && n >= TILE && k >= DEPTH
 }
 
+/// How many groups compute a result `[m, n]`.
+pub(super) fn count(m: usize, n: usize) -> usize {
+    m.div_ceil(TILE) * n.div_ceil(TILE)
+}
+
 /// Sizes of the matrices, and how many products there are.
 pub(super) struct Sizes {
     pub(super) m: usize,

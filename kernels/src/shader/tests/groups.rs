@@ -10,6 +10,25 @@ fn positive(dtype: DType, dims: &[usize]) -> HostTensor {
     cast(&HostTensor::from_slice(shape(dims), &values).unwrap(), dtype)
 }
 
+/// Gradients of convolutions with strides and padding.
+fn gradients(cases: &mut Vec<Case>) {
+    let sizes = |dims: [usize; 4]| ints(&dims.map(|dim| dim as i32));
+    let (image, filter) = ([2, 8, 9, 66], [3, 3, 66, 65]);
+    for (padding, strides, result) in [
+        ("SAME", [1i64, 1, 2, 1], [2, 8, 5, 65]),
+        ("VALID", [1, 1, 1, 1], [2, 6, 7, 65]),
+        ("VALID", [1, 3, 2, 1], [2, 2, 4, 65]),
+    ] {
+        let attrs = Attrs::new().with("padding", padding).with("strides", strides.to_vec());
+        let (x, w) = (positive(DType::F32, &image), positive(DType::F32, &filter));
+        let dy = positive(DType::F32, &result);
+        let inputs = vec![sizes(image), w, dy.clone()];
+        cases.push(Case { op: "Conv2DBackpropInput", attrs: attrs.clone(), inputs });
+        let inputs = vec![x, sizes(filter), dy];
+        cases.push(Case { op: "Conv2DBackpropFilter", attrs, inputs });
+    }
+}
+
 /// Calls that groups of invocations work on together, where they may.
 pub(crate) fn tiled() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -30,6 +49,7 @@ pub(crate) fn tiled() -> Vec<Case> {
         let inputs = vec![positive(dtype, &[2, 13, 12, 5]), positive(dtype, &[3, 2, 5, 70])];
         cases.push(Case { op: "Conv2D", attrs, inputs });
     }
+    gradients(&mut cases);
     let attrs = Attrs::new().with("padding", "SAME").with("strides", vec![1i64; 5]);
     let inputs =
         vec![positive(DType::F32, &[1, 5, 4, 6, 3]), positive(DType::F32, &[2, 2, 3, 3, 64])];
