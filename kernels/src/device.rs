@@ -68,6 +68,12 @@ pub trait Device: Send + Sync + fmt::Debug {
         let _ = dtype;
         true
     }
+
+    /// Whether elements of dtype `a` that lie in the device's memory can be taken for as many of
+    /// dtype `b` with the same bits.
+    fn lie_alike(&self, a: DType, b: DType) -> bool {
+        a == b || (a.size() == b.size() && self.holds(a) && self.holds(b))
+    }
 }
 
 /// One input of a call.

@@ -10,10 +10,9 @@ use super::driver::Driver;
 use crate::{
     buffer::DeviceMemory,
     error::{Error, Result},
-    shader::elements,
 };
 use cudarc::driver::{CudaStream, result, sys};
-use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_ir::{DType, HostTensor, Shape, host_tensor::byte_len};
 use std::{any::Any, sync::Arc};
 
 /// Memory, or a part of some.
@@ -161,8 +160,7 @@ impl DeviceMemory for Memory {
     }
 
     fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
-        let width = if dtype.size() == Some(8) { 8 } else { 4 };
-        let words = self.copy(shape.num_elements() * width)?;
-        Ok(elements::of_words(dtype, shape, &words)?)
+        let bytes = self.copy(byte_len(dtype, shape)?)?;
+        Ok(HostTensor::from_bytes(dtype, shape.clone(), &bytes)?)
     }
 }

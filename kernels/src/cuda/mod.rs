@@ -8,8 +8,9 @@
 //! are started together, as a graph (`sequence`), in which the device runs side by side what it can.
 //! Memory comes from the driver's pool in the order of the queue (`memory`).
 //!
-//! It holds what devices of wgpu hold, and 64-bit integers. `float64` and complex numbers it does not
-//! hold: the formulas are those of 32 bits. What it cannot run it says by giving no kernel.
+//! It holds what devices of wgpu hold, and 64-bit integers; elements lie as on the host. `float64` and
+//! complex numbers it does not hold: the formulas are those of 32 bits. What it cannot run it says by
+//! giving no kernel.
 //!
 //! Every program is compiled in tests for two generations, and all of this runs with a simulated
 //! driver (`kernels/simulator`); none of it has run on a device yet.
@@ -32,7 +33,7 @@ use crate::{
     error::{Error, Result},
     kernel::{Io, Kernel},
     sequence::{Plan, Sequence},
-    shader::{self, Caps, Dialect, Grid, Word, elements},
+    shader::{self, Caps, Dialect, Grid, Word},
 };
 use cudarc::driver::CudaFunction;
 use driver::Driver;
@@ -78,8 +79,11 @@ impl CudaDevice {
         &self.driver.model
     }
 
-    fn word(&self, dtype: DType) -> Result<Word> {
-        Word::of(dtype, CAPS)
+    /// Bytes of an element, if the device holds such.
+    fn size(&self, dtype: DType) -> Result<usize> {
+        dtype
+            .size()
+            .filter(|_| Word::of(dtype, CAPS).is_some())
             .ok_or_else(|| Error::UnsupportedDType { device: self.driver.name.to_string(), dtype })
     }
 
@@ -95,13 +99,13 @@ impl Device for CudaDevice {
     }
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
-        let bytes = shape.num_elements().saturating_mul(self.word(dtype)?.size());
+        let bytes = shape.num_elements().saturating_mul(self.size(dtype)?);
         Ok(self.wrap(dtype, shape, Memory::new(&self.driver, bytes)?))
     }
 
     fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
-        self.word(tensor.dtype())?;
-        let memory = Memory::upload(&self.driver, &elements::to_words(tensor))?;
+        self.size(tensor.dtype())?;
+        let memory = Memory::upload(&self.driver, tensor.bytes())?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
     }
 
@@ -121,13 +125,14 @@ impl Device for CudaDevice {
                 Some(self.programs.get(&self.driver, call.op.name, &text)?)
             }
         };
-        let input = |&(position, word): &(usize, Word)| {
-            (position, call.shape(position).num_elements() * word.size())
-        };
-        let inputs = shader.inputs.iter().map(input).collect();
+        let mut inputs = SmallVec::new();
+        for &(position, _) in &shader.inputs {
+            let size = self.size(call.dtype(position))?;
+            inputs.push((position, call.shape(position).num_elements() * size));
+        }
         let mut outputs = SmallVec::new();
-        for (index, word) in shader.outputs.iter().enumerate() {
-            outputs.push(call.output_shape(index)?.num_elements() * word.size());
+        for (index, &dtype) in shader.dtypes.1.iter().enumerate() {
+            outputs.push(call.output_shape(index)?.num_elements() * self.size(dtype)?);
         }
         let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
         let mut tables = SmallVec::new();
@@ -154,13 +159,13 @@ impl Device for CudaDevice {
             return None;
         }
         let size = |dtype: DType, shape: &Shape| {
-            shape.num_elements() * self.word(dtype).map_or(0, Word::size)
+            self.size(dtype).map_or(0, |size| shape.num_elements() * size)
         };
         Some(Arc::new(CudaSequence::new(&self.driver, plan, size)))
     }
 
     fn holds(&self, dtype: DType) -> bool {
-        self.word(dtype).is_ok()
+        self.size(dtype).is_ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Elements as words, and back.
+//! Elements as words, and back, where devices have no smaller storage.
 
 use ferroflow_ir::{DType, HostTensor, Shape};
 use half::{bf16, f16};
@@ -23,6 +23,11 @@ pub(crate) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
         DType::BF16 => widen(bytes, bf16::to_f32),
         _ => Cow::Borrowed(bytes),
     }
+}
+
+/// Whether elements of a dtype are words as they are.
+pub(crate) fn are_words(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
 }
 
 /// A tensor of elements that lie as words.

@@ -8,9 +8,11 @@
 //!
 //! Where that pays, invocations work in groups that share memory ([`Shader::shared`]).
 //!
-//! Every element takes one word of 32 bits on a device, or two where it has 64 ([`Word`]): WGSL has
-//! no smaller storage, and 16-bit floats compute in `f32` anyway. Sizes and strides are part of the
-//! text, so that compilers see constants; equal texts are compiled once.
+//! Bodies compute with words of 32 bits, or of 64 where the device has such ([`Word`]): 16-bit floats
+//! compute in `f32`. In memory an element takes a word too in WGSL, which has no smaller storage; in
+//! CUDA C++ elements lie as on the host, and are widened and narrowed where they are read and written.
+//! Sizes and strides are part of the text, so that compilers see constants; equal texts are compiled
+//! once.
 //!
 //! A call that has no shader is a call that the device does not run: `None`, never a slow way
 //! around.
@@ -78,6 +80,9 @@ pub(crate) struct Shader {
     pub(crate) tables: Vec<Vec<u32>>,
     /// The outputs it writes, `out0`, `out1`, ….
     pub(crate) outputs: Vec<Word>,
+    /// The dtypes of the inputs it reads and of its outputs: how elements lie where devices have
+    /// them as the host does.
+    pub(crate) dtypes: (Vec<DType>, Vec<DType>),
     /// What invocation `n` does.
     pub(crate) body: String,
     /// The number of invocations.
@@ -91,7 +96,16 @@ pub(crate) struct Shader {
 impl Shader {
     /// A program whose invocations know nothing of each other.
     fn plain(inputs: Vec<(usize, Word)>, outputs: Vec<Word>, body: String, count: usize) -> Shader {
-        Shader { inputs, tables: Vec::new(), outputs, body, count, shared: Vec::new() }
+        let (tables, dtypes, shared) = Default::default();
+        Shader { inputs, tables, outputs, dtypes, body, count, shared }
+    }
+
+    /// The shader with the dtypes of its call.
+    fn of(mut self, call: &OpCall<'_>) -> Shader {
+        let inputs = self.inputs.iter().map(|&(position, _)| call.dtype(position));
+        let outputs = call.outputs.iter().take(self.outputs.len());
+        self.dtypes = (inputs.collect(), outputs.map(|output| output.dtype).collect());
+        self
     }
 }
 
@@ -152,7 +166,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     {
         return Ok(None);
     }
-    match call.op.lowering {
+    let found = match call.op.lowering {
         Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
         Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
         Lowering::View(rule) => copy::shader(call, caps, rule),
@@ -165,7 +179,8 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         | Lowering::Composite(_)
         | Lowering::Runtime
         | Lowering::Interface => Ok(None),
-    }
+    };
+    Ok(found?.map(|shader| shader.of(call)))
 }
 
 fn build(op: &str) -> Option<Build> {

@@ -1,4 +1,4 @@
-//! How elements lie in a device's memory.
+//! What shaders compute with.
 
 use ferroflow_ir::DType;
 
@@ -42,7 +42,7 @@ impl Word {
         }
     }
 
-    /// Bytes in storage.
+    /// Bytes of a word in storage.
     pub(crate) fn size(self) -> usize {
         match self {
             Word::F32 | Word::I32 | Word::U32 | Word::Bool => 4,
@@ -62,7 +62,7 @@ impl Word {
         }
     }
 
-    /// The name of the type in storage.
+    /// The name of the type that is read and written.
     pub(crate) fn storage(self) -> &'static str {
         match self {
             Word::Bool => "u32",

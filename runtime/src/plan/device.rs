@@ -270,8 +270,11 @@ impl Planner<'_> {
     fn alias_on_device(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) -> bool {
         let input = node.inputs()[0];
         let Some(&place) = body.device_places.get(&input) else { return false };
-        let from = body.function.graph.ty(input).map(|ty| ty.dtype);
-        if from.is_none_or(|from| !same_words(from, node.outputs()[0].dtype)) {
+        let (Some(from), Some(placing)) = (body.function.graph.ty(input), &self.placing) else {
+            return false;
+        };
+        let device = &placing.devices[place.device];
+        if !device.lie_alike(from.dtype, node.outputs()[0].dtype) {
             return false;
         }
         body.device_places.insert(id.into(), place);
@@ -533,11 +536,4 @@ fn steers(body: &Body<'_>, node: &NodeDef) -> bool {
     let on_host = inputs.clone().all(|input| body.places.contains_key(input));
     let types = inputs.map(|&input| body.function.graph.ty(input));
     on_host && types.flatten().chain(node.outputs()).all(is_single)
-}
-
-/// Whether elements of the two dtypes lie in the same way as words of a device.
-fn same_words(a: DType, b: DType) -> bool {
-    use DType::{F32, I32, I64, U32, U64};
-    let whole = |dtype| matches!(dtype, F32 | I32 | U32 | I64 | U64);
-    a == b || (whole(a) && whole(b) && a.size() == b.size())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Shader, math},
-    Dialect,
+    Dialect, narrow,
 };
 use std::fmt::Write;
 
@@ -59,18 +59,24 @@ pub(super) fn print(shader: &Shader) -> String {
         let args = args.join(", ");
         let _ = write!(text, "__device__ __forceinline__ {result} {name}({args}) {{\n{body}}}\n");
     }
-    let inputs = shader.inputs.iter().enumerate();
-    let inputs =
-        inputs.map(|(at, (_, word))| format!("const {}* __restrict__ in{at}", word.storage()));
-    let outputs = shader.outputs.iter().enumerate();
-    let outputs = outputs.map(|(at, word)| format!("{}* __restrict__ out{at}", word.storage()));
+    let (read, written) = (&shader.dtypes.0, &shader.dtypes.1);
+    text.push_str(&narrow::definitions(read.iter().chain(written).copied()));
+    let (mut buffers, mut opening) = (Vec::new(), String::new());
+    for (at, ((_, word), &dtype)) in shader.inputs.iter().zip(read).enumerate() {
+        let (word, name) = (word.storage(), format!("in{at}"));
+        buffers.push(narrow::parameter(dtype, word, &name, true, &mut opening));
+    }
     let tables = (0..shader.tables.len()).map(|at| format!("const u32* __restrict__ table{at}"));
-    let buffers: Vec<String> = inputs.chain(tables).chain(outputs).collect();
+    buffers.extend(tables);
+    for (at, (word, &dtype)) in shader.outputs.iter().zip(written).enumerate() {
+        let (word, name) = (word.storage(), format!("out{at}"));
+        buffers.push(narrow::parameter(dtype, word, &name, false, &mut opening));
+    }
     let (group, entry) = (Dialect::Cuda.group(shader), Dialect::Cuda.entry());
     let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);
     let _ = writeln!(
         text,
-        "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{"
+        "extern \"C\" __global__ void __launch_bounds__({group}) {entry}({buffers}) {{\n{opening}"
     );
     for (name, length) in &shader.shared {
         let _ = writeln!(text, "__shared__ f32 {name}[{length}];");

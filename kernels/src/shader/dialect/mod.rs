@@ -1,9 +1,13 @@
 //! The texts around bodies, and the grids they are run in.
 
 mod cuda;
+mod narrow;
 mod wgsl;
 
 use super::{Shader, tiles::TEAM};
+
+#[cfg(test)]
+pub(in crate::shader) use narrow::lies;
 
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -348,6 +348,7 @@ pub(super) fn cases() -> Vec<Case> {
         super::images::cases(),
         super::sought::cases(),
         super::twins::cases(),
+        super::halves::cases(),
     ]
     .into_iter()
     .flatten()

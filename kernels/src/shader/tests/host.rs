@@ -3,11 +3,11 @@
 //! so that programs of groups are left out.
 
 use super::{
-    super::{Caps, Dialect, Shader, elements, shader},
+    super::{Caps, Dialect, Shader, dialect::lies, shader},
     cases::{Case, on_cpu},
     difference, sampled,
 };
-use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_ir::{DType, HostTensor, Shape, host_tensor::byte_len};
 use std::{
     env,
     fmt::Write,
@@ -69,8 +69,8 @@ fn programs() -> Vec<Program> {
 impl Program {
     /// Bytes of each output.
     fn sizes(&self) -> impl Iterator<Item = usize> {
-        let words = self.shader.outputs.iter();
-        words.zip(&self.outputs).map(|(word, (_, shape))| word.size() * shape.num_elements())
+        let outputs = self.outputs.iter().take(self.shader.outputs.len());
+        outputs.map(|(dtype, shape)| byte_len(*dtype, shape).unwrap())
     }
 
     /// The program in a namespace of its own, and the function that runs it.
@@ -83,9 +83,10 @@ impl Program {
         let _ = writeln!(text, "static void run() {{");
         let mut arguments = Vec::new();
         for (at, (position, word)) in self.shader.inputs.iter().enumerate() {
-            let size = self.case.inputs[*position].shape().num_elements() * word.size();
-            let _ = writeln!(text, "auto i{at} = take({size}u);");
-            arguments.push(format!("(const {}*)i{at}.data()", word.storage()));
+            let input = &self.case.inputs[*position];
+            let _ = writeln!(text, "auto i{at} = take({}u);", input.bytes().len());
+            let lies = lies(input.dtype()).unwrap_or(word.storage());
+            arguments.push(format!("(const {lies}*)i{at}.data()"));
         }
         for (at, table) in self.shader.tables.iter().enumerate() {
             let words: Vec<String> = table.iter().map(|word| format!("{word}u")).collect();
@@ -94,7 +95,8 @@ impl Program {
         }
         for (at, (word, size)) in self.shader.outputs.iter().zip(self.sizes()).enumerate() {
             let _ = writeln!(text, "std::vector<char> o{at}({size}u + 8, 77);");
-            arguments.push(format!("({}*)o{at}.data()", word.storage()));
+            let lies = lies(self.outputs[at].0).unwrap_or(word.storage());
+            arguments.push(format!("({lies}*)o{at}.data()"));
         }
         let (blocks, rows) = Dialect::Cuda.grid(&self.shader);
         assert_eq!(rows, 1);
@@ -134,7 +136,7 @@ fn texts_of_cuda_compute_on_the_host_what_the_cpu_does() {
     for (number, program) in programs.iter().enumerate() {
         program.write(number, &mut text);
         for (position, _) in &program.shader.inputs {
-            inputs.extend_from_slice(&elements::to_words(&program.case.inputs[*position]));
+            inputs.extend_from_slice(program.case.inputs[*position].bytes());
         }
     }
     let calls: Vec<String> =
@@ -153,9 +155,9 @@ fn texts_of_cuda_compute_on_the_host_what_the_cpu_does() {
         let expected = on_cpu(&program.case);
         for (at, ((dtype, shape), size)) in program.outputs.iter().zip(program.sizes()).enumerate()
         {
-            let (words, others) = rest.split_at(size);
+            let (bytes, others) = rest.split_at(size);
             rest = others;
-            let found: HostTensor = elements::of_words(*dtype, shape, words).unwrap();
+            let found = HostTensor::from_bytes(*dtype, shape.clone(), bytes).unwrap();
             let difference = expected.as_ref().and_then(|all| difference(&found, &all[at]));
             wrong.extend(difference.map(|what| format!("{}: {what}", program.case.name())));
         }

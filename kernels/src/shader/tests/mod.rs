@@ -4,6 +4,7 @@
 pub(crate) mod cases;
 mod failures;
 pub(crate) mod groups;
+mod halves;
 mod host;
 mod images;
 mod moved;
@@ -11,7 +12,7 @@ mod sought;
 mod twins;
 mod wgsl;
 
-use super::{Caps, Dialect, SHADERS, shader};
+use super::{Caps, Dialect, SHADERS, Word, shader};
 use crate::{Buffer, Device, Io, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
 use ferroflow_ir::{Attrs, DType, HostTensor};
@@ -109,6 +110,25 @@ pub(crate) fn is_required(kind: &str) -> bool {
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
 }
 
+/// Devices where elements lie as on the host make words of them by their dtypes.
+#[test]
+fn words_are_those_of_dtypes() {
+    let caps = Caps { int64: true, tiles: true, subgroups: true };
+    let mut wrong = BTreeSet::new();
+    for case in cases() {
+        if let Some(Some(shader)) = case.with_call(|call| shader(call, caps).unwrap()) {
+            let words: Vec<Word> = shader.inputs.iter().map(|input| input.1).collect();
+            for (words, dtypes) in [(words, shader.dtypes.0), (shader.outputs, shader.dtypes.1)] {
+                let of_dtypes = dtypes.iter().map(|&dtype| Word::of(dtype, caps).unwrap());
+                if words != of_dtypes.collect::<Vec<_>>() {
+                    wrong.insert(case.name());
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// A program that no call is compared by could compute anything.
 #[test]
 fn every_op_with_programs_is_compared() {
@@ -130,8 +150,9 @@ fn sampled() -> impl Iterator<Item = Case> {
     let wanted = move |(number, case): (usize, Case)| {
         let is_float = case.inputs.iter().any(|x| x.dtype() == DType::F32);
         let is_random = case.op.starts_with("Stateless");
+        let is_long = case.inputs.iter().any(|x| x.len() > 10_000);
         let is_new = seen.insert(case.op);
-        (is_float || is_random || is_new || number % 5 == 0).then_some(case)
+        (is_float || is_random || is_long || is_new || number % 5 == 0).then_some(case)
     };
     cases().into_iter().enumerate().filter_map(wanted)
 }
