@@ -3,7 +3,7 @@
 use crate::compare::Tolerance;
 use ferroflow::{
     ir::device_name::DeviceName,
-    runtime::{Context, ContextOptions, FileAccess, placement::Reason},
+    runtime::{Context, ContextOptions, FileAccess, Precision, placement::Reason},
 };
 use serde_json::{Value, json};
 use std::{
@@ -38,8 +38,10 @@ pub(crate) fn context() -> Context {
 pub(crate) fn context_with(files: FileAccess) -> Context {
     let device = DEVICE.get().cloned();
     let is_placed = device.is_some();
-    let context =
-        Context::with_options(ContextOptions { files, device, ..ContextOptions::default() });
+    // What is compared was computed by a CPU.
+    let precision = Precision::Full;
+    let options = ContextOptions { files, device, precision, ..ContextOptions::default() };
+    let context = Context::with_options(options);
     if is_placed {
         context.keep_placements();
         CONTEXTS.lock().expect("nobody panics with it").push(context.clone());

@@ -76,6 +76,20 @@ pub trait Device: Send + Sync + fmt::Debug {
     }
 }
 
+/// How exactly devices multiply matrices of `float32`, and convolve.
+///
+/// Products of 16-bit floats are not concerned: their sums are always of 32 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Devices may round the factors to TensorFloat-32, as NVIDIA's do from compute capability 8.0
+    /// on: the range of `float32` with 10 bits of fraction, so that each product is off by up to one
+    /// part in a thousand; sums are of 32 bits. Products take a fraction of the time.
+    #[default]
+    TensorFloat32,
+    /// All 24 bits of the factors count.
+    Full,
+}
+
 /// One input of a call.
 #[derive(Debug, Clone)]
 pub struct OperandSpec {
@@ -112,10 +126,12 @@ pub struct OpCall<'a> {
     pub outputs: SmallVec<[ValueType; 2]>,
     /// For fused nodes, the expression they compute or apply to their result.
     pub expr: Option<&'a Expr>,
+    /// How exactly matrices of `float32` are multiplied.
+    pub precision: Precision,
 }
 
 impl<'a> OpCall<'a> {
-    /// A call, checked by the op's shape function.
+    /// A call in full precision, checked by the op's shape function.
     ///
     /// # Errors
     ///
@@ -126,9 +142,16 @@ impl<'a> OpCall<'a> {
         inputs: &'a [OperandSpec],
         expr: Option<&'a Expr>,
     ) -> Result<OpCall<'a>> {
-        let mut call = OpCall { op, attrs, inputs, outputs: SmallVec::new(), expr };
+        let (outputs, precision) = (SmallVec::new(), Precision::Full);
+        let mut call = OpCall { op, attrs, inputs, outputs, expr, precision };
         call.outputs = call.with_context(|context| Ok(context.outputs().into()))?;
         Ok(call)
+    }
+
+    /// The call in another precision.
+    #[must_use]
+    pub fn with_precision(self, precision: Precision) -> OpCall<'a> {
+        OpCall { precision, ..self }
     }
 
     /// The shape of input `index`.

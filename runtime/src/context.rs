@@ -9,7 +9,7 @@ use crate::{
     resource::ResourceManager,
 };
 use ferroflow_ir::{Limits, OpDef, OpRegistry, device_name::DeviceName};
-use ferroflow_kernels::{CpuDevice, Device, Threads};
+use ferroflow_kernels::{CpuDevice, Device, Precision, Threads};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
@@ -32,6 +32,10 @@ pub struct ContextOptions {
     /// Where calls run that nothing else places, such as `WGPU:0`; on the CPU if `None`, or if there
     /// is no such device.
     pub device: Option<DeviceName>,
+    /// How exactly devices multiply matrices of `float32`: TensorFloat-32 where they have it, as in
+    /// TensorFlow, whose `tf.config.experimental.enable_tensor_float_32_execution(False)` is
+    /// [`Precision::Full`]. The CPU always counts all bits.
+    pub precision: Precision,
 }
 
 /// Which files ops may touch. Reading a model's own files while it is loaded is always allowed.
@@ -82,6 +86,7 @@ struct Inner {
     printer: RwLock<Option<Printer>>,
     /// Where calls run that nothing else places.
     default: Option<Arc<dyn Device>>,
+    precision: Precision,
     devices: Devices,
     /// Eager calls compiled for devices.
     placed: PlacedCalls,
@@ -126,6 +131,7 @@ impl Context {
             host_ops: RwLock::default(),
             printer: RwLock::default(),
             default,
+            precision: options.precision,
             devices,
             placed: PlacedCalls::default(),
             placements: Mutex::default(),
@@ -218,6 +224,11 @@ impl Context {
     /// What programs may cost.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    /// How exactly devices multiply matrices of `float32`.
+    pub fn precision(&self) -> Precision {
+        self.0.precision
     }
 
     /// The resources that eager calls create by name.

@@ -69,7 +69,7 @@ pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::EagerTensor;
 pub use error::{Error, Result};
 pub use execute::{Results, Scope, execute};
-pub use ferroflow_kernels::{Device, fingerprint64};
+pub use ferroflow_kernels::{Device, Precision, fingerprint64};
 pub use placement::Placement;
 pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};

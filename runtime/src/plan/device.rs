@@ -295,7 +295,8 @@ impl Planner<'_> {
     ) -> Result<bool> {
         let (Some(op), Some(placing)) = (node.op.def(), &self.placing) else { return Ok(false) };
         let specs = body.specs(node)?;
-        let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
+        let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?
+            .with_precision(self.context.precision());
         for ty in &call.outputs {
             if let Some(shape) = ty.shape.known() {
                 ferroflow_kernels::check_size(
