@@ -43,6 +43,8 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cuda/graph.rs",
     "kernels/src/cuda/memory.rs",
     "kernels/src/cuda/probe.rs",
+    "kernels/src/cuda/products/library.rs",
+    "kernels/src/cuda/products/multiply.rs",
     "kernels/simulator/src/calls.rs",
     "kernels/simulator/src/compiler.rs",
     "kernels/simulator/src/device_calls.rs",

@@ -8,7 +8,7 @@
 
 use super::driver::Driver;
 use crate::{
-    buffer::DeviceMemory,
+    buffer::{DeviceBuffer, DeviceMemory},
     error::{Error, Result},
 };
 use cudarc::driver::{CudaStream, result, sys};
@@ -95,6 +95,29 @@ impl Memory {
         whole.at_least(start.saturating_add(len))?;
         let (driver, at) = (whole.driver.clone(), whole.at + start as u64);
         Ok(Memory { driver, at, len, whole: Some(whole.clone()) })
+    }
+
+    /// The memory of a buffer, which must be of this device and hold `size` bytes: programs do not
+    /// look where it ends.
+    ///
+    /// # Errors
+    ///
+    /// When it is elsewhere, or smaller.
+    pub(super) fn of<'a>(
+        driver: &Arc<Driver>,
+        buffer: Option<&'a DeviceBuffer>,
+        size: usize,
+    ) -> Result<&'a Memory> {
+        let found = buffer.map_or("the host", |buffer| &*buffer.device);
+        let memory = buffer
+            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
+            .filter(|memory| Arc::ptr_eq(&memory.driver, driver))
+            .ok_or_else(|| Error::WrongDevice {
+                expected: driver.name.to_string(),
+                found: found.to_string(),
+            })?;
+        memory.at_least(size)?;
+        Ok(memory)
     }
 
     /// Where it begins, for as long as it lives.

@@ -20,6 +20,7 @@ mod driver;
 mod graph;
 mod memory;
 mod probe;
+mod products;
 mod programs;
 mod sequence;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use cudarc::driver::CudaFunction;
 use driver::Driver;
 use ferroflow_ir::{DType, HostTensor, Shape};
 use memory::Memory;
+use products::Products;
 use programs::Programs;
 use sequence::CudaSequence;
 use smallvec::SmallVec;
@@ -52,6 +54,7 @@ const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true };
 pub struct CudaDevice {
     driver: Arc<Driver>,
     programs: Programs,
+    products: Products,
 }
 
 /// The devices of this process, in the driver's order. They are looked for once; those that cannot
@@ -61,7 +64,8 @@ pub fn devices() -> &'static [Arc<CudaDevice>] {
     DEVICES.get_or_init(|| {
         let connect = |index| {
             let driver = Arc::new(Driver::connect(index).ok()?);
-            Some(Arc::new(CudaDevice { driver, programs: Programs::default() }))
+            let (programs, products) = Default::default();
+            Some(Arc::new(CudaDevice { driver, programs, products }))
         };
         let devices: Vec<Arc<CudaDevice>> = (0..probe().unwrap_or(0)).filter_map(connect).collect();
         let pairs = devices.iter().flat_map(|one| devices.iter().map(move |other| (one, other)));
@@ -77,6 +81,16 @@ impl CudaDevice {
     /// What the device calls itself.
     pub fn model(&self) -> &str {
         &self.driver.model
+    }
+
+    /// Whether matrix products are those of NVIDIA's library, cuBLASLt, which is looked for when this
+    /// or the first large product is asked for.
+    ///
+    /// # Errors
+    ///
+    /// Why the programs of this crate are used instead.
+    pub fn has_library(&self) -> Result<(), String> {
+        self.products.open(&self.driver).map(|_| ()).map_err(String::from)
     }
 
     /// Bytes of an element, if the device holds such.
@@ -117,6 +131,9 @@ impl Device for CudaDevice {
     }
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        if let Some(kernel) = self.products.kernel(&self.driver, call)? {
+            return Ok(Some(kernel));
+        }
         let Some(shader) = shader::shader(call, CAPS)? else { return Ok(None) };
         let program = match shader.count {
             0 => None,
@@ -189,29 +206,12 @@ impl Kernel for Launch {
         let Some(program) = &self.program else { return Ok(()) };
         let mut memory: SmallVec<[&Memory; 8]> = SmallVec::new();
         for &(input, size) in &self.inputs {
-            memory.push(self.memory(io.device_input(input), size)?);
+            memory.push(Memory::of(&self.driver, io.device_input(input), size)?);
         }
         memory.extend(&self.tables);
         for (output, &size) in self.outputs.iter().enumerate() {
-            memory.push(self.memory(io.device_output(output), size)?);
+            memory.push(Memory::of(&self.driver, io.device_output(output), size)?);
         }
         self.driver.launch(io.queue(), program, &memory, self.grid)
-    }
-}
-
-impl Launch {
-    /// The memory of a buffer, which must be this device's and hold `size` bytes: programs do not
-    /// look where it ends.
-    fn memory<'a>(&self, buffer: Option<&'a DeviceBuffer>, size: usize) -> Result<&'a Memory> {
-        let found = buffer.map_or("the host", |buffer| &*buffer.device);
-        let memory = buffer
-            .and_then(|buffer| buffer.memory.as_any().downcast_ref::<Memory>())
-            .filter(|memory| Arc::ptr_eq(&memory.driver, &self.driver))
-            .ok_or_else(|| Error::WrongDevice {
-                expected: self.driver.name.to_string(),
-                found: found.to_string(),
-            })?;
-        memory.at_least(size)?;
-        Ok(memory)
     }
 }
