@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::Value;
 use std::{
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -23,6 +24,9 @@ pub(crate) struct Flags {
 /// What programs look for.
 const LIBRARIES: &[&str] = &["libcuda.so", "libnvrtc.so"];
 
+/// What must be the same library in memory, not a copy: the loader knows files by what they are.
+const LINKS: &[(&str, &str)] = &[("libcublasLt.so", "libcuda.so")];
+
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let library = build(root)?;
     let folder = library.parent().context("a library lies in a folder")?.join("simulated");
@@ -32,6 +36,13 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         let copy = libraries.join(name);
         // A hard link would follow the next build, in the middle of a run.
         fs::copy(&library, &copy).with_context(|| copy.display().to_string())?;
+    }
+    for (name, same) in LINKS {
+        let link = libraries.join(name);
+        if fs::symlink_metadata(&link).is_ok() {
+            fs::remove_file(&link).with_context(|| link.display().to_string())?;
+        }
+        symlink(same, &link).with_context(|| link.display().to_string())?;
     }
     // Code that is kept is that of an earlier simulator.
     let cache = folder.join("cache");

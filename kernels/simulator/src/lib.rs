@@ -1,5 +1,5 @@
-//! NVIDIA's driver and compiler, simulated on the host: a library that takes the place of `libcuda`
-//! and `libnvrtc` in tests, where there is no device of NVIDIA's.
+//! NVIDIA's driver, compiler and matrix products, simulated on the host: a library that takes the
+//! place of `libcuda`, `libnvrtc` and `libcublasLt` in tests, where there is no device of NVIDIA's.
 //!
 //! `cargo xtask simulated COMMAND…` builds it, lays it where the loader looks first, and runs a
 //! command. What calls the driver then runs whole: programs are compiled by the host's C++ compiler
@@ -14,6 +14,8 @@
 //!   write beside it is noticed ([`memory`]).
 //! - A context must be current, handles must be alive, and what must not be done while a stream is
 //!   captured fails.
+//! - Products are computed as their descriptions say, which must fit together; TensorFloat-32 is
+//!   rounded to. Algorithms differ in their rounding, and some do not work after all ([`product`]).
 //!
 //! It says nothing about speed, nor about what the real compiler and driver accept beyond this.
 //! `FERROFLOW_SIMULATED_DEVICES` is the number of devices (1), `FERROFLOW_SIMULATED_MEMORY` their
@@ -22,8 +24,11 @@
 mod calls;
 mod capture;
 mod compiler;
+mod descriptions;
 mod device_calls;
 mod launch;
 mod memory;
 mod memory_calls;
+mod product;
+mod product_calls;
 mod world;

@@ -349,6 +349,7 @@ pub(super) fn cases() -> Vec<Case> {
         super::sought::cases(),
         super::twins::cases(),
         super::halves::cases(),
+        super::products::products(),
     ]
     .into_iter()
     .flatten()

@@ -8,6 +8,7 @@ mod halves;
 mod host;
 mod images;
 mod moved;
+pub(crate) mod products;
 mod sought;
 mod twins;
 mod wgsl;
