@@ -28,7 +28,6 @@ mod crop;
 mod diagonal;
 mod dialect;
 mod dilation;
-pub(crate) mod elements;
 mod elementwise;
 mod expr;
 mod extreme;

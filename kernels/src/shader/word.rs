@@ -42,14 +42,6 @@ impl Word {
         }
     }
 
-    /// Bytes of a word in storage.
-    pub(crate) fn size(self) -> usize {
-        match self {
-            Word::F32 | Word::I32 | Word::U32 | Word::Bool => 4,
-            Word::I64 | Word::U64 => 8,
-        }
-    }
-
     /// The name of the type of values.
     pub(crate) fn name(self) -> &'static str {
         match self {

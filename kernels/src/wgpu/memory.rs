@@ -1,7 +1,7 @@
 //! Memory of a device.
 
-use super::gpu::Gpu;
-use crate::{buffer::DeviceMemory, error::Result, shader::elements::of_words};
+use super::{elements, gpu::Gpu};
+use crate::{buffer::DeviceMemory, error::Result};
 use ferroflow_ir::{DType, HostTensor, Shape};
 use std::{any::Any, fmt, sync::Arc};
 
@@ -50,8 +50,11 @@ impl DeviceMemory for Memory {
 
     fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
         let n = shape.num_elements();
-        let width = if dtype.size() == Some(8) { 8 } else { 4 };
-        let words = if n == 0 { Vec::new() } else { self.gpu.read(self.buffer(), n * width)? };
-        Ok(of_words(dtype, shape, &words)?)
+        let words = if n == 0 {
+            Vec::new()
+        } else {
+            self.gpu.read(self.buffer(), n * elements::width(dtype))?
+        };
+        Ok(elements::of_words(dtype, shape, &words)?)
     }
 }

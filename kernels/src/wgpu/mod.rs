@@ -13,6 +13,7 @@
 //! Failures are errors of [`Error`]: no adapter means no device; a device that is lost stays lost,
 //! and the others go on.
 
+mod elements;
 mod gpu;
 mod memory;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use crate::{
     device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Dialect, Grid, Word, elements},
+    shader::{self, Dialect, Grid, Word},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
 use gpu::{Gpu, Pipeline};
@@ -77,7 +78,8 @@ impl Device for WgpuDevice {
     }
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
-        let bytes = shape.num_elements().saturating_mul(self.word(dtype)?.size());
+        self.word(dtype)?;
+        let bytes = shape.num_elements().saturating_mul(elements::width(dtype));
         Ok(self.wrap(dtype, shape, Memory::new(&self.gpu, bytes)?))
     }
 

@@ -132,17 +132,17 @@ fn what_follows_is_part_of_the_product() {
     let inputs = [ramp(&[40, 30], 0.07), ramp(&[30, 50], 0.06), ramp(&[50], 0.1)];
     let plain = run(device, ("MatMul", Attrs::new()), &inputs[..2], Precision::Full).unwrap();
     let bias = inputs[2].as_slice::<f32>().unwrap().to_vec();
-    let gelu = |x: f32| {
+    let gelu: fn(f32) -> f32 = |x| {
         let x = f64::from(x);
         let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
         (0.5 * x * (1.0 + inner.tanh())) as f32
     };
-    let follow: [(&[&str], &dyn Fn(f32) -> f32); 3] = [
-        (&["BiasAdd"], &|x| x),
-        (&["BiasAdd", "Relu"], &|x| x.max(0.0)),
-        (&["BiasAdd", "GeluApproximate"], &gelu),
-    ];
-    for (ops, follow) in follow {
+    let relu: fn(f32) -> f32 = |x| x.max(0.0);
+    for (ops, follow) in [
+        (&["BiasAdd"][..], (|x| x) as fn(f32) -> f32),
+        (&["BiasAdd", "Relu"], relu),
+        (&["BiasAdd", "GeluApproximate"], gelu),
+    ] {
         let attrs = Attrs::new().with("fused_ops", ops).with("num_args", 1i64);
         let found = run(device, ("_FusedMatMul", attrs), &inputs, Precision::Full).unwrap();
         for (at, (found, plain)) in found.iter().zip(&plain).enumerate() {

@@ -1,11 +1,11 @@
-//! Elements as words, and back, where devices have no smaller storage.
+//! Elements as words, and back: WGSL has no smaller storage.
 
 use ferroflow_ir::{DType, HostTensor, Shape};
 use half::{bf16, f16};
 use std::borrow::Cow;
 
 /// The elements of a tensor as words.
-pub(crate) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
+pub(super) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
     fn widen<T: bytemuck::Pod, W: bytemuck::Pod>(
         bytes: &[u8],
         widen: impl Fn(T) -> W,
@@ -25,13 +25,18 @@ pub(crate) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
     }
 }
 
+/// Bytes of the word that an element lies as.
+pub(super) fn width(dtype: DType) -> usize {
+    if dtype.size() == Some(8) { 8 } else { 4 }
+}
+
 /// Whether elements of a dtype are words as they are.
-pub(crate) fn are_words(dtype: DType) -> bool {
+pub(super) fn are_words(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
 }
 
 /// A tensor of elements that lie as words.
-pub(crate) fn of_words(
+pub(super) fn of_words(
     dtype: DType,
     shape: &Shape,
     words: &[u8],
