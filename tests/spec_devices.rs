@@ -10,7 +10,7 @@ use ferroflow::{
     saved_model::{LoadOptions, SaveOptions, load, proto, read_message},
     tracer::{
         self,
-        context::list_physical_devices,
+        context::{list_physical_devices, sync_devices},
         ops::Conv2DAttrs,
         optimizers::{Adam, Optimizer},
     },
@@ -60,6 +60,7 @@ fn scopes_place_calls_and_tensors_stay_where_they_are_made() -> Outcome {
         // What is there stays there, until a scope asks for something else or the value is read.
         let z = (&y + &y)?;
         assert_eq!(device_of(&z)?, there);
+        sync_devices()?;
         let back = device("CPU:0", || &z + &x)?;
         assert_eq!(device_of(&back)?, CPU);
         assert_eq!(back.to_vec::<f32>()?, [7.0, 14.0]);

@@ -63,6 +63,21 @@ pub trait Device: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Waits for all that the device was given to do until now, without copying anything.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong on the device since somebody looked.
+    fn synchronize(&self) -> Result<()> {
+        // Calls on the host have ended when they return.
+        Ok(())
+    }
+
+    /// What the hardware calls itself, if it has a name.
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether tensors of a dtype can lie in the device's memory.
     fn holds(&self, dtype: DType) -> bool {
         let _ = dtype;

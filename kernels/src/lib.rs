@@ -85,6 +85,8 @@ pub struct DeviceKind {
     /// Those of this process. They are looked for once, when they are first asked for; without a
     /// driver there are none.
     pub devices: fn() -> Vec<Arc<dyn Device>>,
+    /// The same, but none where nobody has asked for them yet.
+    pub connected: fn() -> Vec<Arc<dyn Device>>,
     /// Why there are none, if there are none.
     pub absence: fn() -> Option<String>,
 }
@@ -95,12 +97,14 @@ pub const KINDS: &[DeviceKind] = &[
     DeviceKind {
         name: "GPU",
         devices: || cuda::devices().iter().map(|device| device.clone() as _).collect(),
+        connected: || cuda::connected().iter().map(|device| device.clone() as _).collect(),
         absence: || cuda::probe().err().map(|reason| reason.to_string()),
     },
     #[cfg(feature = "wgpu")]
     DeviceKind {
         name: "WGPU",
         devices: || wgpu::devices().iter().map(|device| device.clone() as _).collect(),
+        connected: || wgpu::connected().iter().map(|device| device.clone() as _).collect(),
         absence: || wgpu::devices().is_empty().then(|| "wgpu finds no adapter".into()),
     },
 ];

@@ -178,6 +178,19 @@ impl Context {
         })
     }
 
+    /// Waits for all that devices were given to do until now, as TensorFlow's
+    /// `tf.test.experimental.sync_devices` does. Calls on devices return before they have ended;
+    /// reading a result waits too, but copies it.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong on a device since somebody looked. The others are waited for all the same.
+    pub fn sync_devices(&self) -> Result<()> {
+        let waited: Vec<_> =
+            self.0.devices.connected().iter().map(|device| device.synchronize()).collect();
+        Ok(waited.into_iter().collect::<ferroflow_kernels::Result<()>>()?)
+    }
+
     /// Adds a device that this crate does not know.
     pub fn add_device(&self, device: Arc<dyn Device>) {
         self.0.devices.add(device);

@@ -24,6 +24,13 @@ impl Devices {
         all
     }
 
+    /// Those that something may run on: nobody has asked for the others yet.
+    pub(crate) fn connected(&self) -> Vec<Arc<dyn Device>> {
+        let mut found = self.added.read().clone();
+        found.extend(KINDS.iter().flat_map(|kind| (kind.connected)()));
+        found
+    }
+
     /// The first device of a name that is not the CPU's.
     pub(crate) fn find(&self, name: &DeviceName) -> Option<Arc<dyn Device>> {
         if !is_elsewhere(name) {

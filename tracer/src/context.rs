@@ -113,6 +113,15 @@ pub fn list_physical_devices() -> Vec<String> {
     with_context_ref(Context::device_names)
 }
 
+/// Waits for all that devices were given to do until now: [`Context::sync_devices`].
+///
+/// # Errors
+///
+/// What went wrong on a device since somebody looked.
+pub fn sync_devices() -> Result<()> {
+    Ok(with_context_ref(Context::sync_devices)?)
+}
+
 /// The device of the innermost scope, if it is not the CPU and there is one.
 pub(crate) fn current_accelerator() -> Option<Arc<dyn Device>> {
     SURROUNDINGS.with(|s| s.devices.borrow().last().and_then(|scope| scope.device.clone()))

@@ -91,6 +91,13 @@ impl Driver {
         }
     }
 
+    /// Waits for all that was started.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.ready()?;
+        // Copies from the host have been waited for by who made them.
+        self.main.synchronize().map_err(|error| self.failed(error))
+    }
+
     /// The program in machine code of this device.
     pub(super) fn load(&self, code: Vec<u8>) -> Result<CudaFunction, String> {
         let module = self.context.load_module(Ptx::from_binary(code));

@@ -4,7 +4,7 @@
 //! ([`probe`] tells what was found), and without them there are no such devices. Programs come from
 //! `kernels/src/shader` as CUDA C++. NVRTC compiles each text once for the device's generation; the
 //! code is kept in memory, and on disk between processes. Everything runs on one queue, in order;
-//! nothing waits for the device but copies to the host. Calls that follow each other in a function
+//! nothing waits for the device but copies to the host and [`Device::synchronize`]. Calls that follow each other in a function
 //! are started together, as a graph (`sequence`), in which the device runs side by side what it can.
 //! Memory comes from the driver's pool in the order of the queue (`memory`).
 //!
@@ -57,10 +57,16 @@ pub struct CudaDevice {
     products: Products,
 }
 
+static DEVICES: OnceLock<Vec<Arc<CudaDevice>>> = OnceLock::new();
+
+/// Those of [`devices`], if anybody has looked for them.
+pub(crate) fn connected() -> &'static [Arc<CudaDevice>] {
+    DEVICES.get().map_or(&[], Vec::as_slice)
+}
+
 /// The devices of this process, in the driver's order. They are looked for once; those that cannot
 /// be connected to are left out.
 pub fn devices() -> &'static [Arc<CudaDevice>] {
-    static DEVICES: OnceLock<Vec<Arc<CudaDevice>>> = OnceLock::new();
     DEVICES.get_or_init(|| {
         let connect = |index| {
             let driver = Arc::new(Driver::connect(index).ok()?);
@@ -78,11 +84,6 @@ pub fn devices() -> &'static [Arc<CudaDevice>] {
 }
 
 impl CudaDevice {
-    /// What the device calls itself.
-    pub fn model(&self) -> &str {
-        &self.driver.model
-    }
-
     /// Whether matrix products are those of NVIDIA's library, cuBLASLt, which is looked for when this
     /// or the first large product is asked for.
     ///
@@ -158,6 +159,14 @@ impl Device for CudaDevice {
         }
         let driver = self.driver.clone();
         Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.driver.synchronize()
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.driver.model)
     }
 
     fn receive(&self, buffer: &DeviceBuffer) -> Result<Option<Buffer>> {

@@ -141,6 +141,12 @@ impl Gpu {
         let _ = self.device.poll(wgpu::PollType::wait_indefinitely());
     }
 
+    /// Whether there are calls that are not sent yet.
+    #[cfg(test)]
+    pub(super) fn has_recorded(&self) -> bool {
+        self.recorded.lock().encoder.is_some()
+    }
+
     /// Fails if the device is lost, or something that it was told was wrong.
     fn alive(&self) -> Result<()> {
         let device = || self.name.to_string();
@@ -267,6 +273,28 @@ impl Gpu {
         }
     }
 
+    /// Sends what was recorded until now, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DeviceLost`], and what the device found wrong.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.alive()?;
+        self.send(&mut self.recorded.lock());
+        self.wait()
+    }
+
+    /// Waits for what was sent.
+    fn wait(&self) -> Result<()> {
+        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
+        self.alive()?;
+        waited.map(|_| ()).map_err(|error| self.lost(&error))
+    }
+
+    fn lost(&self, reason: &dyn std::fmt::Display) -> Error {
+        Error::DeviceLost { device: self.name.to_string(), reason: reason.to_string() }
+    }
+
     /// Memory of at least `bytes` bytes.
     ///
     /// # Errors
@@ -346,11 +374,8 @@ impl Gpu {
             self.send(&mut recorded);
         }
         staging.map_async(wgpu::MapMode::Read, .., |_| {});
-        let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
-        self.alive()?;
-        let lost = |reason: String| Error::DeviceLost { device: self.name.to_string(), reason };
-        waited.map_err(|error| lost(error.to_string()))?;
-        let view = staging.get_mapped_range(..).map_err(|error| lost(error.to_string()))?;
+        self.wait()?;
+        let view = staging.get_mapped_range(..).map_err(|error| self.lost(&error))?;
         Ok(view[..bytes].to_vec())
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Programs come from `kernels/src/shader` as WGSL. Each text is compiled once per device and
 //! kept. Calls are recorded one after the other into a command buffer, which is sent when a value is
-//! read, when data is written, or when it has grown long; nothing waits for the device but reading.
+//! read, when data is written, or when it has grown long; nothing waits for the device but reading
+//! and [`Device::synchronize`].
 //! Memory is kept in a pool by sizes.
 //!
 //! What a device cannot hold or run it says by giving no kernel: then the call is placed on the CPU,
@@ -46,9 +47,15 @@ impl fmt::Debug for WgpuDevice {
     }
 }
 
+static DEVICES: OnceLock<Vec<Arc<WgpuDevice>>> = OnceLock::new();
+
+/// Those of [`devices`], if anybody has looked for them.
+pub(crate) fn connected() -> &'static [Arc<WgpuDevice>] {
+    DEVICES.get().map_or(&[], Vec::as_slice)
+}
+
 /// The devices of this process, real ones before software. They are looked for once.
 pub fn devices() -> &'static [Arc<WgpuDevice>] {
-    static DEVICES: OnceLock<Vec<Arc<WgpuDevice>>> = OnceLock::new();
     DEVICES.get_or_init(|| {
         let device = |gpu| Arc::new(WgpuDevice { gpu: Arc::new(gpu) });
         gpu::connect().into_iter().map(device).collect()
@@ -56,11 +63,6 @@ pub fn devices() -> &'static [Arc<WgpuDevice>] {
 }
 
 impl WgpuDevice {
-    /// What the adapter calls itself.
-    pub fn adapter(&self) -> &str {
-        &self.gpu.adapter
-    }
-
     fn word(&self, dtype: DType) -> Result<Word> {
         Word::of(dtype, self.gpu.caps)
             .ok_or_else(|| Error::UnsupportedDType { device: self.gpu.name.to_string(), dtype })
@@ -122,6 +124,14 @@ impl Device for WgpuDevice {
         }
         let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
         Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, tables, n_outputs, grid })))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.gpu.synchronize()
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(&self.gpu.adapter)
     }
 
     fn holds(&self, dtype: DType) -> bool {

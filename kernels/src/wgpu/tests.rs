@@ -46,6 +46,7 @@ fn a_lost_device_stays_lost_and_others_go_on() {
     let before = lost.allocate(DType::F32, &shape).unwrap();
     lost.gpu.destroy();
     for _ in 0..2 {
+        assert!(matches!(lost.synchronize(), Err(Error::DeviceLost { .. })));
         let is_lost = |error| matches!(error, Error::DeviceLost { .. });
         assert!(lost.allocate(DType::F32, &shape).is_err_and(is_lost));
         assert!(lost.download(&before).is_err_and(is_lost));
@@ -53,6 +54,22 @@ fn a_lost_device_stays_lost_and_others_go_on() {
         assert!(lost.gpu.pipeline("Any", text, (0, 0)).is_err_and(is_lost));
     }
     assert_eq!(doubled(other), [2.0, 4.0]);
+}
+
+#[test]
+fn waiting_ends_what_was_given_to_a_device() {
+    let Some(device) = devices().into_iter().next() else { return };
+    assert!(device.model().is_some_and(|model| !model.is_empty()));
+    // There is nothing to wait for.
+    device.synchronize().unwrap();
+    assert_eq!(doubled(&device), [2.0, 4.0]);
+    assert!(!device.gpu.has_recorded());
+    let text = "@compute @workgroup_size(1) fn main() {}";
+    let pipeline = device.gpu.pipeline("Nothing", text, (0, 0)).unwrap();
+    device.gpu.dispatch(&pipeline, &[], (1, 1)).unwrap();
+    assert!(device.gpu.has_recorded());
+    device.synchronize().unwrap();
+    assert!(!device.gpu.has_recorded());
 }
 
 #[test]

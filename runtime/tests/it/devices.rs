@@ -3,12 +3,15 @@
 
 use crate::support::*;
 use ferroflow_ir::{Attrs, DType, FunctionDef, HostTensor, Shape, TensorSpec, ValueType, registry};
-use ferroflow_kernels::Device;
+use ferroflow_kernels::{Buffer, Device, Kernel, OpCall};
 use ferroflow_runtime::{
     CallCache, Capture, Context, ContextOptions, EagerTensor, Error, RunOptions, TraceLevel,
     Variable, placement::Reason,
 };
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 const WGPU: &str = "/device:WGPU:0";
 
@@ -215,4 +218,64 @@ fn loops_keep_their_variables_on_the_device_and_count_on_the_host() {
     let of = |node: &str| placement.calls.iter().find(|call| call.node.ends_with(node)).unwrap();
     assert_eq!((&*of("sum").device, of("sum").reason), (WGPU, Reason::Asked));
     assert_eq!(of("loop").reason, Reason::Control);
+}
+
+/// A device that only counts how often it was waited for.
+#[derive(Debug)]
+struct Waited {
+    name: &'static str,
+    times: AtomicUsize,
+    is_lost: bool,
+}
+
+impl Device for Waited {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn allocate(&self, dtype: DType, _: &Shape) -> ferroflow_kernels::Result<Buffer> {
+        let device = self.name.to_string();
+        Err(ferroflow_kernels::Error::UnsupportedDType { device, dtype })
+    }
+
+    fn upload(&self, tensor: &HostTensor) -> ferroflow_kernels::Result<Buffer> {
+        self.allocate(tensor.dtype(), tensor.shape())
+    }
+
+    fn download(&self, buffer: &Buffer) -> ferroflow_kernels::Result<HostTensor> {
+        let (expected, found) = (self.name.to_string(), "elsewhere".to_string());
+        buffer.as_host().cloned().ok_or(ferroflow_kernels::Error::WrongDevice { expected, found })
+    }
+
+    fn kernel(&self, _: &OpCall<'_>) -> ferroflow_kernels::Result<Option<Arc<dyn Kernel>>> {
+        Ok(None)
+    }
+
+    fn synchronize(&self) -> ferroflow_kernels::Result<()> {
+        self.times.fetch_add(1, Ordering::Relaxed);
+        let (device, reason) = (self.name.to_string(), "unplugged".to_string());
+        match self.is_lost {
+            true => Err(ferroflow_kernels::Error::DeviceLost { device, reason }),
+            false => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn every_device_is_waited_for_also_after_one_failed() {
+    let context = Context::new();
+    context.sync_devices().unwrap();
+    let device = |name, is_lost| {
+        let device = Arc::new(Waited { name, times: AtomicUsize::new(0), is_lost });
+        context.add_device(device.clone());
+        device
+    };
+    let first = device("/device:NPU:0", false);
+    context.sync_devices().unwrap();
+    let lost = device("/device:NPU:1", true);
+    let last = device("/device:NPU:2", false);
+    let error = context.sync_devices().unwrap_err();
+    assert_eq!(error.to_string(), "/device:NPU:1 is lost: unplugged");
+    let times = [first, lost, last].map(|device| device.times.load(Ordering::Relaxed));
+    assert_eq!(times, [2, 1, 1]);
 }
