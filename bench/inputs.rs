@@ -17,6 +17,11 @@ fn numbers(seed: u64, n: usize) -> impl Iterator<Item = u64> {
     (0..n as u64).map(move |index| splitmix(seed * 1_000_003, index))
 }
 
+/// A number between 0 and 1 of 24 random bits: that of an element of a seed.
+pub(crate) fn unit(seed: u64, index: u64) -> f64 {
+    (splitmix(seed * 1_000_003, index) >> 40) as f64 / f64::from(1 << 24)
+}
+
 /// Numbers between `low` and `high`: 24 random bits each.
 pub(crate) fn floats(seed: u64, dims: &[usize], low: f32, high: f32) -> Result<HostTensor> {
     let shape = Shape::new(dims.iter().copied())?;

@@ -4,9 +4,14 @@
 //! `median` and `min` (time per op, element or call), `n` (samples), `threads`, where a rate means
 //! something `rate`, `rate_best` and `rate_unit`, and `check`, the sum of the magnitudes of all
 //! results, by which two programs can tell that they did the same work. Inputs are made of seeds by
-//! [`inputs`], so that any program can make the same.
+//! [`inputs`], so that any program can make the same. The first line says that it is `ready`, or
+//! what `error` keeps it from that.
+//!
+//! With `--device` it is the worker of `cargo xtask bench gpu`, which has rows and answers of its
+//! own: [`gpu`].
 
 mod builder;
+mod gpu;
 mod inputs;
 mod measure;
 mod workloads;
@@ -27,39 +32,81 @@ pub(crate) struct Bench {
     pub(crate) models: PathBuf,
 }
 
-fn main() -> Result<()> {
-    let mut threads = 1;
-    let mut models = std::env::temp_dir().join("tf_bench_models");
-    let mut args = std::env::args().skip(1);
-    while let Some(arg) = args.next() {
-        if arg == "--list" {
-            workloads::NAMES.iter().for_each(|name| println!("{name}"));
-            return Ok(());
+/// What the command line says.
+struct Flags {
+    threads: usize,
+    models: PathBuf,
+    device: Option<String>,
+    is_small: bool,
+    lists: bool,
+}
+
+impl Flags {
+    fn read() -> Result<Flags> {
+        let models = std::env::temp_dir().join("tf_bench_models");
+        let mut flags = Flags { threads: 1, models, device: None, is_small: false, lists: false };
+        let mut args = std::env::args().skip(1);
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{arg} takes a value"));
+            match arg.as_str() {
+                "--list" => flags.lists = true,
+                "--small" => flags.is_small = true,
+                "--device" => flags.device = Some(value()?),
+                "--threads" => {
+                    flags.threads = value()?.parse().context("--threads takes a number")?;
+                }
+                "--models" => flags.models = value()?.into(),
+                other => anyhow::bail!("unknown flag {other}"),
+            }
         }
-        let value = args.next().with_context(|| format!("{arg} takes a value"))?;
-        match arg.as_str() {
-            "--threads" => threads = value.parse().context("--threads takes a number")?,
-            "--models" => models = value.into(),
-            other => anyhow::bail!("unknown flag {other}"),
+        Ok(flags)
+    }
+
+    fn names(&self) -> &'static [&'static str] {
+        match self.device {
+            None => workloads::NAMES,
+            Some(_) => gpu::names(self.is_small),
         }
     }
+}
+
+fn main() -> Result<()> {
+    let flags = Flags::read()?;
+    if flags.lists {
+        flags.names().iter().for_each(|name| println!("{name}"));
+        return Ok(());
+    }
+    match &flags.device {
+        None => serve_workloads(&flags),
+        Some(device) => match gpu::Rows::on(device, flags.threads, flags.is_small) {
+            Ok(mut rows) => serve(&rows.facts(), |name| rows.answer(name)),
+            Err(error) => answer(&json!({ "error": format!("{error:#}") })),
+        },
+    }
+}
+
+fn serve_workloads(flags: &Flags) -> Result<()> {
+    let threads = flags.threads;
     let options =
         ContextOptions { threads: NonZeroUsize::new(threads), ..ContextOptions::default() };
-    let bench = Bench { context: Context::with_options(options), models };
+    let bench = Bench { context: Context::with_options(options), models: flags.models.clone() };
     let _context = ferroflow::tracer::context::enter(&bench.context);
-    answer(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }))?;
+    serve(&json!({ "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")) }), |name| {
+        let mut row = workloads::find(&bench, name).and_then(measure::row)?;
+        row["threads"] = json!(threads);
+        Ok(row)
+    })
+}
+
+/// Answers each name of standard input.
+fn serve(ready: &Value, mut row: impl FnMut(&str) -> Result<Value>) -> Result<()> {
+    answer(ready)?;
     for name in std::io::stdin().lock().lines() {
         let name = name?;
         let name = name.trim();
-        let row = workloads::find(&bench, name).and_then(measure::row);
-        answer(&match row {
-            Ok(mut row) => {
-                row["name"] = json!(name);
-                row["threads"] = json!(threads);
-                row
-            }
-            Err(error) => json!({ "name": name, "error": format!("{error:#}") }),
-        })?;
+        let mut line = row(name).unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        line["name"] = json!(name);
+        answer(&line)?;
     }
     Ok(())
 }

@@ -4,18 +4,24 @@
 //! line of JSON (`bench/main.rs` says which). The sides take turns, so that whatever else the
 //! machine does hits all of them. Ratios are of the shortest times.
 
+mod gpu;
+mod side;
+
 use crate::command::{self, Profile};
-use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use side::Side;
 use std::{
-    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::Command,
 };
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Flags {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Be a side: names in, lines of JSON out.
     #[arg(long)]
     serve: bool,
@@ -40,21 +46,24 @@ pub(crate) struct Flags {
     json: Option<PathBuf>,
 }
 
-/// A program that measures.
-struct Side {
-    name: String,
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+#[derive(Subcommand)]
+enum Verb {
+    /// Measure a device, beside PyTorch on the same machine.
+    Gpu(gpu::Flags),
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
+    if let Some(Verb::Gpu(flags)) = &flags.verb {
+        return gpu::run(root, flags);
+    }
     // Some workloads start the command line.
     let program = command::build_workers(root, "bench", &["bench", "ferroflow"], Profile::Release)?;
     if flags.serve {
         return command::run(worker(&program, flags));
     }
-    let names = names(&program, &flags.only)?;
+    let mut list = Command::new(&program);
+    list.arg("--list");
+    let names = chosen(side::names(list)?, &flags.only)?;
     let mut sides = vec![Side::start("ours", worker(&program, flags))?];
     for peer in &flags.peers {
         let (name, text) = peer.split_once('=').context("a peer is NAME=COMMAND")?;
@@ -85,55 +94,13 @@ fn worker(program: &Path, flags: &Flags) -> Command {
     command
 }
 
-/// The names of our workloads that begin with one of `only`.
-fn names(program: &Path, only: &str) -> Result<Vec<String>> {
-    let mut command = Command::new(program);
-    command.arg("--list");
-    let list = String::from_utf8(command::output(command)?)?;
-    let wanted =
-        |name: &&str| only.is_empty() || only.split(',').any(|begin| name.starts_with(begin));
-    let names: Vec<String> = list.lines().filter(wanted).map(str::to_string).collect();
+/// The names that begin with one of `only`, which has commas between them.
+fn chosen(names: Vec<String>, only: &str) -> Result<Vec<String>> {
+    let is_chosen =
+        |name: &String| only.is_empty() || only.split(',').any(|begin| name.starts_with(begin));
+    let names: Vec<String> = names.into_iter().filter(is_chosen).collect();
     ensure!(!names.is_empty(), "no workload begins with {only}");
     Ok(names)
-}
-
-impl Side {
-    fn start(name: &str, mut command: Command) -> Result<Side> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
-        let input = child.stdin.take().context("a side has an input")?;
-        let output = BufReader::new(child.stdout.take().context("a side has an output")?);
-        let mut side = Side { name: name.into(), child, input, output };
-        // The first line says that it is ready.
-        side.line()?;
-        Ok(side)
-    }
-
-    fn ask(&mut self, workload: &str) -> Result<Value> {
-        writeln!(self.input, "{workload}")?;
-        self.input.flush()?;
-        self.line()
-    }
-
-    fn line(&mut self) -> Result<Value> {
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                bail!("side {} ended", self.name);
-            }
-            if line.starts_with('{') {
-                return Ok(serde_json::from_str(&line)?);
-            }
-        }
-    }
-}
-
-impl Drop for Side {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// One workload on all sides. Ratios above 1 say that ours is the faster.

@@ -1,0 +1,124 @@
+//! Timing on devices, where calls return before they have ended.
+
+use super::{check::Check, place::Place};
+use anyhow::Result;
+use ferroflow::{Tensor, runtime::placement::Placement};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+/// The least time of a sample of many calls.
+const SAMPLE: f64 = 0.02;
+/// The most samples.
+const SAMPLES: usize = 100;
+/// The most calls between two waits.
+const CALLS: f64 = 1000.0;
+
+/// Something to be measured, with all it needs on the device already.
+pub(super) struct Row {
+    call: Box<dyn FnMut() -> Result<Tensor>>,
+    /// The first calls whose results are compared.
+    checked: usize,
+    /// What a call has to do at least, to be divided by its time.
+    work: Option<Work>,
+    is_new: bool,
+}
+
+/// What a call has to do at least.
+#[derive(Clone, Copy)]
+pub(super) enum Work {
+    /// So many multiplications and additions.
+    Flops(f64),
+    /// So many bytes to be read and written.
+    Bytes(f64),
+}
+
+impl Row {
+    /// A row of calls that do the same each time.
+    pub(super) fn new(call: impl FnMut() -> Result<Tensor> + 'static) -> Row {
+        Row { call: Box::new(call), checked: 1, work: None, is_new: true }
+    }
+
+    pub(super) fn work(self, work: Work) -> Row {
+        Row { work: Some(work), ..self }
+    }
+
+    /// Compares the results of as many calls.
+    pub(super) fn checked(self, checked: usize) -> Row {
+        Row { checked, ..self }
+    }
+
+    /// Times calls: `latency` with a wait after each, `throughput` with a wait after many.
+    pub(super) fn measure(&mut self, place: &Place, budget: f64) -> Result<Value> {
+        let mut answer = json!({});
+        if self.is_new {
+            place.context.take_placements();
+            let mut check = Check::default();
+            for _ in 0..self.checked {
+                check.add((self.call)()?.eager()?)?;
+            }
+            answer["check"] = check.json();
+            answer["placement"] = summary(&place.context.take_placements());
+            self.is_new = false;
+        }
+        self.sample(place, 1)?;
+        let latency = self.samples(place, budget, 1)?;
+        let calls = (SAMPLE / latency[0].max(1e-9)).clamp(1.0, CALLS) as usize;
+        let throughput = self.samples(place, budget, calls)?;
+        answer["latency"] = figures(&latency);
+        answer["throughput"] = figures(&throughput);
+        answer["calls"] = json!(calls);
+        match self.work {
+            Some(Work::Flops(flops)) => answer["flops"] = json!(flops),
+            Some(Work::Bytes(bytes)) => answer["bytes"] = json!(bytes),
+            None => {}
+        }
+        Ok(answer)
+    }
+
+    /// Seconds per call, shortest first.
+    fn samples(&mut self, place: &Place, budget: f64, calls: usize) -> Result<Vec<f64>> {
+        let (began, budget) = (Instant::now(), Duration::from_secs_f64(budget));
+        let mut samples = Vec::new();
+        while samples.len() < 3 || (began.elapsed() < budget && samples.len() < SAMPLES) {
+            samples.push(self.sample(place, calls)?);
+        }
+        samples.sort_by(f64::total_cmp);
+        Ok(samples)
+    }
+
+    fn sample(&mut self, place: &Place, calls: usize) -> Result<f64> {
+        place.wait()?;
+        let began = Instant::now();
+        for _ in 0..calls {
+            std::hint::black_box((self.call)()?);
+        }
+        place.wait()?;
+        Ok(began.elapsed().as_secs_f64() / calls as f64)
+    }
+}
+
+fn figures(sorted: &[f64]) -> Value {
+    let n = sorted.len();
+    let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
+    json!({ "min": sorted[0], "median": median, "n": n })
+}
+
+/// How many calls of which ops run where, which of them for want of a kernel, and what is copied in
+/// every run.
+fn summary(placements: &[Placement]) -> Value {
+    let mut calls: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    let mut elsewhere: BTreeMap<String, usize> = BTreeMap::new();
+    for placement in placements {
+        for call in &placement.calls {
+            *calls.entry(&call.device).or_default().entry(&call.op).or_default() += 1;
+        }
+        for call in placement.fallbacks() {
+            *elsewhere.entry(format!("{} ({})", call.op, call.reason)).or_default() += 1;
+        }
+    }
+    let bytes: usize = placements.iter().map(Placement::bytes_per_run).sum();
+    json!({ "calls": calls, "fallbacks": elsewhere, "bytes_per_run": bytes })
+}

@@ -1,0 +1,203 @@
+//! The rows of `cargo xtask bench gpu`: functions that run on one device, beside the same in
+//! `bench/peer_torch.py`.
+//!
+//! A row's name says all that there is to know of its sizes, so that both sides take them from there:
+//! `gemm.f32_1024` multiplies squares of 1024, `infer.bert_12x768x128_b8` has 12 layers of width 768
+//! over 8 times 128 words. Inputs and weights are made of seeds ([`inputs`](crate::inputs)).
+
+mod bert;
+mod check;
+mod measure;
+mod mobilenet;
+mod ops;
+mod place;
+mod train;
+mod weights;
+
+use anyhow::{Context as _, Result, ensure};
+use measure::Row;
+use place::Place;
+use serde_json::{Value, json};
+
+/// The rows.
+const FULL: &[&str] = &[
+    "elementwise.chain_16777216",
+    "gemm.f32_1024",
+    "gemm.f32_4096",
+    "gemm.f32_8192",
+    "gemm.tf32_1024",
+    "gemm.tf32_4096",
+    "gemm.tf32_8192",
+    "gemm.bf16_1024",
+    "gemm.bf16_4096",
+    "gemm.bf16_8192",
+    "softmax.f32_16384x1024",
+    "layer_norm.f32_16384x1024",
+    "attention.f32_8x12x512x64",
+    "attention.bf16_8x12x512x64",
+    "launch.chain_100",
+    "launch.mixed_100",
+    "infer.mobilenetv2_224_b1",
+    "infer.mobilenetv2_224_b8",
+    "infer.bert_12x768x128_b1",
+    "infer.bert_12x768x128_b8",
+    "train.mlp_784x512x256x10_b128",
+];
+
+/// The same in sizes that any machine manages, to try the command out.
+const SMALL: &[&str] = &[
+    "elementwise.chain_4096",
+    "gemm.f32_48",
+    "gemm.tf32_48",
+    "gemm.bf16_48",
+    "softmax.f32_8x32",
+    "layer_norm.f32_8x32",
+    "attention.f32_2x2x16x8",
+    "attention.bf16_2x2x16x8",
+    "launch.chain_100",
+    "launch.mixed_100",
+    "infer.mobilenetv2_32_b1",
+    "infer.mobilenetv2_32_b2",
+    "infer.bert_2x128x16_b1",
+    "infer.bert_2x128x16_b2",
+    "train.mlp_48x32x16x10_b8",
+];
+
+/// The names of the rows.
+pub(crate) fn names(small: bool) -> &'static [&'static str] {
+    if small { SMALL } else { FULL }
+}
+
+/// The rows on a device. The last one stays, as it is asked for again when the sides have taken
+/// turns.
+pub(crate) struct Rows {
+    place: Place,
+    /// The seconds that each kind of sample may take.
+    budget: f64,
+    last: Option<(String, Row)>,
+}
+
+impl Rows {
+    /// The rows on the device of this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such device, with the reason.
+    pub(crate) fn on(device: &str, threads: usize, small: bool) -> Result<Rows> {
+        let budget = if small { 0.05 } else { 0.5 };
+        Ok(Rows { place: Place::new(device, threads)?, budget, last: None })
+    }
+
+    /// What is known of this side before anything runs.
+    pub(crate) fn facts(&self) -> Value {
+        json!({
+            "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")),
+            "device": self.place.name(),
+            "model": self.place.model(),
+            "is_optimized": !cfg!(debug_assertions),
+        })
+    }
+
+    /// Measures a row.
+    pub(crate) fn answer(&mut self, name: &str) -> Result<Value> {
+        let place = &self.place;
+        if self.last.as_ref().is_none_or(|(last, _)| last != name) {
+            // First, as rows take much of a device's memory.
+            self.last = None;
+            self.last = Some((name.to_string(), place.within(|| find(place, name))?));
+        }
+        let (_, row) = self.last.as_mut().context("the row was just made")?;
+        place.within(|| row.measure(place, self.budget))
+    }
+}
+
+fn find(place: &Place, name: &str) -> Result<Row> {
+    let (family, rest) = name.split_once('.').context("a name is `family.sizes`")?;
+    match family {
+        "elementwise" => ops::elementwise(place, rest),
+        "gemm" => ops::gemm(place, rest),
+        "softmax" => ops::softmax(place, rest),
+        "layer_norm" => ops::layer_norm(place, rest),
+        "attention" => ops::attention(place, rest),
+        "launch" => ops::launch(place, rest),
+        "infer" if rest.starts_with("mobilenetv2_") => mobilenet::infer(place, rest),
+        "infer" if rest.starts_with("bert_") => bert::infer(place, rest),
+        "train" => train::step(place, rest),
+        _ => anyhow::bail!("there is no row {name}"),
+    }
+}
+
+/// The numbers of a text such as `8x12x512x64`.
+fn sizes<const N: usize>(text: &str) -> Result<[usize; N]> {
+    let sizes: Vec<usize> =
+        text.split('x').map(|size| size.parse().context("a size")).collect::<Result<_>>()?;
+    ensure!(sizes.iter().all(|&size| size > 0), "no size of {text} may be 0");
+    sizes.try_into().ok().with_context(|| format!("{text} is not {N} sizes"))
+}
+
+/// The two parts of a text such as `bert_12x768x128_b8`: what comes before the batch, and its size.
+fn batch(text: &str) -> Result<(&str, usize)> {
+    let (rest, batch) = text.rsplit_once("_b").context("a batch size")?;
+    let [batch] = sizes(batch)?;
+    Ok((rest, batch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn both_sides_have_the_same_rows() {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bench/peer_torch.py");
+        for small in [false, true] {
+            let mut python = Command::new("python3");
+            python.args([script, "--list"]).args(small.then_some("--small"));
+            let output = match python.stderr(Stdio::inherit()).output() {
+                Ok(output) => output,
+                Err(error) => return eprintln!("skipped: python3 cannot be started: {error}"),
+            };
+            assert!(output.status.success(), "{python:?} failed");
+            let listed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(listed.lines().collect::<Vec<_>>(), names(small));
+        }
+    }
+
+    #[test]
+    fn names_tell_sizes() {
+        assert_eq!(sizes::<3>("12x768x128").unwrap(), [12, 768, 128]);
+        assert_eq!(batch("bert_12x768x128_b8").unwrap(), ("bert_12x768x128", 8));
+        for wrong in ["", "1x", "0x2x3", "1x2", "1x2x3x4", "axbxc"] {
+            assert!(sizes::<3>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Every small row runs, twice, and its results depend on its inputs.
+    #[test]
+    fn small_rows_run_on_the_host() {
+        let mut rows = Rows::on("CPU:0", 1, true).unwrap();
+        for name in names(true) {
+            if name.starts_with("gemm.tf32") {
+                continue;
+            }
+            for turn in 0..2 {
+                let row = rows.answer(name).unwrap();
+                assert!(row["latency"]["min"].as_f64().unwrap() > 0.0, "{row}");
+                assert!(row["throughput"]["min"].as_f64().unwrap() > 0.0, "{row}");
+                let is_checked = row["check"]["norm"].as_f64().is_some_and(|norm| norm > 0.0);
+                assert!(is_checked || turn > 0, "{row}");
+            }
+        }
+        assert!(rows.answer("gemm.f32_0").is_err());
+        assert!(rows.answer("nothing.at_all").is_err());
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_an_error_that_says_why() {
+        let error = Rows::on("TPU:3", 1, true).err().unwrap();
+        let text = format!("{error:#}");
+        assert!(text.contains("TPU:3") && text.contains("not compiled in"), "{text}");
+        let error = Rows::on("no name", 1, true).err().unwrap();
+        assert!(!format!("{error:#}").is_empty());
+    }
+}

@@ -1,0 +1,160 @@
+//! `bench gpu`: functions on a device, beside PyTorch on the same machine.
+//!
+//! Ours is the worker of `bench` with `--device`, the other side `bench/peer_torch.py`, once for each
+//! way in which PyTorch runs functions. All compute the same from the same seeds, which their checks
+//! prove for each row.
+
+mod agreement;
+mod row;
+
+use super::{
+    chosen,
+    side::{self, Side},
+};
+use crate::command::{self, Profile};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use row::Row;
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
+
+#[derive(Args)]
+pub(super) struct Flags {
+    /// Our device: `GPU:0` (beside PyTorch's `cuda`), `WGPU:0` or `CPU:0` (beside its `cpu`).
+    #[arg(long, default_value = "GPU:0")]
+    device: String,
+    /// Tiny sizes, which try the command out and say nothing of speed.
+    #[arg(long)]
+    small: bool,
+    /// The Python that has PyTorch.
+    #[arg(long, default_value = "python3")]
+    peer_python: PathBuf,
+    /// How PyTorch runs functions; all that its device has unless given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    modes: Vec<Mode>,
+    /// Ours alone, without PyTorch.
+    #[arg(long, conflicts_with_all = ["modes", "peer_python"])]
+    alone: bool,
+    /// Only rows whose names begin with one of these, with commas between them.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// How often each side has its turn.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Threads of each side on the host; one per processor unless given.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Build ours as tests are, which is quick to build and slow to run.
+    #[arg(long)]
+    dev: bool,
+    /// Write all figures to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// How PyTorch runs functions.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Op by op, as Python calls them.
+    Eager,
+    /// Through `torch.compile`.
+    Compile,
+    /// Captured as CUDA graphs.
+    Graph,
+}
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Eager => "eager",
+            Mode::Compile => "compile",
+            Mode::Graph => "graph",
+        }
+    }
+}
+
+pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
+    let profile = if flags.dev { Profile::Dev } else { Profile::Release };
+    // With CUDA compiled in, whatever the device: what is missing is told by its reason.
+    let program = command::build_workers(root, "bench,cuda", &["bench"], profile)?;
+    let names = chosen(names(root, &program, flags)?, &flags.only)?;
+    let mut sides = vec![Side::start("ours", with_flags(ours(&program, flags), flags))?];
+    let device = sides[0].facts["device"].as_str().unwrap_or_default();
+    let (device, modes) = if device.contains("/device:GPU:") {
+        ("cuda", &[Mode::Eager, Mode::Compile, Mode::Graph][..])
+    } else {
+        ("cpu", &[Mode::Eager][..])
+    };
+    let modes = if flags.modes.is_empty() { modes } else { &flags.modes };
+    for mode in modes.iter().filter(|_| !flags.alone) {
+        let mut command = peer(root, flags);
+        command.args(["--device", device, "--mode", mode.name()]);
+        let name = if *mode == Mode::Eager { "torch" } else { mode.name() };
+        sides.push(Side::start(name, with_flags(command, flags))?);
+    }
+    sides.iter().for_each(introduce);
+    let mut rows = Vec::new();
+    for name in names {
+        let row = Row::measured(&name, &mut sides, flags.rounds)?;
+        print!("{}", row.text());
+        rows.push(row);
+    }
+    if let Some(path) = &flags.json {
+        let facts: serde_json::Map<String, Value> =
+            sides.iter().map(|side| (side.name.clone(), side.facts.clone())).collect();
+        let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+        let all = json!({ "sides": facts, "rows": rows });
+        std::fs::write(path, format!("{all:#}\n")).with_context(|| path.display().to_string())?;
+    }
+    let n_differ = rows.iter().filter(|row| row.differs()).count();
+    ensure!(n_differ == 0, "the sides do not agree on the results of {n_differ} rows");
+    Ok(())
+}
+
+/// The rows, which both sides list.
+fn names(root: &Path, program: &Path, flags: &Flags) -> Result<Vec<String>> {
+    let list = |mut command: Command| {
+        command.arg("--list").args(flags.small.then_some("--small"));
+        side::names(command)
+    };
+    let names = list(ours(program, flags))?;
+    if !flags.alone {
+        let theirs = list(peer(root, flags))?;
+        ensure!(names == theirs, "the sides list different rows: {names:?} and {theirs:?}");
+    }
+    Ok(names)
+}
+
+fn ours(program: &Path, flags: &Flags) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--device", &flags.device]);
+    command
+}
+
+fn peer(root: &Path, flags: &Flags) -> Command {
+    let mut command = Command::new(&flags.peer_python);
+    command.arg(root.join("bench/peer_torch.py"));
+    command
+}
+
+fn with_flags(mut command: Command, flags: &Flags) -> Command {
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    let threads = flags.threads.unwrap_or_else(processors);
+    command.args(["--threads", &threads.to_string()]).args(flags.small.then_some("--small"));
+    command
+}
+
+/// Says who measures what.
+fn introduce(side: &Side) {
+    let fact = |name: &str| side.facts[name].as_str();
+    let (ready, device) = (fact("ready").unwrap_or("?"), fact("device").unwrap_or("?"));
+    let model = fact("model").map(|model| format!(", {model}")).unwrap_or_default();
+    println!("{}: {ready} on {device}{model}", side.name);
+    if side.facts["is_optimized"] == false {
+        println!("{}: built without optimisation, so its figures mean nothing", side.name);
+    }
+}
