@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The other side of `cargo xtask bench gpu`: the same rows in PyTorch.
 
-    peer_torch.py --device cuda            names on standard input, a line of JSON for each
+    peer_torch.py --device cuda:0          names on standard input, a line of JSON for each
     peer_torch.py --list [--small]         the names of the rows; needs no PyTorch
 
 bench/gpu/mod.rs says what a row's name means and bench/gpu/measure.rs how rows are timed: `latency` with a
@@ -123,13 +123,17 @@ def start(device, mode, threads):
     import torch
     from torch_rows.inputs import Place
 
-    Place.device = device
+    kind, _, index = device.partition(":")
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"{device} is neither cpu nor cuda")
+    Place.device = kind
     torch.set_num_threads(threads)
     torch.backends.cudnn.allow_tf32 = False
     facts = {"ready": f"PyTorch {torch.__version__}, {mode}", "device": device, "model": None}
-    if device == "cuda":
+    if kind == "cuda":
         if not torch.cuda.is_available():
             raise RuntimeError("PyTorch finds no CUDA device")
+        torch.cuda.set_device(int(index or 0))
         facts["model"] = torch.cuda.get_device_name()
     elif mode == "graph":
         raise RuntimeError("CUDA graphs are for CUDA devices")
@@ -158,7 +162,7 @@ def serve(mode, budget):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--device", default="cuda:0", help="cpu, or cuda:N")
     parser.add_argument("--mode", choices=["eager", "compile", "graph"], default="eager")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--small", action="store_true")

@@ -191,6 +191,35 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    #[test]
+    fn devices_have_flags_of_their_own() {
+        let line = |words: &str| Line::try_parse_from(words.split(' ')).map(|line| line.flags);
+        assert!(line("bench").unwrap().verb.is_none());
+        let flags = line("bench --only mm. --rounds 2").unwrap();
+        assert!(flags.verb.is_none() && flags.only == "mm." && flags.rounds == 2);
+        for good in ["bench gpu", "bench gpu --device WGPU:0 --small --modes eager,compile"] {
+            assert!(line(good).unwrap().verb.is_some(), "{good}");
+        }
+        for bad in ["bench --small", "bench gpu --peer tf=x", "bench gpu --alone --modes eager"] {
+            assert!(line(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn workloads_are_chosen_by_how_they_begin() {
+        let names = || ["mm.a", "mm.b", "ew.a"].map(String::from).to_vec();
+        assert_eq!(chosen(names(), "").unwrap(), names());
+        assert_eq!(chosen(names(), "mm.b,ew").unwrap(), ["mm.b", "ew.a"]);
+        assert!(chosen(names(), "red").is_err());
+    }
 
     #[test]
     fn the_shortest_time_counts_unless_there_was_an_error() {

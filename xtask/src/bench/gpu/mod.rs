@@ -83,18 +83,9 @@ pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let program = command::build_workers(root, "bench,cuda", &["bench"], profile)?;
     let names = chosen(names(root, &program, flags)?, &flags.only)?;
     let mut sides = vec![Side::start("ours", with_flags(ours(&program, flags), flags))?];
-    let device = sides[0].facts["device"].as_str().unwrap_or_default();
-    let (device, modes) = if device.contains("/device:GPU:") {
-        ("cuda", &[Mode::Eager, Mode::Compile, Mode::Graph][..])
-    } else {
-        ("cpu", &[Mode::Eager][..])
-    };
-    let modes = if flags.modes.is_empty() { modes } else { &flags.modes };
-    for mode in modes.iter().filter(|_| !flags.alone) {
-        let mut command = peer(root, flags);
-        command.args(["--device", device, "--mode", mode.name()]);
-        let name = if *mode == Mode::Eager { "torch" } else { mode.name() };
-        sides.push(Side::start(name, with_flags(command, flags))?);
+    if !flags.alone {
+        let peers = peers(root, flags, &sides[0])?;
+        sides.extend(peers);
     }
     sides.iter().for_each(introduce);
     let mut rows = Vec::new();
@@ -102,17 +93,51 @@ pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
         let row = Row::measured(&name, &mut sides, flags.rounds)?;
         print!("{}", row.text());
         rows.push(row);
-    }
-    if let Some(path) = &flags.json {
-        let facts: serde_json::Map<String, Value> =
-            sides.iter().map(|side| (side.name.clone(), side.facts.clone())).collect();
-        let rows: Vec<Value> = rows.iter().map(Row::json).collect();
-        let all = json!({ "sides": facts, "rows": rows });
-        std::fs::write(path, format!("{all:#}\n")).with_context(|| path.display().to_string())?;
+        if let Some(path) = &flags.json {
+            write(path, &sides, &rows)?;
+        }
     }
     let n_differ = rows.iter().filter(|row| row.differs()).count();
     ensure!(n_differ == 0, "the sides do not agree on the results of {n_differ} rows");
     Ok(())
+}
+
+/// PyTorch on the device that ours is, once for each way of running functions.
+fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
+    let (device, modes) = peer_device(ours.facts["device"].as_str().unwrap_or_default());
+    let modes = if flags.modes.is_empty() { modes } else { &flags.modes };
+    let mut peers = Vec::new();
+    for mode in modes {
+        let mut command = peer(root, flags);
+        command.args(["--device", &device, "--mode", mode.name()]);
+        let name = if *mode == Mode::Eager { "torch" } else { mode.name() };
+        let side = Side::start(name, with_flags(command, flags))?;
+        let [model, our_model] = [&side.facts["model"], &ours.facts["model"]];
+        ensure!(
+            device == "cpu" || model == our_model,
+            "PyTorch's {device} is {model}, ours is {our_model}"
+        );
+        peers.push(side);
+    }
+    Ok(peers)
+}
+
+/// PyTorch's name of the device that rows beside ours are measured on, and how it runs functions
+/// there.
+fn peer_device(ours: &str) -> (String, &'static [Mode]) {
+    match ours.split_once("/device:GPU:") {
+        Some((_, index)) => (format!("cuda:{index}"), &[Mode::Eager, Mode::Compile, Mode::Graph]),
+        None => ("cpu".into(), &[Mode::Eager]),
+    }
+}
+
+/// Writes all that is known until now, so that it is kept if a later row fails.
+fn write(path: &Path, sides: &[Side], rows: &[Row]) -> Result<()> {
+    let facts: serde_json::Map<String, Value> =
+        sides.iter().map(|side| (side.name.clone(), side.facts.clone())).collect();
+    let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+    let all = json!({ "sides": facts, "rows": rows });
+    std::fs::write(path, format!("{all:#}\n")).with_context(|| path.display().to_string())
 }
 
 /// The rows, which both sides list.
@@ -156,5 +181,20 @@ fn introduce(side: &Side) {
     println!("{}: {ready} on {device}{model}", side.name);
     if side.facts["is_optimized"] == false {
         println!("{}: built without optimisation, so its figures mean nothing", side.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peer_runs_on_the_same_device() {
+        let (device, modes) = peer_device("/device:GPU:1");
+        assert_eq!((device.as_str(), modes.len()), ("cuda:1", 3));
+        for host in ["/device:CPU:0", "/device:WGPU:0"] {
+            let (device, modes) = peer_device(host);
+            assert_eq!((device.as_str(), modes.len()), ("cpu", 1));
+        }
     }
 }
