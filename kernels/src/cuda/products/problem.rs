@@ -137,10 +137,8 @@ impl Product {
     ///
     /// When the call's attributes do not fit its op.
     pub(super) fn of(call: &OpCall<'_>) -> Result<Option<Product>> {
-        let Some(element) = Element::of(call.outputs[0].dtype).filter(|_| call.expr.is_none())
-        else {
-            return Ok(None);
-        };
+        let element = call.outputs.first().and_then(|output| Element::of(output.dtype));
+        let Some(element) = element.filter(|_| call.expr.is_none()) else { return Ok(None) };
         let found = match call.op.name {
             "MatMul" => Some(matmul(call)?),
             "_FusedMatMul" => fused(call)?,
