@@ -47,7 +47,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// What every device of NVIDIA's can do.
-const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true };
+const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true, halves: false };
 
 /// A device of NVIDIA's.
 #[derive(Debug)]

@@ -82,6 +82,8 @@ pub(crate) struct Shader {
     /// The dtypes of the inputs it reads and of its outputs: how elements lie where devices have
     /// them as the host does.
     pub(crate) dtypes: (Vec<DType>, Vec<DType>),
+    /// Whether 16-bit floats lie as such in WGSL, too.
+    pub(crate) halves: bool,
     /// What invocation `n` does.
     pub(crate) body: String,
     /// The number of invocations.
@@ -95,14 +97,15 @@ pub(crate) struct Shader {
 impl Shader {
     /// A program whose invocations know nothing of each other.
     fn plain(inputs: Vec<(usize, Word)>, outputs: Vec<Word>, body: String, count: usize) -> Shader {
-        let (tables, dtypes, shared) = Default::default();
-        Shader { inputs, tables, outputs, dtypes, body, count, shared }
+        let (tables, dtypes, halves, shared) = Default::default();
+        Shader { inputs, tables, outputs, dtypes, halves, body, count, shared }
     }
 
     /// The shader with the dtypes of its call.
-    fn of(mut self, call: &OpCall<'_>) -> Shader {
+    fn of(mut self, call: &OpCall<'_>, caps: Caps) -> Shader {
         let inputs = self.inputs.iter().map(|&(position, _)| call.dtype(position));
         let outputs = call.outputs.iter().take(self.outputs.len());
+        self.halves = caps.halves;
         self.dtypes = (inputs.collect(), outputs.map(|output| output.dtype).collect());
         self
     }
@@ -179,7 +182,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         | Lowering::Runtime
         | Lowering::Interface => Ok(None),
     };
-    Ok(found?.map(|shader| shader.of(call)))
+    Ok(found?.map(|shader| shader.of(call, caps)))
 }
 
 fn build(op: &str) -> Option<Build> {

@@ -219,7 +219,7 @@ pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
 pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
     use ferroflow_ir::expr::Constant;
     let bits = dtype.size()? as u32 * 8;
-    let word = Word::of(dtype, Caps { int64: true, tiles: false, subgroups: false })?;
+    let word = Word::of(dtype, Caps { int64: true, ..Caps::default() })?;
     let value = match word {
         Word::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
         Word::F32 => return Some(float(f32::INFINITY)),

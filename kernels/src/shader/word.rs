@@ -3,7 +3,7 @@
 use ferroflow_ir::DType;
 
 /// What a device can do beyond the least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Caps {
     /// Whether there are 64-bit integers.
     pub(crate) int64: bool,
@@ -11,6 +11,8 @@ pub(crate) struct Caps {
     pub(crate) tiles: bool,
     /// Whether neighbours of a group can tell each other numbers without memory.
     pub(crate) subgroups: bool,
+    /// Whether 16-bit floats of WebGPU can lie as such.
+    pub(crate) halves: bool,
 }
 
 /// The type of an element in shaders.

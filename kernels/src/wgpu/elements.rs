@@ -1,11 +1,12 @@
-//! Elements as words, and back: WGSL has no smaller storage.
+//! Elements as words, and back: WGSL has no smaller storage, but for 16-bit floats where the device
+//! has such (`halves`).
 
 use ferroflow_ir::{DType, HostTensor, Shape};
 use half::{bf16, f16};
 use std::borrow::Cow;
 
 /// The elements of a tensor as words.
-pub(super) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
+pub(super) fn to_words(tensor: &HostTensor, halves: bool) -> Cow<'_, [u8]> {
     fn widen<T: bytemuck::Pod, W: bytemuck::Pod>(
         bytes: &[u8],
         widen: impl Fn(T) -> W,
@@ -19,15 +20,19 @@ pub(super) fn to_words(tensor: &HostTensor) -> Cow<'_, [u8]> {
         DType::U16 => widen(bytes, u32::from as fn(u16) -> u32),
         DType::I8 => widen(bytes, i32::from as fn(i8) -> i32),
         DType::I16 => widen(bytes, i32::from as fn(i16) -> i32),
-        DType::F16 => widen(bytes, f16::to_f32),
+        DType::F16 if !halves => widen(bytes, f16::to_f32),
         DType::BF16 => widen(bytes, bf16::to_f32),
         _ => Cow::Borrowed(bytes),
     }
 }
 
-/// Bytes of the word that an element lies as.
-pub(super) fn width(dtype: DType) -> usize {
-    if dtype.size() == Some(8) { 8 } else { 4 }
+/// Bytes of what an element lies as.
+pub(super) fn width(dtype: DType, halves: bool) -> usize {
+    match dtype {
+        DType::F16 if halves => 2,
+        _ if dtype.size() == Some(8) => 8,
+        _ => 4,
+    }
 }
 
 /// Whether elements of a dtype are words as they are.
@@ -40,6 +45,7 @@ pub(super) fn of_words(
     dtype: DType,
     shape: &Shape,
     words: &[u8],
+    halves: bool,
 ) -> ferroflow_ir::Result<HostTensor> {
     fn narrow<W: bytemuck::Pod, T: bytemuck::Pod>(
         words: &[u8],
@@ -53,7 +59,7 @@ pub(super) fn of_words(
         DType::U16 => narrow(words, |word: u32| word as u16),
         DType::I8 => narrow(words, |word: i32| word as i8),
         DType::I16 => narrow(words, |word: i32| word as i16),
-        DType::F16 => narrow(words, f16::from_f32),
+        DType::F16 if !halves => narrow(words, f16::from_f32),
         DType::BF16 => narrow(words, bf16::from_f32),
         _ => return HostTensor::from_bytes(dtype, shape.clone(), words),
     };

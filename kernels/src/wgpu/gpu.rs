@@ -83,8 +83,10 @@ impl Gpu {
             // In software barriers cost more than memory.
             tiles: adapter.get_info().device_type != wgpu::DeviceType::Cpu,
             subgroups: adapter.features().contains(wgpu::Features::SUBGROUP),
+            halves: adapter.features().contains(wgpu::Features::SHADER_F16),
         };
-        let wanted = wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP;
+        let wanted =
+            wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16;
         let limits = adapter.limits();
         let descriptor = wgpu::DeviceDescriptor {
             required_features: adapter.features() & wanted,
@@ -346,7 +348,15 @@ impl Gpu {
         let mut recorded = self.recorded.lock();
         // Writes overtake calls that are not sent, and the buffer may be one they use.
         self.send(&mut recorded);
-        self.queue.write_buffer(buffer, 0, bytes);
+        match bytes.len() % 4 {
+            0 => self.queue.write_buffer(buffer, 0, bytes),
+            // Whole words are written; there is room, as sizes are rounded up.
+            _ => {
+                let mut words = bytes.to_vec();
+                words.resize(bytes.len().next_multiple_of(4), 0);
+                self.queue.write_buffer(buffer, 0, &words);
+            }
+        }
         Ok(())
     }
 

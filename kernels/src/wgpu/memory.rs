@@ -49,12 +49,12 @@ impl DeviceMemory for Memory {
     }
 
     fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
-        let n = shape.num_elements();
+        let (n, halves) = (shape.num_elements(), self.gpu.caps.halves);
         let words = if n == 0 {
             Vec::new()
         } else {
-            self.gpu.read(self.buffer(), n * elements::width(dtype))?
+            self.gpu.read(self.buffer(), n * elements::width(dtype, halves))?
         };
-        Ok(elements::of_words(dtype, shape, &words)?)
+        Ok(elements::of_words(dtype, shape, &words, halves)?)
     }
 }

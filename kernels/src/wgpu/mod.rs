@@ -81,13 +81,14 @@ impl Device for WgpuDevice {
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
         self.word(dtype)?;
-        let bytes = shape.num_elements().saturating_mul(elements::width(dtype));
+        let bytes =
+            shape.num_elements().saturating_mul(elements::width(dtype, self.gpu.caps.halves));
         Ok(self.wrap(dtype, shape, Memory::new(&self.gpu, bytes)?))
     }
 
     fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
         self.word(tensor.dtype())?;
-        let words = elements::to_words(tensor);
+        let words = elements::to_words(tensor, self.gpu.caps.halves);
         let memory = Memory::new(&self.gpu, words.len())?;
         memory.write(&words)?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))

@@ -1,6 +1,7 @@
 //! The texts around bodies, and the grids they are run in.
 
 mod cuda;
+mod halves;
 mod narrow;
 mod wgsl;
 

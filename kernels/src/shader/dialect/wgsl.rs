@@ -2,8 +2,9 @@
 
 use super::{
     super::{Shader, math},
-    Dialect,
+    Dialect, halves,
 };
+use ferroflow_ir::DType;
 use std::fmt::Write;
 
 /// What programs need whose invocations tell their neighbours numbers. naga knows of no directive
@@ -19,15 +20,28 @@ const PLACES: &str = ", @builtin(subgroup_invocation_id) subgroup_lane: u32, \
 
 pub(super) fn print(shader: &Shader) -> String {
     let mut text = String::new();
+    let is_half = |dtype: &DType| shader.halves && *dtype == DType::F16;
+    let named = |prefix: &str, dtypes: &[DType]| -> Vec<String> {
+        let halves = dtypes.iter().enumerate().filter(|(_, dtype)| is_half(dtype));
+        halves.map(|(position, _)| format!("{prefix}{position}")).collect()
+    };
+    let mut half = named("in", &shader.dtypes.0);
+    half.extend(named("out", &shader.dtypes.1));
+    if !half.is_empty() {
+        text.push_str("enable f16;\n");
+    }
+    let storage =
+        |name: &String, word: &'static str| if half.contains(name) { "f16" } else { word };
     let subgroups = shader.body.contains("subgroup_");
     if subgroups {
         text.push_str(SUBGROUPS);
     }
     for (position, (_, word)) in shader.inputs.iter().enumerate() {
-        let storage = word.storage();
+        let name = format!("in{position}");
+        let storage = storage(&name, word.storage());
         let _ = writeln!(
             text,
-            "@group(0) @binding({position}) var<storage, read> in{position}: array<{storage}>;"
+            "@group(0) @binding({position}) var<storage, read> {name}: array<{storage}>;"
         );
     }
     for index in 0..shader.tables.len() {
@@ -39,10 +53,11 @@ pub(super) fn print(shader: &Shader) -> String {
     }
     for (index, word) in shader.outputs.iter().enumerate() {
         let binding = shader.inputs.len() + shader.tables.len() + index;
-        let storage = word.storage();
+        let name = format!("out{index}");
+        let storage = storage(&name, word.storage());
         let _ = writeln!(
             text,
-            "@group(0) @binding({binding}) var<storage, read_write> out{index}: array<{storage}>;"
+            "@group(0) @binding({binding}) var<storage, read_write> {name}: array<{storage}>;"
         );
     }
     for math::Function { name, args, result, body } in math::needed(&shader.body) {
@@ -54,7 +69,7 @@ pub(super) fn print(shader: &Shader) -> String {
     }
     let dialect = Dialect::Wgsl;
     let (group, entry, width) = (dialect.group(shader), dialect.entry(), dialect.grid(shader).0);
-    let (count, body) = (shader.count, &shader.body);
+    let (count, body) = (shader.count, halves::narrowed(&shader.body, &half));
     let _ = match &shader.shared[..] {
         [] => write!(
             text,

@@ -51,8 +51,7 @@ fn programs() -> Vec<Program> {
     let mut programs = Vec::new();
     for case in sampled() {
         let found = case.with_call(|call| {
-            let shader =
-                shader(call, Caps { int64: true, tiles: false, subgroups: false }).unwrap()?;
+            let shader = shader(call, Caps { int64: true, ..Caps::default() }).unwrap()?;
             let types = call.outputs.iter().enumerate();
             let types = types.map(|(at, ty)| (ty.dtype, call.output_shape(at).unwrap()));
             Some((shader, types.collect()))

@@ -114,7 +114,7 @@ pub(crate) fn is_required(kind: &str) -> bool {
 /// Devices where elements lie as on the host make words of them by their dtypes.
 #[test]
 fn words_are_those_of_dtypes() {
-    let caps = Caps { int64: true, tiles: true, subgroups: true };
+    let caps = Caps { int64: true, tiles: true, subgroups: true, halves: false };
     let mut wrong = BTreeSet::new();
     for case in cases() {
         if let Some(Some(shader)) = case.with_call(|call| shader(call, caps).unwrap()) {
@@ -133,7 +133,7 @@ fn words_are_those_of_dtypes() {
 /// A program that no call is compared by could compute anything.
 #[test]
 fn every_op_with_programs_is_compared() {
-    let caps = Caps { int64: true, tiles: false, subgroups: false };
+    let caps = Caps { int64: true, ..Caps::default() };
     let mut missing: BTreeSet<&str> =
         SHADERS.iter().flat_map(|rows| *rows).map(|row| row.0).collect();
     for case in sampled() {

@@ -21,13 +21,13 @@ fn check(caps: Caps, capabilities: Capabilities) -> usize {
 
 #[test]
 fn every_text_is_valid() {
-    let all = Capabilities::SHADER_INT64 | Capabilities::SUBGROUP;
-    let n = check(Caps { int64: true, tiles: true, subgroups: true }, all);
+    let all = Capabilities::SHADER_INT64 | Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16;
+    let n = check(Caps { int64: true, tiles: true, subgroups: true, halves: true }, all);
     assert!(n > 500, "{n} texts were checked");
 }
 
 #[test]
 fn without_abilities_there_are_fewer_texts_and_they_are_valid() {
-    let n = check(Caps { int64: false, tiles: false, subgroups: false }, Capabilities::empty());
+    let n = check(Caps::default(), Capabilities::empty());
     assert!(n > 400, "{n} texts were checked");
 }
