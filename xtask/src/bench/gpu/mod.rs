@@ -33,11 +33,14 @@ pub(super) struct Flags {
     /// The Python that has PyTorch.
     #[arg(long, default_value = "python3")]
     peer_python: PathBuf,
+    /// PyTorch's device, such as `cuda:0`; that of ours unless given.
+    #[arg(long)]
+    peer_device: Option<String>,
     /// How PyTorch runs functions; all that its device has unless given.
     #[arg(long, value_enum, value_delimiter = ',')]
     modes: Vec<Mode>,
     /// Ours alone, without PyTorch.
-    #[arg(long, conflicts_with_all = ["modes", "peer_python"])]
+    #[arg(long, conflicts_with_all = ["modes", "peer_python", "peer_device"])]
     alone: bool,
     /// Only rows whose names begin with one of these, with commas between them.
     #[arg(long, default_value = "")]
@@ -104,7 +107,9 @@ pub(super) fn run(root: &Path, flags: &Flags) -> Result<()> {
 
 /// PyTorch on the device that ours is, once for each way of running functions.
 fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
-    let (device, modes) = peer_device(ours.facts["device"].as_str().unwrap_or_default());
+    let same = peer_device(ours.facts["device"].as_str().unwrap_or_default());
+    let device = flags.peer_device.clone().unwrap_or_else(|| same.clone());
+    let modes = default_modes(&device);
     let modes = if flags.modes.is_empty() { modes } else { &flags.modes };
     let mut peers = Vec::new();
     for mode in modes {
@@ -114,7 +119,7 @@ fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
         let side = Side::start(name, with_flags(command, flags))?;
         let [model, our_model] = [&side.facts["model"], &ours.facts["model"]];
         ensure!(
-            device == "cpu" || model == our_model,
+            device != same || device == "cpu" || model == our_model,
             "PyTorch's {device} is {model}, ours is {our_model}"
         );
         peers.push(side);
@@ -122,12 +127,19 @@ fn peers(root: &Path, flags: &Flags, ours: &Side) -> Result<Vec<Side>> {
     Ok(peers)
 }
 
-/// PyTorch's name of the device that rows beside ours are measured on, and how it runs functions
-/// there.
-fn peer_device(ours: &str) -> (String, &'static [Mode]) {
+/// PyTorch's name of the device that is to be measured beside ours.
+fn peer_device(ours: &str) -> String {
     match ours.split_once("/device:GPU:") {
-        Some((_, index)) => (format!("cuda:{index}"), &[Mode::Eager, Mode::Compile, Mode::Graph]),
-        None => ("cpu".into(), &[Mode::Eager]),
+        Some((_, index)) => format!("cuda:{index}"),
+        None => "cpu".into(),
+    }
+}
+
+/// How PyTorch runs functions on a device if nobody says.
+fn default_modes(device: &str) -> &'static [Mode] {
+    match device.starts_with("cuda") {
+        true => &[Mode::Eager, Mode::Compile, Mode::Graph],
+        false => &[Mode::Eager],
     }
 }
 
@@ -190,11 +202,8 @@ mod tests {
 
     #[test]
     fn the_peer_runs_on_the_same_device() {
-        let (device, modes) = peer_device("/device:GPU:1");
-        assert_eq!((device.as_str(), modes.len()), ("cuda:1", 3));
-        for host in ["/device:CPU:0", "/device:WGPU:0"] {
-            let (device, modes) = peer_device(host);
-            assert_eq!((device.as_str(), modes.len()), ("cpu", 1));
-        }
+        let devices = ["/device:GPU:1", "/device:CPU:0", "/device:WGPU:0"].map(peer_device);
+        assert_eq!(devices, ["cuda:1", "cpu", "cpu"]);
+        assert_eq!(devices.each_ref().map(|device| default_modes(device).len()), [3, 1, 1]);
     }
 }
