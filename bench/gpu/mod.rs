@@ -15,6 +15,7 @@ mod train;
 mod weights;
 
 use anyhow::{Context as _, Result, ensure};
+use ferroflow::runtime::Precision;
 use measure::Row;
 use place::Place;
 use serde_json::{Value, json};
@@ -71,7 +72,10 @@ pub(crate) fn names(small: bool) -> &'static [&'static str] {
 /// The rows on a device. The last one stays, as it is asked for again when the sides have taken
 /// turns.
 pub(crate) struct Rows {
-    place: Place,
+    /// Where all bits of `float32` count.
+    exact: Place,
+    /// The same, for rows that ask for TF32.
+    rounded: Place,
     /// The seconds that each kind of sample may take.
     budget: f64,
     last: Option<(String, Row)>,
@@ -85,22 +89,24 @@ impl Rows {
     /// When there is no such device, with the reason.
     pub(crate) fn on(device: &str, threads: usize, small: bool) -> Result<Rows> {
         let budget = if small { 0.05 } else { 0.5 };
-        Ok(Rows { place: Place::new(device, threads)?, budget, last: None })
+        let exact = Place::new(device, threads, Precision::Full)?;
+        let rounded = Place::new(device, threads, Precision::TensorFloat32)?;
+        Ok(Rows { exact, rounded, budget, last: None })
     }
 
     /// What is known of this side before anything runs.
     pub(crate) fn facts(&self) -> Value {
         json!({
             "ready": format!("ferroflow {}", env!("CARGO_PKG_VERSION")),
-            "device": self.place.name(),
-            "model": self.place.model(),
+            "device": self.exact.name(),
+            "model": self.exact.model(),
             "is_optimized": !cfg!(debug_assertions),
         })
     }
 
     /// Measures a row.
     pub(crate) fn answer(&mut self, name: &str) -> Result<Value> {
-        let place = &self.place;
+        let place = if name.starts_with("gemm.tf32") { &self.rounded } else { &self.exact };
         if self.last.as_ref().is_none_or(|(last, _)| last != name) {
             // First, as rows take much of a device's memory.
             self.last = None;
@@ -145,6 +151,7 @@ fn batch(text: &str) -> Result<(&str, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferroflow::runtime::Context;
     use std::process::{Command, Stdio};
 
     #[test]
@@ -172,24 +179,46 @@ mod tests {
         }
     }
 
-    /// Every small row runs, twice, and its results depend on its inputs.
+    /// Every small row runs, twice, on every device there is, with the results of the host, and leaves
+    /// nothing to the host.
     #[test]
-    fn small_rows_run_on_the_host() {
-        let mut rows = Rows::on("CPU:0", 1, true).unwrap();
-        for name in names(true) {
-            if name.starts_with("gemm.tf32") {
-                continue;
+    fn small_rows_give_the_same_everywhere() {
+        let devices = Context::new().device_names();
+        let mut rows: Vec<Rows> =
+            devices.iter().map(|device| Rows::on(device, 1, true).unwrap()).collect();
+        for name in names(true).iter().filter(|name| !name.starts_with("gemm.tf32")) {
+            let mut answers = Vec::new();
+            for rows in &mut rows {
+                answers.push(rows.answer(name).unwrap());
+                let again = rows.answer(name).unwrap();
+                assert!(again["latency"]["min"].as_f64().unwrap() > 0.0, "{again}");
+                assert!(again["throughput"]["min"].as_f64().unwrap() > 0.0, "{again}");
             }
-            for turn in 0..2 {
-                let row = rows.answer(name).unwrap();
-                assert!(row["latency"]["min"].as_f64().unwrap() > 0.0, "{row}");
-                assert!(row["throughput"]["min"].as_f64().unwrap() > 0.0, "{row}");
-                let is_checked = row["check"]["norm"].as_f64().is_some_and(|norm| norm > 0.0);
-                assert!(is_checked || turn > 0, "{row}");
+            let number = |answer: &Value, key: &str| answer["check"][key].as_f64().unwrap();
+            let norm = number(&answers[0], "norm");
+            assert!(norm > 0.0, "{name}");
+            let tolerance = if name.contains("bf16") { 1e-2 } else { 1e-4 };
+            for (answer, device) in answers.iter().zip(&devices).skip(1) {
+                let apart = (number(answer, "probe") - number(&answers[0], "probe")).abs();
+                assert!(apart <= tolerance * norm, "{name} on {device}: {answer}");
+                assert_eq!(answer["placement"]["fallbacks"], json!({}), "{name} on {device}");
+                assert_eq!(answer["placement"]["bytes_per_run"], 0, "{name} on {device}");
             }
         }
-        assert!(rows.answer("gemm.f32_0").is_err());
-        assert!(rows.answer("nothing.at_all").is_err());
+    }
+
+    #[test]
+    fn rounding_that_does_not_happen_is_not_available() {
+        let error = Rows::on("CPU:0", 1, true).unwrap().answer("gemm.tf32_48").unwrap_err();
+        assert!(error.to_string().starts_with("not available"), "{error}");
+    }
+
+    #[test]
+    fn names_of_no_row_are_errors() {
+        let mut rows = Rows::on("CPU:0", 1, true).unwrap();
+        for name in ["gemm.f32_0", "gemm.f32", "gemm", "nothing.at_all", "infer.bert_1x65x2_b1"] {
+            assert!(rows.answer(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -5,8 +5,12 @@ use super::{
     place::Place,
     sizes,
 };
-use anyhow::{Context as _, Result, bail, ensure};
-use ferroflow::{Tensor, function, ir::DType, ops, tracer};
+use anyhow::{Context as _, Result, bail};
+use ferroflow::{
+    Tensor, function,
+    ir::{DType, HostTensor, Shape},
+    ops, tracer,
+};
 
 /// Eight cheap ops, one after the other.
 pub(super) fn elementwise(place: &Place, rest: &str) -> Result<Row> {
@@ -29,7 +33,7 @@ pub(super) fn gemm(place: &Place, rest: &str) -> Result<Row> {
     let [n] = sizes(size)?;
     let dtype = match format {
         "f32" | "tf32" => {
-            set_tf32(place, format == "tf32")?;
+            check_rounding(place, n, format == "tf32")?;
             DType::F32
         }
         "bf16" => DType::BF16,
@@ -42,13 +46,22 @@ pub(super) fn gemm(place: &Place, rest: &str) -> Result<Row> {
     Ok(Row::new(move || Ok(f.call((&a, &b))?)).work(work))
 }
 
-/// Chooses whether products of `float32` may round their inputs to TF32.
-///
-/// This is the only place that knows how that is chosen: there is no such setting yet, and products
-/// are never rounded so.
-fn set_tf32(place: &Place, on: bool) -> Result<()> {
-    ensure!(!on, "not available: {} has no setting for TF32", place.name());
-    Ok(())
+/// Fails unless products of `float32` round their factors to TF32 just if they are `to`: there are
+/// devices and sizes for which the setting of the context changes nothing.
+fn check_rounding(place: &Place, n: usize, to: bool) -> Result<()> {
+    // Of the factor, TF32 keeps the 1.
+    let filled = |value: f32| {
+        place.tensor(HostTensor::from_slice(Shape::new([n, n])?, &vec![value; n * n])?)
+    };
+    let f = function(|a: Tensor, b: Tensor| a.matmul(&b));
+    let product = f.call((&filled(1.0 + 1.0 / 4096.0)?, &filled(1.0)?))?;
+    let found = product.into_eager()?.host()?.as_slice::<f32>()?[0];
+    let is_rounded = found / (n as f32) - 1.0 < 0.5 / 4096.0;
+    match (to, is_rounded) {
+        (true, false) => bail!("not available: {} does not round to TF32 here", place.name()),
+        (false, true) => bail!("{} rounds to TF32 though told not to", place.name()),
+        _ => Ok(()),
+    }
 }
 
 /// Rows and columns of a matrix of `float32`.

@@ -5,7 +5,7 @@ use anyhow::Result;
 use ferroflow::{
     Tensor,
     ir::{HostTensor, device_name::DeviceName},
-    runtime::{Context, ContextOptions, Device, EagerTensor},
+    runtime::{Context, ContextOptions, Device, EagerTensor, Precision},
     tracer,
 };
 use std::{num::NonZeroUsize, sync::Arc};
@@ -18,10 +18,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(super) fn new(device: &str, threads: usize) -> Result<Place> {
+    pub(super) fn new(device: &str, threads: usize, precision: Precision) -> Result<Place> {
         let name: DeviceName = device.parse()?;
-        let options =
-            ContextOptions { threads: NonZeroUsize::new(threads), ..ContextOptions::default() };
+        let threads = NonZeroUsize::new(threads);
+        let options = ContextOptions { threads, precision, ..ContextOptions::default() };
         let context = Context::with_options(options);
         context.keep_placements();
         let device = match name.kind.as_deref() {
