@@ -33,9 +33,11 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let libraries = folder.join("lib");
     fs::create_dir_all(&libraries)?;
     for name in LIBRARIES {
-        let copy = libraries.join(name);
-        // A hard link would follow the next build, in the middle of a run.
-        fs::copy(&library, &copy).with_context(|| copy.display().to_string())?;
+        // A hard link would follow the next build, in the middle of a run; so would a copy that is
+        // written over.
+        let (copy, part) = (libraries.join(name), libraries.join(format!("{name}.part")));
+        let copied = fs::copy(&library, &part).and_then(|_| fs::rename(&part, &copy));
+        copied.with_context(|| copy.display().to_string())?;
     }
     for (name, same) in LINKS {
         let link = libraries.join(name);
@@ -58,7 +60,7 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     command.env("FERROFLOW_SIMULATOR_DIR", folder.join("programs"));
     command.env("FERROFLOW_CACHE_DIR", cache);
     let required = env::var("REQUIRE_DEVICES").unwrap_or_default();
-    command.env("REQUIRE_DEVICES", format!("{required},cuda"));
+    command.env("REQUIRE_DEVICES", format!("{required},cuda,cublaslt"));
     command::run(command)
 }
 
