@@ -3,9 +3,11 @@
 
 use ferroflow::{
     Function, GradientTape, Tensor, Trackable, Variable, device, function,
-    ir::Code,
+    ir::{Code, DType, HostTensor, PartialShape, Shape, ValueType, build::GraphBuilder},
     loaded_function, ops,
-    runtime::Context,
+    runtime::{
+        ConcreteFunction, Context, ContextOptions, EagerTensor, Precision, RunOptions, TraceLevel,
+    },
     save,
     saved_model::{LoadOptions, SaveOptions, load, proto, read_message},
     tracer::{
@@ -275,5 +277,55 @@ fn values_go_from_device_to_device() -> Outcome {
         (device_of(&eager)?, eager.to_vec::<f32>()?),
         (other.clone(), vec![4.0, 8.0, 12.0, 16.0])
     );
+    Ok(())
+}
+
+/// A layer is one call where a device has a library that multiplies and does what follows.
+#[test]
+fn what_follows_a_product_may_be_part_of_it() -> Outcome {
+    let tensor = |dims: &[usize], step: usize| {
+        let shape = Shape::new(dims.iter().copied())?;
+        let n = shape.num_elements();
+        let values: Vec<f32> = (0..n).map(|i| (i * step % 19) as f32 / 8.0 - 1.0).collect();
+        HostTensor::from_slice(shape, &values)
+    };
+    let inputs = [tensor(&[40, 30], 7)?, tensor(&[30, 50], 5)?, tensor(&[50], 3)?];
+    let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
+    for (bias_first, has_relu) in [(false, false), (false, true), (true, true)] {
+        let mut builder = GraphBuilder::new();
+        let mut args = Vec::new();
+        for (name, input) in ["x", "w", "b"].into_iter().zip(&inputs) {
+            let shape = PartialShape::from(input.shape());
+            args.push(builder.arg(name, ValueType::new(DType::F32, shape))?);
+        }
+        let product = builder.call("MatMul", "product", &args[..2])?[0];
+        let terms = if bias_first { [args[2], product] } else { [product, args[2]] };
+        let mut y = builder.call("AddV2", "sum", &terms)?[0];
+        if has_relu {
+            y = builder.call("Relu", "relu", &[y])?[0];
+        }
+        let layer = builder.finish_function("layer", &[("y", y)]);
+        let run = |device: Option<&str>| -> Result<(Vec<f32>, usize), Box<dyn Error>> {
+            let device = device.map(str::parse).transpose()?;
+            let precision = Precision::Full;
+            let options = ContextOptions { device, precision, ..ContextOptions::default() };
+            let layer = ConcreteFunction::new(&Context::with_options(options), layer.clone())?;
+            let options = RunOptions { trace_level: TraceLevel::Ops };
+            let given: Vec<EagerTensor> = inputs.iter().cloned().map(EagerTensor::from).collect();
+            let given: Vec<&EagerTensor> = given.iter().collect();
+            let (y, ran) = layer.call_with_options(&options, &given)?;
+            Ok((y[0].host()?.as_slice::<f32>()?.to_vec(), ran.ops.len()))
+        };
+        let (expected, _) = run(None)?;
+        for there in elsewhere() {
+            let (found, n_calls) = run(Some(&there))?;
+            for (x, y) in expected.iter().zip(&found) {
+                assert!((x - y).abs() < 1e-4, "{there}: {y} instead of {x}");
+            }
+            if there.contains(":GPU:") && required.contains("cublaslt") {
+                assert_eq!(n_calls, 1, "{there}, {bias_first} {has_relu}");
+            }
+        }
+    }
     Ok(())
 }

@@ -152,6 +152,7 @@ impl Planner<'_> {
             Mode::Kernel => match self.wanted(body, node) {
                 None => Reason::Default,
                 Some(_) if placing.loops > 0 && steers(body, node) => Reason::Steering,
+                Some(device) if self.follow(body, id, node, device)? => return Ok(true),
                 Some(device) => match self.device_kernel(body, id, node, device)? {
                     true => return Ok(true),
                     false if !self.is_held(body, node, device) => Reason::Unheld,

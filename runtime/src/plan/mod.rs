@@ -13,6 +13,7 @@
 mod control;
 mod device;
 mod draft;
+mod follow;
 mod layout;
 mod lower;
 mod optimizer;

@@ -81,7 +81,10 @@ impl Library {
             )
         };
         match outcome {
-            sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED => return Ok(Vec::new()),
+            // All of these are said of problems that the library or the device has nothing for.
+            sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED
+            | sys::cublasStatus_t::CUBLAS_STATUS_INVALID_VALUE
+            | sys::cublasStatus_t::CUBLAS_STATUS_ARCH_MISMATCH => return Ok(Vec::new()),
             outcome => outcome.result()?,
         }
         found.truncate(count.unsigned_abs() as usize);
