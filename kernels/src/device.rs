@@ -78,6 +78,15 @@ pub trait Device: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether running a call that stands for several others is no worse than running those.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Device::kernel).
+    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
+        Ok(self.kernel(call)?.is_some())
+    }
+
     /// Whether tensors of a dtype can lie in the device's memory.
     fn holds(&self, dtype: DType) -> bool {
         let _ = dtype;

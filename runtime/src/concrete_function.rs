@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     execute::{Scope, value_type},
     executor::{Executable, Surroundings},
+    optimize::optimize,
     placed_calls::request,
     placement::{Placement, Request},
     plan::plan,
@@ -13,14 +14,7 @@ use crate::{
     resource::{ResourceHandle, ResourceManager},
 };
 use ferroflow_ir::{
-    FunctionDef, FunctionLibrary, HostTensor, Limits, ValueType,
-    pass::{
-        cse::cse,
-        fuse::fuse,
-        hoist::hoist,
-        prune::prune,
-        specialize::{Argument, Specialized, Specializer},
-    },
+    FunctionDef, FunctionLibrary, HostTensor, ValueType, pass::specialize::Argument,
 };
 use ferroflow_kernels::Device;
 use parking_lot::RwLock;
@@ -344,7 +338,9 @@ impl ConcreteFunction {
     pub fn optimized_text(&self, types: &[ValueType]) -> Result<String> {
         let inner = &*self.0;
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-        let specialized = optimize(&inner.surroundings, &inner.def, &args)?;
+        let device = inner.surroundings.context.default_device().cloned();
+        let request = Request { device, args: Vec::new() };
+        let specialized = optimize(&inner.surroundings, &inner.def, &args, &request)?;
         Ok(specialized.graph.to_string())
     }
 }
@@ -388,38 +384,6 @@ impl Form {
     }
 }
 
-fn optimize(
-    surroundings: &Surroundings,
-    def: &FunctionDef,
-    args: &[Argument],
-) -> Result<Specialized> {
-    let limits: &Limits = surroundings.context.limits();
-    let specializer =
-        Specializer { library: &surroundings.library, evaluate: &surroundings.context, limits };
-    let mut specialized = specializer.specialize(def, args)?;
-    specialized.for_each_body(&mut hoist)?;
-    specialized.for_each_body(&mut |body| {
-        let mut results = std::mem::take(&mut body.results);
-        cse(&mut body.graph, |from, to| {
-            results.iter_mut().filter(|result| **result == from).for_each(|result| *result = to);
-        });
-        prune_body(body, &results)?;
-        fuse(&mut body.graph, &results)?;
-        prune_body(body, &results)?;
-        body.results = results;
-        Ok(())
-    })?;
-    Ok(specialized)
-}
-
-fn prune_body(
-    body: &mut Specialized,
-    results: &[ferroflow_ir::Outlet],
-) -> ferroflow_ir::Result<()> {
-    let roots: Vec<_> = results.iter().chain(&body.args).map(|outlet| outlet.node).collect();
-    prune(&mut body.graph, roots)
-}
-
 /// Compiles a function whose last arguments are always `captured`.
 ///
 /// # Errors
@@ -432,6 +396,6 @@ pub(crate) fn compile(
     captured: Vec<HostTensor>,
     request: &Request,
 ) -> Result<Executable> {
-    let specialized = optimize(surroundings, def, args)?;
+    let specialized = optimize(surroundings, def, args, request)?;
     Ok(Executable::new(plan(&surroundings.context, &specialized, captured, request)?))
 }

@@ -47,6 +47,7 @@ mod generator;
 mod glob;
 mod kernel_call;
 pub mod ops;
+mod optimize;
 mod placed_calls;
 pub mod placement;
 pub mod plan;

@@ -6,6 +6,7 @@ use crate::op::OpDef;
 
 mod activation;
 mod array;
+mod attention;
 mod checkpoint;
 mod codec;
 mod control;
@@ -70,6 +71,7 @@ macro_rules! families {
 static FAMILIES: &[(&str, &[OpDef])] = families! {
     activation,
     array,
+    attention,
     checkpoint,
     codec,
     control,

@@ -66,6 +66,17 @@ fn common_group(graph: &Graph, id: NodeId, group_of: &HashMap<NodeId, NodeId>) -
     users.all(|user| group_of.get(&user) == Some(&first)).then_some(first)
 }
 
+/// The scalar expression of an elementwise call over its inputs, constants being part of it, and
+/// those inputs; `None` for other calls, and for those that may fail.
+pub(super) fn formula(graph: &Graph, id: NodeId) -> Option<(Expr, Vec<Outlet>)> {
+    let node = &graph[id];
+    let expr = match node.op.def()?.lowering {
+        Lowering::Fused => (**node.expr.as_ref()?).clone(),
+        _ => Candidate::of(graph, id).ok()??.expr,
+    };
+    Some(absorb_constants(graph, id, &expr))
+}
+
 /// A call that may be fused.
 struct Candidate {
     expr: Expr,

@@ -1,9 +1,10 @@
 //! Graph to graph: each pass gives a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`fuse`]. [`functionalize`] is for those
+//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`fuse`], [`attention`]. [`functionalize`] is for those
 //! who load graphs, [`carve`] and [`infer_types`] are for whoever asks for a part of one.
 
+pub mod attention;
 pub mod carve;
 pub mod cse;
 pub mod functionalize;

@@ -15,6 +15,9 @@ pub(super) trait Exp: Ordered<Acc = Self> {
 
     /// The nearest value.
     fn from_f64(value: f64) -> Self;
+
+    /// The lowest number that is not infinite.
+    fn least() -> Self;
 }
 
 impl Exp for f32 {
@@ -55,6 +58,10 @@ impl Exp for f32 {
     fn from_f64(value: f64) -> f32 {
         value as f32
     }
+
+    fn least() -> f32 {
+        f32::MIN
+    }
 }
 
 impl Exp for f64 {
@@ -72,6 +79,10 @@ impl Exp for f64 {
 
     fn from_f64(value: f64) -> f64 {
         value
+    }
+
+    fn least() -> f64 {
+        f64::MIN
     }
 }
 

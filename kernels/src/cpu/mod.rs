@@ -1,6 +1,7 @@
 //! The CPU device and its kernels.
 
 mod assertion;
+mod attention;
 mod beta;
 mod bounds;
 mod cell;
@@ -77,6 +78,7 @@ pub(crate) type Build = fn(&OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 /// The hand-written kernels, by op.
 const KERNELS: &[&[(&str, Build)]] = &[
     assertion::KERNELS,
+    attention::KERNELS,
     beta::KERNELS,
     bounds::KERNELS,
     check::KERNELS,
@@ -228,6 +230,10 @@ impl Device for CpuDevice {
                 Ok(None)
             }
         }
+    }
+
+    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
+        attention::gains(call)
     }
 }
 

@@ -77,7 +77,7 @@ fn exponentials<A: Exp>(x: &[A], out: &mut [A]) -> (A, A) {
 const LANES: usize = 32;
 
 /// The largest element; NaN may be passed over.
-struct Largest<'a, A>(&'a [A]);
+pub(super) struct Largest<'a, A>(pub(super) &'a [A]);
 
 impl<A: Exp> Vectorized for Largest<'_, A> {
     type Output = A;
@@ -130,7 +130,8 @@ impl<A: Exp> Vectorized for Exponentials<'_, A> {
     }
 }
 
-struct Scale<'a, A>(&'a mut [A], A);
+/// Multiplies all elements by a number.
+pub(super) struct Scale<'a, A>(pub(super) &'a mut [A], pub(super) A);
 
 impl<A: Exp> Vectorized for Scale<'_, A> {
     type Output = ();

@@ -56,11 +56,21 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if let Some(kernel) = single::compile(call) {
         return Ok(Some(kernel));
     }
+    Ok(of_expr(&expr, &inputs, accesses))
+}
+
+/// Compiles an expression of numbers for the CPU; `None` when a primitive has no spelling for a
+/// dtype.
+pub(crate) fn of_expr(
+    expr: &Expr,
+    inputs: &[DType],
+    accesses: Vec<Access>,
+) -> Option<Arc<dyn Kernel>> {
     #[cfg(target_arch = "x86_64")]
-    if let Some(kernel) = tile::compile(&expr, &inputs, &accesses) {
-        return Ok(Some(kernel));
+    if let Some(kernel) = tile::compile(expr, inputs, &accesses) {
+        return Some(kernel);
     }
-    Ok(portable::compile(&expr, &inputs, accesses))
+    portable::compile(expr, inputs, accesses)
 }
 
 /// Reads a block of a strided input whose elements take `width` bytes.

@@ -1,5 +1,6 @@
 //! Index arithmetic that all devices share.
 
+pub(crate) mod attention;
 pub(crate) mod blocks;
 pub mod broadcast;
 pub(crate) mod sliding;

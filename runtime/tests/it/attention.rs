@@ -1,0 +1,238 @@
+//! Attention: what is recognised, and that it computes the same as the calls it stands for.
+
+use crate::support::*;
+use ferroflow_ir::{
+    Attrs, DType, HostTensor, Outlet, Result, Shape, ValueType, build::GraphBuilder,
+};
+use ferroflow_runtime::{ConcreteFunction, EagerTensor, execute};
+
+/// How heads are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Layout {
+    /// `[batch, heads, positions, depth]`.
+    Heads,
+    /// `[batch, positions, heads, depth]`, which is transposed.
+    Positions,
+    /// As `Positions`, with scores computed by columns.
+    Columns,
+}
+
+/// What happens to scores besides being scaled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mask {
+    None,
+    /// A bias of this shape is added.
+    Bias(&'static [usize]),
+    /// Where a mask of this shape is false, scores are replaced by so much.
+    Select(&'static [usize], f32),
+    /// As `Select`, and weights there are zeros.
+    Keep(&'static [usize], f32),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    layout: Layout,
+    mask: Mask,
+    dtype: DType,
+    batch: usize,
+    heads: usize,
+    queries: usize,
+    keys: usize,
+    depth: usize,
+    width: usize,
+}
+
+const CASE: Case = Case {
+    layout: Layout::Heads,
+    mask: Mask::None,
+    dtype: DType::F32,
+    batch: 2,
+    heads: 3,
+    queries: 5,
+    keys: 7,
+    depth: 4,
+    width: 6,
+};
+
+/// Numbers of no pattern, between -2 and 2.
+fn numbers(dims: &[usize], seed: usize) -> HostTensor {
+    let shape = Shape::new(dims.iter().copied()).unwrap();
+    let n = shape.num_elements();
+    let values: Vec<f32> =
+        (0..n).map(|i| ((i * 7919 + seed * 104_729) % 1009) as f32 / 252.0 - 2.0).collect();
+    HostTensor::from_slice(shape, &values).unwrap()
+}
+
+/// True for no pattern; the last key of the first row always counts.
+fn truths(dims: &[usize]) -> HostTensor {
+    let shape = Shape::new(dims.iter().copied()).unwrap();
+    let values: Vec<bool> = (0..shape.num_elements()).map(|i| i * 7 % 5 < 3).collect();
+    HostTensor::from_bools(shape, &values).unwrap()
+}
+
+impl Case {
+    fn dims(&self, positions: usize, depth: usize) -> Vec<usize> {
+        match self.layout {
+            Layout::Heads => vec![self.batch, self.heads, positions, depth],
+            Layout::Positions | Layout::Columns => vec![self.batch, positions, self.heads, depth],
+        }
+    }
+
+    fn inputs(&self) -> Vec<EagerTensor> {
+        let of = |dims: Vec<usize>, seed| cast(&numbers(&dims, seed).into(), self.dtype);
+        let mut inputs = vec![
+            of(self.dims(self.queries, self.depth), 1),
+            of(self.dims(self.keys, self.depth), 2),
+            of(self.dims(self.keys, self.width), 3),
+        ];
+        match self.mask {
+            Mask::None => {}
+            Mask::Bias(dims) => inputs.push(of(dims.to_vec(), 4)),
+            Mask::Select(dims, _) | Mask::Keep(dims, _) => inputs.push(truths(dims).into()),
+        }
+        inputs
+    }
+
+    /// The function; it gives the weights too where these are asked for.
+    fn function(&self, with_weights: bool) -> ConcreteFunction {
+        let types: Vec<ValueType> =
+            self.inputs().iter().map(|x| ValueType::new(x.dtype(), x.shape())).collect();
+        let names = ["query", "key", "value", "mask"];
+        let args: Vec<(&str, ValueType)> = names.into_iter().zip(types).collect();
+        let def = function("attend", &args, |b, args| {
+            let (weights, result) = self.body(b, args)?;
+            Ok(if with_weights { vec![result, weights] } else { vec![result] })
+        });
+        ConcreteFunction::new(&context(), def).unwrap()
+    }
+
+    fn body(&self, b: &mut GraphBuilder, args: &[Outlet]) -> Result<(Outlet, Outlet)> {
+        let transposed = |b: &mut GraphBuilder, x, name: &str, order: [i32; 4]| {
+            let order = b.constant(&format!("{name}_order"), HostTensor::vector(&order)?)?;
+            Ok::<Outlet, ferroflow_ir::Error>(b.call("Transpose", name, &[x, order])?[0])
+        };
+        let rows = |b: &mut GraphBuilder, x, name| match self.layout {
+            Layout::Heads => Ok(x),
+            Layout::Positions | Layout::Columns => transposed(b, x, name, [0, 2, 1, 3]),
+        };
+        let (query, key) = (rows(b, args[0], "queries")?, rows(b, args[1], "keys")?);
+        let value = rows(b, args[2], "values")?;
+        let adjoint = Attrs::new().with("adj_y", true);
+        let mut scores = match self.layout {
+            Layout::Columns => {
+                let columns = b.call_with("BatchMatMulV2", "scores", adjoint, &[key, query])?[0];
+                transposed(b, columns, "rows", [0, 1, 3, 2])?
+            }
+            _ => b.call_with("BatchMatMulV2", "scores", adjoint, &[query, key])?[0],
+        };
+        let number = |b: &mut GraphBuilder, name: &str, value: f32| {
+            let one = b.constant(name, HostTensor::scalar(value))?;
+            if self.dtype == DType::F32 {
+                return Ok(one);
+            }
+            let attrs = Attrs::new().with("DstT", self.dtype);
+            Ok::<Outlet, ferroflow_ir::Error>(
+                b.call_with("Cast", &format!("{name}_"), attrs, &[one])?[0],
+            )
+        };
+        let scale = number(b, "scale", 0.5)?;
+        scores = b.call("Mul", "scaled", &[scores, scale])?[0];
+        scores = match self.mask {
+            Mask::None => scores,
+            Mask::Bias(_) => b.call("AddV2", "biased", &[scores, args[3]])?[0],
+            Mask::Select(_, low) | Mask::Keep(_, low) => {
+                let low = number(b, "low", low)?;
+                b.call("SelectV2", "masked", &[args[3], scores, low])?[0]
+            }
+        };
+        let weights = b.call("Softmax", "weights", &[scores])?[0];
+        let mut used = weights;
+        if let Mask::Keep(..) = self.mask {
+            let zero = number(b, "zero", 0.0)?;
+            used = b.call("SelectV2", "kept", &[args[3], weights, zero])?[0];
+        }
+        let result = b.call("BatchMatMulV2", "averages", &[used, value])?[0];
+        Ok((weights, rows(b, result, "result")?))
+    }
+
+    fn check(&self) {
+        let inputs = self.inputs();
+        let types: Vec<ValueType> =
+            inputs.iter().map(|x| ValueType::new(x.dtype(), x.shape())).collect();
+        let (fused, plain) = (self.function(false), self.function(true));
+        let text = fused.optimized_text(&types).unwrap();
+        assert!(text.contains("_FusedAttention"), "{self:?}\n{text}");
+        for gone in ["Softmax", "BatchMatMul", "Transpose"] {
+            assert!(!text.contains(gone), "{self:?}\n{text}");
+        }
+        let text = plain.optimized_text(&types).unwrap();
+        assert!(text.contains("Softmax") && !text.contains("_FusedAttention"), "{text}");
+        let (found, expected) = (call(&fused, &inputs).unwrap(), call(&plain, &inputs).unwrap());
+        assert_eq!(found[0].shape(), expected[0].shape());
+        let tolerance = match self.dtype {
+            DType::F32 => 1e-5,
+            DType::F16 => 4e-3,
+            DType::BF16 => 3e-2,
+            _ => 1e-12,
+        };
+        for (index, (a, b)) in as_f64(&found[0]).iter().zip(as_f64(&expected[0])).enumerate() {
+            let same = a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (1.0 + b.abs());
+            assert!(same, "{self:?}: {a} instead of {b} at {index}");
+        }
+    }
+}
+
+fn cast(x: &EagerTensor, to: DType) -> EagerTensor {
+    let attrs = Attrs::new().with("SrcT", x.dtype()).with("DstT", to);
+    execute(&context(), "Cast", attrs, &[x.clone()]).unwrap()[0].clone()
+}
+
+fn as_f64(x: &EagerTensor) -> Vec<f64> {
+    cast(x, DType::F64).host().unwrap().as_slice::<f64>().unwrap().to_vec()
+}
+
+#[test]
+fn operands_may_lie_in_any_of_the_usual_orders() {
+    for layout in [Layout::Heads, Layout::Positions, Layout::Columns] {
+        Case { layout, ..CASE }.check();
+    }
+}
+
+#[test]
+fn masks_broadcast() {
+    let low = f32::NEG_INFINITY;
+    for layout in [Layout::Heads, Layout::Columns] {
+        for dims in [&[2, 3, 5, 7][..], &[2, 1, 1, 7], &[5, 7], &[7], &[2, 1, 5, 1], &[1], &[]] {
+            Case { layout, mask: Mask::Bias(dims), ..CASE }.check();
+            Case { layout, mask: Mask::Select(dims, -1e9), ..CASE }.check();
+            Case { layout, mask: Mask::Select(dims, low), ..CASE }.check();
+            Case { layout, mask: Mask::Keep(dims, -1e9), ..CASE }.check();
+            Case { layout, mask: Mask::Keep(dims, low), ..CASE }.check();
+        }
+    }
+}
+
+#[test]
+fn blocks_need_not_come_out_even() {
+    let case = Case { batch: 2, heads: 2, depth: 5, width: 3, ..CASE };
+    for (queries, keys) in [(1, 1), (1, 9), (130, 3), (3, 1100), (129, 513), (256, 512)] {
+        for layout in [Layout::Heads, Layout::Positions] {
+            Case { layout, queries, keys, ..case }.check();
+            let mask = Mask::Select(&[2, 1, 1, 1], f32::NEG_INFINITY);
+            Case { layout, queries, keys, mask, ..case }.check();
+        }
+    }
+}
+
+#[test]
+fn each_dtype_keeps_sums_in_its_own() {
+    for dtype in [DType::F16, DType::BF16, DType::F64] {
+        for layout in [Layout::Heads, Layout::Columns] {
+            Case { dtype, layout, ..CASE }.check();
+            let mask = Mask::Keep(&[2, 1, 5, 7], -1e4);
+            Case { dtype, layout, mask, ..CASE }.check();
+            let mask = Mask::Bias(&[2, 1, 1, 7]);
+            Case { dtype, layout, mask, queries: 131, ..CASE }.check();
+        }
+    }
+}
