@@ -10,7 +10,7 @@ use super::{
     dispatch::with_float,
     exp::Exp,
     gemm::{Factor, Matrix, Product, Sizes, gemm},
-    softmax::{Largest, Scale},
+    softmax::{LANES, Largest, Scale, total},
 };
 use crate::{
     device::OpCall,
@@ -30,37 +30,61 @@ use crate::{
 use ferroflow_ir::{StridedView, view::ViewDim};
 use std::{
     borrow::Cow,
-    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
 pub(super) const KERNELS: &[(&str, Build)] = &[("_FusedAttention", attention)];
 
-/// Queries of a block.
+/// Queries of a block, at most. Keys and values are packed anew for each block.
 const QUERIES: usize = 128;
+
+/// Queries of a block, at least, where there are as many.
+const FEW_QUERIES: usize = 32;
+
+/// Blocks that are enough for threads to share.
+const BLOCKS: usize = 32;
 
 /// Keys of a block, at most.
 const KEYS: usize = 512;
 
 fn attention(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let Some(plan) = Plan::new(call)? else { return Ok(None) };
-    let shape = call.output_shape(0)?;
-    Ok(with_float!(call.dtype(0), T => kernel::<T>(plan, shape.dims().to_vec())))
+    Ok(with_float!(call.dtype(0), T => kernel::<T>(plan)))
 }
 
-/// Whether a call is no slower than the calls it stands for: always, as measured, where there are
-/// blocks for the threads to share.
+/// Whether a call is no slower than the calls it stands for. Measured, it is not where threads have
+/// blocks to share, and there is more to do than to set it up.
 pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
     let plan = Attention::new(call)?;
-    Ok(plan.count() * plan.queries.div_ceil(QUERIES) >= 4)
+    let Attention { queries, keys, depth, .. } = plan;
+    let work = [plan.count(), queries, keys, depth].into_iter().fold(1, usize::saturating_mul);
+    let blocks = plan.count().saturating_mul(queries.div_ceil(rows(&plan)));
+    Ok(blocks >= LEAST_BLOCKS && work >= LEAST_WORK)
+}
+
+/// Fewer blocks leave threads without work that they would have in the products.
+const LEAST_BLOCKS: usize = 8;
+
+/// The multiplications of the first product from which on setting up is not what counts.
+const LEAST_WORK: usize = 1 << 15;
+
+/// Queries of a block: by sizes alone, so that results do not depend on threads.
+fn rows(attention: &Attention) -> usize {
+    let queries = attention.queries.max(1);
+    let most = (attention.count() * queries / BLOCKS).clamp(FEW_QUERIES, QUERIES);
+    queries.div_ceil(queries.div_ceil(most))
 }
 
 struct Plan {
     attention: Attention,
+    /// Queries of a block.
+    rows: usize,
     /// Keys of a block.
     keys: usize,
-    /// What happens to the scores of a block, by its rows and columns.
-    mapped: HashMap<(usize, usize), Arc<dyn Kernel>>,
+    /// What happens to the scores of a block of so many rows and columns.
+    mapped: Vec<([usize; 2], Arc<dyn Kernel>)>,
+    /// The matrices whose rows follow each other in the output, for each position before them.
+    matrices: Vec<usize>,
     others: Vec<Other>,
 }
 
@@ -85,22 +109,32 @@ impl Plan {
         });
         let Some(others) = others.collect::<Option<Vec<Other>>>() else { return Ok(None) };
         let keys = attention.keys.div_ceil(attention.keys.div_ceil(KEYS).max(1)).max(1);
-        let mut mapped = HashMap::new();
+        let (n, inner) = (attention.count(), inner(&attention));
+        // Where the first query of each is, among those.
+        let place = |matrix: usize| {
+            let row = attention.output.at(matrix, 0, 0) / attention.width.max(1);
+            row / (attention.queries * inner) * inner + row % inner
+        };
+        let mut matrices = vec![0; n];
+        if attention.queries > 0 {
+            (0..n).for_each(|matrix| matrices[place(matrix)] = matrix);
+        }
+        let (rows, mut mapped) = (rows(&attention), Vec::new());
         if let Some(expr) = &attention.expr {
             let mut dtypes = vec![expr.dtype()];
             dtypes.extend(call.inputs[3..].iter().map(|input| input.dtype));
             let sizes = |all: usize, most: usize| [all.min(most), all % most];
-            for rows in sizes(attention.queries, QUERIES).into_iter().filter(|&n| n > 0) {
+            for rows in sizes(attention.queries, rows).into_iter().filter(|&n| n > 0) {
                 for cols in sizes(attention.keys, keys).into_iter().filter(|&n| n > 0) {
                     let mut accesses = vec![Access::Contiguous];
                     accesses.extend(attention.others.iter().map(|other| access(other, rows, cols)));
                     let kernel = elementwise::of_expr(expr, &dtypes, accesses);
                     let Some(kernel) = kernel else { return Ok(None) };
-                    mapped.insert((rows, cols), kernel);
+                    mapped.push(([rows, cols], kernel));
                 }
             }
         }
-        Ok(Some(Plan { attention, keys, mapped, others }))
+        Ok(Some(Plan { attention, rows, keys, mapped, matrices, others }))
     }
 }
 
@@ -126,25 +160,22 @@ struct Block<'a, T> {
     rows: Vec<&'a mut [T]>,
 }
 
+/// The number of matrices whose rows of one query follow each other in the output.
+fn inner(attention: &Attention) -> usize {
+    (attention.output.row_step / attention.width.max(1)).max(1)
+}
+
 /// The blocks of an output.
-fn blocks<'a, T>(attention: &Attention, shape: &[usize], out: &'a mut [T]) -> Vec<Block<'a, T>> {
-    let Attention { queries, width, queries_at, .. } = *attention;
-    let outer: usize = shape[..queries_at].iter().product();
-    let inner: usize = shape[queries_at + 1..shape.len() - 1].iter().product();
+fn blocks<'a, T>(plan: &Plan, out: &'a mut [T]) -> Vec<Block<'a, T>> {
+    let Attention { queries, width, .. } = plan.attention;
+    let inner = inner(&plan.attention);
     let mut rows = out.chunks_mut(width);
     let mut blocks: Vec<Block<'a, T>> = Vec::new();
-    // Which matrix begins where.
-    let matrix_at: HashMap<usize, usize> = (0..attention.count())
-        .map(|matrix| (attention.output.first.position(matrix) as usize / width, matrix))
-        .collect();
-    for outer in 0..outer {
-        for first in (0..queries).step_by(QUERIES) {
-            let base = blocks.len();
-            let n = QUERIES.min(queries - first);
-            blocks.extend((0..inner).map(|inner_at| {
-                let matrix = matrix_at[&(outer * queries * inner + inner_at)];
-                Block { matrix, first, rows: Vec::with_capacity(n) }
-            }));
+    for matrices in plan.matrices.chunks(inner) {
+        for first in (0..queries).step_by(plan.rows) {
+            let (base, n) = (blocks.len(), plan.rows.min(queries - first));
+            let block = |&matrix| Block { matrix, first, rows: Vec::with_capacity(n) };
+            blocks.extend(matrices.iter().map(block));
             for _ in 0..n {
                 let places = blocks[base..].iter_mut();
                 places.zip(&mut rows).for_each(|(block, row)| block.rows.push(row));
@@ -154,7 +185,7 @@ fn blocks<'a, T>(attention: &Attention, shape: &[usize], out: &'a mut [T]) -> Ve
     blocks
 }
 
-fn kernel<T: Wide<Acc: Exp + Factor>>(plan: Plan, shape: Vec<usize>) -> Arc<dyn Kernel> {
+fn kernel<T: Wide<Acc: Exp + Factor>>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let out: &mut [T] = io.output(0);
         if out.is_empty() {
@@ -168,7 +199,7 @@ fn kernel<T: Wide<Acc: Exp + Factor>>(plan: Plan, shape: Vec<usize>) -> Arc<dyn 
             others: (3..io.n_inputs()).map(|index| io.bytes(index)).collect(),
         };
         let failed = Mutex::new(None);
-        io.threads().for_each(blocks(&plan.attention, &shape, out).into_iter(), |block| {
+        io.threads().for_each(blocks(&plan, out).into_iter(), |block| {
             if let Err(error) = call.block(block) {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             }
@@ -243,9 +274,9 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
     /// Applies the expression to the scores of a block.
     fn map(&self, block: &Block<'_, T>, key: usize, scores: &mut [T::Acc]) -> Result<()> {
         let rows = block.rows.len();
-        let Some(kernel) = self.plan.mapped.get(&(rows, scores.len() / rows)) else {
-            return Ok(());
-        };
+        let sizes = [rows, scores.len() / rows];
+        let mapped = self.plan.mapped.iter().find(|(mapped, _)| *mapped == sizes);
+        let Some((_, kernel)) = mapped else { return Ok(()) };
         let single = Threads::single();
         let mut io = Io::empty(&single, usize::MAX);
         io.read(Operand::InPlace);
@@ -306,9 +337,6 @@ struct Weights<'a, A> {
     largest: A,
 }
 
-/// Partial sums kept side by side.
-const LANES: usize = 32;
-
 impl<A: Exp> Vectorized for Weights<'_, A> {
     type Output = A;
 
@@ -326,7 +354,7 @@ impl<A: Exp> Vectorized for Weights<'_, A> {
             *score = score.minus(self.largest).exp();
             *lane = lane.plus(*score);
         }
-        lanes.into_iter().fold(A::ZERO, A::plus)
+        total(lanes)
     }
 }
 

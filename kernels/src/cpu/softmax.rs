@@ -74,7 +74,7 @@ fn exponentials<A: Exp>(x: &[A], out: &mut [A]) -> (A, A) {
 }
 
 /// Partial results kept side by side.
-const LANES: usize = 32;
+pub(super) const LANES: usize = 32;
 
 /// The largest element; NaN may be passed over.
 pub(super) struct Largest<'a, A>(pub(super) &'a [A]);
@@ -119,15 +119,21 @@ impl<A: Exp> Vectorized for Exponentials<'_, A> {
             *out = x.minus(self.largest).exp();
             *lane = lane.plus(*out);
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for index in 0..width {
-                lanes[index] = lanes[index].plus(lanes[index + width]);
-            }
-            width /= 2;
-        }
-        lanes[0]
+        total(lanes)
     }
+}
+
+/// The sum of partial sums.
+#[inline(always)]
+pub(super) fn total<A: Number>(mut lanes: [A; LANES]) -> A {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for index in 0..width {
+            lanes[index] = lanes[index].plus(lanes[index + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Multiplies all elements by a number.

@@ -48,8 +48,6 @@ pub(crate) struct Attention {
     pub(crate) key: Matrices,
     pub(crate) value: Matrices,
     pub(crate) output: Matrices,
-    /// The dimension of the output that is that of the queries.
-    pub(crate) queries_at: usize,
     /// What the expression reads besides the score, as matrices of scores.
     pub(crate) others: Vec<Matrices>,
     /// The input among these where weights that count are true.
@@ -100,7 +98,6 @@ impl Attention {
             key: matrices(1),
             value: matrices(2),
             output: Matrices::new(&call.output_shape(0)?, &seen, &batch),
-            queries_at: seen[rank - 2],
             others: others?,
             keep: usize::try_from(call.attrs.int("keep")?).ok(),
             expr: call.expr.map(|expr| in_sums(call, expr)).transpose()?,

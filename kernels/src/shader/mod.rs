@@ -18,6 +18,7 @@
 //! around.
 
 mod angle;
+mod attention;
 mod colour;
 mod concat;
 mod conv;
@@ -116,6 +117,7 @@ type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
 /// The shaders of ops that are no formula, reduction or view, by op.
 const SHADERS: &[&[(&str, Build)]] = &[
+    attention::SHADERS,
     colour::SHADERS,
     concat::SHADERS,
     conv::SHADERS,
@@ -172,10 +174,12 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
         Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
         Lowering::View(rule) => copy::shader(call, caps, rule),
-        Lowering::Kernel if call.expr.is_none() => match build(call.op.name) {
-            Some(build) => build(call, caps),
-            None => Ok(None),
-        },
+        Lowering::Kernel if call.expr.is_none() || call.op.name == attention::OP => {
+            match build(call.op.name) {
+                Some(build) => build(call, caps),
+                None => Ok(None),
+            }
+        }
         Lowering::Kernel
         | Lowering::Alias
         | Lowering::Composite(_)

@@ -14,13 +14,13 @@ use ferroflow_ir::DType;
 pub(super) const TEAM: usize = 256;
 
 /// Rows and columns of the result that a group computes.
-const TILE: usize = 64;
+pub(super) const TILE: usize = 64;
 
 /// How much of the summed dimension is shared at a time.
-const DEPTH: usize = 16;
+pub(super) const DEPTH: usize = 16;
 
 /// Rows of shared memory are a word longer than a tile, for they are written across.
-const PITCH: usize = TILE + 1;
+pub(super) const PITCH: usize = TILE + 1;
 
 /// Whether a product `[m, k] × [k, n]` has work for groups.
 pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
@@ -116,7 +116,12 @@ pub(super) fn tiled(
 
 /// The statements that share a tile of an operand, from `start` of so many rows or columns on.
 /// Neighbours read neighbours.
-fn share(tile: &str, operand: &Operand, (start, size): (&str, usize), summed: usize) -> String {
+pub(super) fn share(
+    tile: &str,
+    operand: &Operand,
+    (start, size): (&str, usize),
+    summed: usize,
+) -> String {
     let (own, depth) = match operand.is_deep {
         false => (format!("at % {TILE}u"), format!("at / {TILE}u")),
         true => (format!("at / {DEPTH}u"), format!("at % {DEPTH}u")),

@@ -32,7 +32,8 @@ impl Case {
             false => OperandSpec::new(input.dtype(), input.shape().clone()),
         };
         let specs: Vec<OperandSpec> = self.inputs.iter().zip(&host).map(spec).collect();
-        Some(look(&OpCall::new(op, &attrs, &specs, None).ok()?))
+        let expr = super::attention::expr(self);
+        Some(look(&OpCall::new(op, &attrs, &specs, expr.as_ref()).ok()?))
     }
 }
 

@@ -4,7 +4,7 @@ use super::cases::{Case, cast, ints, numbers, shape};
 use ferroflow_ir::{Attrs, DType, HostTensor};
 
 /// Numbers above zero: their sums lose nothing.
-fn positive(dtype: DType, dims: &[usize]) -> HostTensor {
+pub(super) fn positive(dtype: DType, dims: &[usize]) -> HostTensor {
     let n = shape(dims).num_elements();
     let values: Vec<f32> = (0..n).map(|i| ((i * 7 + 3) % 23 + 1) as f32 / 8.0).collect();
     cast(&HostTensor::from_slice(shape(dims), &values).unwrap(), dtype)
@@ -73,5 +73,6 @@ pub(crate) fn tiled() -> Vec<Case> {
     odd[301] = f32::NAN;
     let inputs = vec![HostTensor::from_slice(shape(&[600]), &odd).unwrap(), ints(&[0])];
     cases.push(Case { op: "Max", attrs: Attrs::new(), inputs });
+    cases.extend(super::attention::cases());
     cases
 }

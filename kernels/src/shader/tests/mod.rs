@@ -1,6 +1,7 @@
 //! Every shader is checked in each language, without a device; where there is a device, it runs and
 //! is compared with the CPU's kernel.
 
+mod attention;
 pub(crate) mod cases;
 mod failures;
 pub(crate) mod groups;
