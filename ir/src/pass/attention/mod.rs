@@ -7,22 +7,24 @@
 //!
 //! Scores and weights that anyone else needs (gradients do) stay, and with them all that makes them.
 
+mod products;
+#[cfg(test)]
+mod tests;
+
 use super::fuse::formula;
 use crate::{
     attr::Attrs,
     dtype::DType,
     error::Result,
     expr::{Constant, Expr, ExprKind, Prim, Replacement},
-    graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
-    infer::{Input, OpContext},
-    op::{Lowering, OpDef},
-    registry,
-    spec::ValueType,
+    graph::{Graph, NodeDef, NodeId, Outlet},
 };
+use products::{Ops, Product, Search, Seen, swap_last};
 use std::{collections::HashSet, sync::Arc};
 
 /// Makes one call of each attention in a graph for which `gains` tells that whoever runs it gains by
-/// that. `results` are the outlets others will ask for. Calls that nobody needs any more remain.
+/// that. `results` are the outlets others will ask for. Calls that nobody needs should have gone, as
+/// they count as users; those that nobody needs any more remain.
 ///
 /// # Errors
 ///
@@ -49,61 +51,6 @@ pub fn attention(
     Ok(())
 }
 
-/// The ops that attention is made of.
-struct Ops {
-    softmax: &'static OpDef,
-    /// Products, with the attributes that transpose their operands.
-    products: [(&'static OpDef, [&'static str; 2]); 3],
-    fused: &'static OpDef,
-}
-
-impl Ops {
-    fn find() -> Ops {
-        let op = |name| registry::find(name).expect("a built-in record");
-        let adjoint = ["adj_x", "adj_y"];
-        Ops {
-            softmax: op("Softmax"),
-            products: [
-                (op("BatchMatMulV2"), adjoint),
-                (op("BatchMatMul"), adjoint),
-                (op("MatMul"), ["transpose_a", "transpose_b"]),
-            ],
-            fused: op("_FusedAttention"),
-        }
-    }
-
-    fn is(&self, graph: &Graph, id: NodeId, op: &'static OpDef) -> bool {
-        graph[id].op == OpRef::Known(op)
-    }
-}
-
-/// A tensor, seen with its dimensions in another order: dimension `i` is its dimension `order[i]`.
-#[derive(Debug, Clone)]
-struct Seen {
-    outlet: Outlet,
-    order: Vec<usize>,
-}
-
-impl Seen {
-    /// The last two dimensions exchanged.
-    fn swapped(mut self) -> Seen {
-        swap_last(&mut self.order);
-        self
-    }
-}
-
-fn swap_last(order: &mut [usize]) {
-    let rank = order.len();
-    order.swap(rank - 2, rank - 1);
-}
-
-/// What is multiplied, each as it is used: `[batch…, m, k]` and `[batch…, k, n]`.
-struct Product {
-    node: NodeId,
-    a: Seen,
-    b: Seen,
-}
-
 /// Scores on their way to the softmax.
 struct Scores {
     /// The product.
@@ -124,12 +71,6 @@ struct Averages {
     is_swapped: bool,
     /// Where weights that count are true.
     keep: Option<Outlet>,
-}
-
-struct Search<'a> {
-    graph: &'a Graph,
-    kept: &'a HashSet<NodeId>,
-    ops: &'a Ops,
 }
 
 impl Search<'_> {
@@ -183,96 +124,8 @@ impl Search<'_> {
         Some((root, node))
     }
 
-    fn ty(&self, outlet: Outlet) -> Option<&ValueType> {
-        self.graph.ty(outlet)
-    }
-
     fn device(&self, id: NodeId) -> &str {
         &self.graph[id].device
-    }
-
-    /// The node that alone uses a value, once, if others do not ask for it.
-    fn only_user(&self, outlet: Outlet) -> Option<NodeId> {
-        let mut users = self.graph.consumers(outlet.node);
-        let user = users.next().filter(|_| users.next().is_none())?;
-        let uses = self.graph[user].inputs().iter().filter(|input| input.node == outlet.node);
-        (uses.count() == 1 && !self.kept.contains(&outlet.node)).then_some(user)
-    }
-
-    /// The product that a node is, of operands whose sizes are known and not 0.
-    fn product(&self, id: NodeId) -> Option<Product> {
-        let (_, flags) =
-            self.ops.products.iter().find(|(op, _)| self.ops.is(self.graph, id, op))?;
-        let node = &self.graph[id];
-        let operand = |index: usize| {
-            let outlet = node.inputs()[index];
-            let rank = self.elements(outlet)?;
-            let mut order: Vec<usize> = (0..rank).collect();
-            if node.attrs.bool(flags[index]).ok()? {
-                swap_last(&mut order);
-            }
-            Some(self.untransposed(Seen { outlet, order }))
-        };
-        Some(Product { node: id, a: operand(0)?, b: operand(1)? })
-    }
-
-    /// The rank of a value of known shape that is not empty.
-    fn elements(&self, outlet: Outlet) -> Option<usize> {
-        let shape = self.ty(outlet)?.shape.known()?;
-        (shape.num_elements() > 0).then_some(shape.rank())
-    }
-
-    /// The tensor behind transpositions that nobody else needs, as long as its rows or columns are
-    /// contiguous.
-    fn untransposed(&self, mut seen: Seen) -> Seen {
-        while let Some(order) = self.permutation(seen.outlet.node)
-            && self.only_user(seen.outlet).is_some()
-        {
-            let inner: Vec<usize> = seen.order.iter().map(|&axis| order[axis]).collect();
-            let rank = inner.len();
-            if !inner[rank - 2..].contains(&(rank - 1)) {
-                break;
-            }
-            seen = Seen { outlet: self.graph[seen.outlet.node].inputs()[0], order: inner };
-        }
-        seen
-    }
-
-    /// The order in which a node puts the dimensions of its input, if that is all it does.
-    fn permutation(&self, id: NodeId) -> Option<Vec<usize>> {
-        let node = &self.graph[id];
-        let op = node.op.def()?;
-        let Lowering::View(rule) = op.lowering else { return None };
-        let types: Option<Vec<ValueType>> =
-            node.inputs().iter().map(|&input| self.ty(input).cloned()).collect();
-        let types = types?;
-        let source = types.first()?.shape.known()?;
-        let inputs: Vec<Input<'_>> = node
-            .inputs()
-            .iter()
-            .zip(&types)
-            .map(|(input, ty)| Input { ty, value: self.constant(*input) })
-            .collect();
-        let mut context = OpContext::new(op, &node.attrs, &inputs).ok()?;
-        context.infer().ok().filter(|()| context.host_values_known())?;
-        let [view] = &rule(&context).ok()?[..] else { return None };
-        let (strides, rank) = (source.strides(), source.rank());
-        let mut order: Vec<usize> = Vec::new();
-        for (axis, dim) in view.dims.iter().enumerate() {
-            let fits = |own: &usize| {
-                let same = dim.size == 1 || dim.stride == strides[*own] as isize;
-                !order.contains(own) && dim.size == source[*own] && same
-            };
-            let own = (axis < rank && fits(&axis)).then_some(axis);
-            order.push(own.or_else(|| (0..rank).find(fits))?);
-        }
-        (view.offset == 0 && order.len() == rank && rank >= 2).then_some(order)
-    }
-
-    fn constant(&self, outlet: Outlet) -> Option<&crate::host_tensor::HostTensor> {
-        let node = &self.graph[outlet.node];
-        let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
-        node.attrs.tensor("value").ok().filter(|_| is_source)
     }
 
     /// What a softmax is taken of, if that is made of products.
