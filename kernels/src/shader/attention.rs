@@ -245,7 +245,7 @@ impl Text<'_> {
                 queries - 1
             ) + &each(columns, |j| format!("var o{i}_{j} = 0.0f;\n"))
         });
-        body += &format!("for (var at = 0u; at < {keys}u; at = at + {TILE}u) {{\n");
+        body += &format!("for (var start = 0u; start < {keys}u; start = start + {TILE}u) {{\n");
         for (i, j) in pairs(BLOCK, BLOCK) {
             body += &format!("var c{i}{j} = 0.0f;\n");
         }
@@ -258,7 +258,7 @@ impl Text<'_> {
         };
         body += &format!("for (var first = 0u; first < {depth}u; first = first + {DEPTH}u) {{\n");
         body += &share("tile_a", &operand("in0[q", query), ("row", *queries), *depth);
-        body += &share("tile_b", &operand("in1[k", key), ("at", *keys), *depth);
+        body += &share("tile_b", &operand("in1[k", key), ("start", *keys), *depth);
         body += &format!("barrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n");
         body += &each(BLOCK, |i| {
             format!(
@@ -271,7 +271,7 @@ impl Text<'_> {
         }
         body += "}\nbarrier_();\n}\n";
         for (i, j) in pairs(BLOCK, BLOCK) {
-            let place = format!("(at + right + {j}u)");
+            let place = format!("(start + right + {j}u)");
             body += &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &place)?;
         }
         body += &self.across("max", "part", |i| largest_of(i));
@@ -279,7 +279,7 @@ impl Text<'_> {
             body += &format!("let high{i} = max(largest{i}, part{i});\n");
             body += &shrink(i, columns, |j| format!("o{i}_{j}"));
             body += &each(BLOCK, |j| {
-                let (weight, place) = (format!("c{i}{j}"), format!("(at + right + {j}u)"));
+                let (weight, place) = (format!("c{i}{j}"), format!("(start + right + {j}u)"));
                 weigh(i, &weight)
                     + &self.kept(&weight, &format!("counts{i}"), &format!("row{i}"), &place)
             });
@@ -332,7 +332,7 @@ impl Text<'_> {
         }
         text += &format!(
             "}}\nfor (var s = lane; s < {}u; s = s + {TEAM}u) {{\n\
-             let key = at + some + s / {wide}u;\nlet col = s % {wide}u;\nvar x = 0.0f;\n\
+             let key = start + some + s / {wide}u;\nlet col = s % {wide}u;\nvar x = 0.0f;\n\
              if (key < {keys}u && col < {width}u) {{ x = in2[v + key * {}u + col * {}u]; }}\n\
              tile_b[s] = x;\n}}\nbarrier_();\nfor (var i = 0u; i < {DEPTH}u; i++) {{\n",
             DEPTH * wide,

@@ -51,13 +51,15 @@ fn masked(case: Case, dims: &[usize], keep: bool) -> Case {
     Case { attrs, inputs, ..case }
 }
 
-pub(super) fn cases() -> Vec<Case> {
+const STRAIGHT: [&[i64]; 4] = [&[], &[], &[], &[]];
+const HEADS: [&[i64]; 4] = [&[0, 2, 1, 3], &[0, 2, 1, 3], &[0, 2, 1, 3], &[0, 2, 1, 3]];
+
+/// Calls that no group works on.
+pub(super) fn small() -> Vec<Case> {
     let mut cases = Vec::new();
-    let straight: [&[i64]; 4] = [&[], &[], &[], &[]];
-    let heads: [&[i64]; 4] = [&[0, 2, 1, 3], &[0, 2, 1, 3], &[0, 2, 1, 3], &[0, 2, 1, 3]];
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         let small =
-            |other| attention(dtype, [[&[2, 5, 4], &[2, 7, 4]], [&[2, 7, 3], other]], straight);
+            |other| attention(dtype, [[&[2, 5, 4], &[2, 7, 4]], [&[2, 7, 3], other]], STRAIGHT);
         cases.push(small(&[]));
         cases.push(small(&[2, 1, 7]));
         cases.push(small(&[5, 1]));
@@ -68,22 +70,31 @@ pub(super) fn cases() -> Vec<Case> {
         let orders: [&[i64]; 4] = [&[0, 2, 1, 3], &[0, 1, 3, 2], &[], &[1, 0, 2, 3]];
         let dims: [[&[usize]; 2]; 2] = [[&[2, 3, 4, 6], &[1, 1, 6, 9]], [&[2, 4, 9, 35], &[]]];
         cases.push(attention(dtype, dims, orders));
-        let dims: [[&[usize]; 2]; 2] =
-            [[&[2, 70, 2, 20], &[2, 67, 2, 20]], [&[2, 67, 2, 33], &[2, 2, 70, 67]]];
-        cases.push(attention(dtype, dims, heads));
-        let [[query, key], [value, _]] = dims;
-        let large = || attention(dtype, [[query, key], [value, &[]]], heads);
-        cases.push(masked(large(), &[2, 1, 1, 67], false));
-        cases.push(masked(large(), &[2, 1, 70, 67], true));
-        cases.push(masked(large(), &[67], true));
+    }
+    cases
+}
+
+/// Calls that groups work on, where they may.
+pub(super) fn large() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in [DType::F32, DType::F16, DType::BF16] {
+        let bias: &[usize] = &[2, 2, 70, 67];
+        let large = |other| {
+            let values: [&[usize]; 2] = [&[2, 67, 2, 33], other];
+            attention(dtype, [[&[2, 70, 2, 20], &[2, 67, 2, 20]], values], HEADS)
+        };
+        cases.push(large(bias));
+        cases.push(masked(large(&[]), &[2, 1, 1, 67], false));
+        cases.push(masked(large(&[]), &[2, 1, 70, 67], true));
+        cases.push(masked(large(&[]), &[67], true));
         let lost = HostTensor::from_bools(shape(&[1]), &[false]).unwrap();
         for keep in [false, true] {
-            let mut case = masked(large(), &[1], keep);
+            let mut case = masked(large(&[]), &[1], keep);
             case.inputs[3] = lost.clone();
             cases.push(case);
         }
     }
     let dims: [[&[usize]; 2]; 2] = [[&[130, 64], &[128, 64]], [&[128, 128], &[]]];
-    cases.push(attention(DType::F32, dims, straight));
+    cases.push(attention(DType::F32, dims, STRAIGHT));
     cases
 }

@@ -338,6 +338,7 @@ fn resized() -> Vec<Case> {
 pub(super) fn cases() -> Vec<Case> {
     [
         resized(),
+        super::attention::small(),
         super::groups::tiled(),
         random(),
         elementwise(),
