@@ -137,8 +137,8 @@ pub struct NodeDef {
     pub function: Option<Arc<str>>,
     /// Where the call was written, of nodes that were traced.
     pub location: Option<SourceLocation>,
-    /// For fused nodes, the scalar expression they compute: of an elementwise node the whole, of a
-    /// kernel what is applied to its result before it is stored.
+    /// For fused nodes, the scalar expression they compute: of an elementwise node the whole, of
+    /// attention what happens to its scores.
     pub expr: Option<Arc<Expr>>,
     inputs: SmallVec<[Outlet; 3]>,
     controls: SmallVec<[NodeId; 1]>,

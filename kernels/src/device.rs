@@ -148,7 +148,7 @@ pub struct OpCall<'a> {
     pub inputs: &'a [OperandSpec],
     /// The types of the outputs; shapes that follow from the data are not known.
     pub outputs: SmallVec<[ValueType; 2]>,
-    /// For fused nodes, the expression they compute or apply to their result.
+    /// For fused nodes, the expression they compute, or apply to the scores of attention.
     pub expr: Option<&'a Expr>,
     /// How exactly matrices of `float32` are multiplied.
     pub precision: Precision,

@@ -1,10 +1,10 @@
 //! Attention: what is recognised, and that it computes the same as the calls it stands for.
 
-use crate::support::*;
+use crate::{devices::device, support::*};
 use ferroflow_ir::{
     Attrs, DType, HostTensor, Outlet, Result, Shape, ValueType, build::GraphBuilder,
 };
-use ferroflow_runtime::{ConcreteFunction, EagerTensor, execute};
+use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor, execute};
 
 /// How heads are written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,6 +96,10 @@ impl Case {
 
     /// The function; it gives the weights too where these are asked for.
     fn function(&self, with_weights: bool) -> ConcreteFunction {
+        self.function_in(&context(), with_weights)
+    }
+
+    fn function_in(&self, context: &Context, with_weights: bool) -> ConcreteFunction {
         let types: Vec<ValueType> =
             self.inputs().iter().map(|x| ValueType::new(x.dtype(), x.shape())).collect();
         let names = ["query", "key", "value", "mask"];
@@ -104,7 +108,7 @@ impl Case {
             let (weights, result) = self.body(b, args)?;
             Ok(if with_weights { vec![result, weights] } else { vec![result] })
         });
-        ConcreteFunction::new(&context(), def).unwrap()
+        ConcreteFunction::new(context, def).unwrap()
     }
 
     fn body(&self, b: &mut GraphBuilder, args: &[Outlet]) -> Result<(Outlet, Outlet)> {
@@ -169,14 +173,18 @@ impl Case {
         let text = plain.optimized_text(&types).unwrap();
         assert!(text.contains("Softmax") && !text.contains("_FusedAttention"), "{text}");
         let (found, expected) = (call(&fused, &inputs).unwrap(), call(&plain, &inputs).unwrap());
-        assert_eq!(found[0].shape(), expected[0].shape());
+        self.compare(&found[0], &expected[0]);
+    }
+
+    fn compare(&self, found: &EagerTensor, expected: &EagerTensor) {
+        assert_eq!(found.shape(), expected.shape());
         let tolerance = match self.dtype {
             DType::F32 => 1e-5,
             DType::F16 => 4e-3,
             DType::BF16 => 3e-2,
             _ => 1e-12,
         };
-        for (index, (a, b)) in as_f64(&found[0]).iter().zip(as_f64(&expected[0])).enumerate() {
+        for (index, (a, b)) in as_f64(found).iter().zip(as_f64(expected)).enumerate() {
             let same = a.is_nan() && b.is_nan() || (a - b).abs() <= tolerance * (1.0 + b.abs());
             assert!(same, "{self:?}: {a} instead of {b} at {index}");
         }
@@ -248,4 +256,39 @@ fn each_dtype_keeps_sums_in_its_own() {
             }
         }
     }
+}
+
+#[test]
+fn devices_decide_for_themselves() {
+    let context = context();
+    let Some(device) = device(&context) else { return };
+    let cases = [
+        Case { layout: Layout::Heads, ..CASE },
+        Case { mask: Mask::Keep(&[2, 1, 5, 7], -1e9), ..CASE },
+        Case {
+            layout: Layout::Columns,
+            mask: Mask::Bias(&[5, 7]),
+            dtype: DType::BF16,
+            depth: 8,
+            ..CASE
+        },
+    ];
+    for case in cases {
+        let (inputs, attend) = (case.inputs(), case.function_in(&context, false));
+        let inputs: Vec<&EagerTensor> = inputs.iter().collect();
+        let placement = attend.placement(Some(&device), &inputs).unwrap();
+        let ops: Vec<&str> = placement.calls.iter().map(|call| &*call.op).collect();
+        assert_eq!(ops, ["_FusedAttention"], "{placement}");
+        assert!(placement.calls.iter().all(|call| call.device == device.name()), "{placement}");
+        let found = attend.call_on(&device, &inputs).unwrap();
+        let expected = case.function_in(&context, true).call_refs(&inputs).unwrap();
+        case.compare(&found[0], &expected[0]);
+    }
+    // There is no program for `float64`, and no call that would have to run elsewhere.
+    let case = Case { dtype: DType::F64, ..CASE };
+    let inputs = case.inputs();
+    let inputs: Vec<&EagerTensor> = inputs.iter().collect();
+    let attend = case.function_in(&context, false);
+    let placement = attend.placement(Some(&device), &inputs).unwrap();
+    assert!(placement.calls.iter().all(|call| call.op != "_FusedAttention"), "{placement}");
 }

@@ -16,7 +16,7 @@ use std::sync::{
 const WGPU: &str = "/device:WGPU:0";
 
 /// The first wgpu device, if there is one.
-fn device(context: &Context) -> Option<Arc<dyn Device>> {
+pub(crate) fn device(context: &Context) -> Option<Arc<dyn Device>> {
     let found = context.device(&"WGPU:0".parse().unwrap()).ok();
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
     assert!(found.is_some() || !required.contains("wgpu"), "no adapter was found");
