@@ -33,6 +33,7 @@ use crate::{
     device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
+    plan::attention::Attention,
     sequence::{Plan, Sequence},
     shader::{self, Caps, Dialect, Grid, Word},
 };
@@ -161,6 +162,13 @@ impl Device for CudaDevice {
         Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
     }
 
+    /// The library multiplies with parts of the processor that no program here uses. Where it is found,
+    /// only memory is to be gained.
+    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
+        let is_large = Attention::new(call)?.scores() >= MANY_SCORES;
+        Ok((is_large || self.has_library().is_err()) && self.kernel(call)?.is_some())
+    }
+
     fn synchronize(&self) -> Result<()> {
         self.driver.synchronize()
     }
@@ -194,6 +202,9 @@ impl Device for CudaDevice {
         self.size(dtype).is_ok()
     }
 }
+
+/// Scores of an attention that take a gigabyte, and those made of them as much again.
+const MANY_SCORES: usize = 1 << 28;
 
 /// A compiled call.
 struct Launch {

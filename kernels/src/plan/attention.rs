@@ -109,6 +109,11 @@ impl Attention {
     pub(crate) fn count(&self) -> usize {
         self.batch.iter().product()
     }
+
+    /// The number of scores.
+    pub(crate) fn scores(&self) -> usize {
+        [self.count(), self.queries, self.keys].into_iter().fold(1, usize::saturating_mul)
+    }
 }
 
 /// The expression of the score in the type of sums: scores are rounded to that of the operands.

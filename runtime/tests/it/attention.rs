@@ -193,7 +193,7 @@ impl Case {
 
 fn cast(x: &EagerTensor, to: DType) -> EagerTensor {
     let attrs = Attrs::new().with("SrcT", x.dtype()).with("DstT", to);
-    execute(&context(), "Cast", attrs, &[x.clone()]).unwrap()[0].clone()
+    execute(&context(), "Cast", attrs, std::slice::from_ref(x)).unwrap()[0].clone()
 }
 
 fn as_f64(x: &EagerTensor) -> Vec<f64> {

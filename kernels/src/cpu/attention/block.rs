@@ -78,7 +78,7 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
             }
             let sizes = Sizes { m: n, k: keys, n: width };
             let weights = Matrix::row_major(&*scores, keys);
-            let place = Product { data: &mut *sums, row_stride: width, accumulate: first > 0 };
+            let place = Product { data: &mut sums, row_stride: width, accumulate: first > 0 };
             gemm(&single, sizes, weights, value.matrix(), place);
         }
         for (row, out) in block.rows.iter_mut().enumerate() {

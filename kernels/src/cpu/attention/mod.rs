@@ -50,11 +50,10 @@ fn attention(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// transpositions; small products of rows that lie well gain nothing.
 pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
     let plan = Attention::new(call)?;
-    let Attention { queries, keys, depth, width, .. } = plan;
-    let scores = [plan.count(), queries, keys].into_iter().fold(1, usize::saturating_mul);
+    let (Attention { queries, depth, width, .. }, scores) = (&plan, plan.scores());
     let blocks = plan.count().saturating_mul(queries.div_ceil(rows(&plan)));
-    let moved = plan.key.row_step > depth && plan.value.row_step > width;
-    let enough = scores >= MANY_SCORES || (moved && scores.saturating_mul(depth) >= LEAST_WORK);
+    let moved = plan.key.row_step > *depth && plan.value.row_step > *width;
+    let enough = scores >= MANY_SCORES || (moved && scores.saturating_mul(*depth) >= LEAST_WORK);
     Ok(blocks >= LEAST_BLOCKS && enough)
 }
 

@@ -57,7 +57,7 @@ impl Text<'_> {
             let place = format!("(start + right + {j}u)");
             body += &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &place)?;
         }
-        body += &self.across("max", "part", |i| largest_of(i));
+        body += &self.across("max", "part", largest_of);
         for i in 0..BLOCK {
             body += &format!("let high{i} = max(largest{i}, part{i});\n");
             body += &shrink(i, columns, |j| format!("o{i}_{j}"));
