@@ -49,6 +49,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/simulator/src/compiler.rs",
     "kernels/simulator/src/descriptions.rs",
     "kernels/simulator/src/device_calls.rs",
+    "kernels/simulator/src/graph_calls.rs",
     "kernels/simulator/src/launch.rs",
     "kernels/simulator/src/memory.rs",
     "kernels/simulator/src/memory_calls.rs",

@@ -1,5 +1,5 @@
-//! The driver's functions about devices, contexts, streams, events and graphs. Their meaning is
-//! that of NVIDIA's *CUDA Driver API*.
+//! The driver's functions about devices, contexts, streams and events. Their meaning is that of
+//! NVIDIA's *CUDA Driver API*.
 
 #![expect(unsafe_code, reason = "these are the functions of a C library")]
 
@@ -8,13 +8,12 @@ use crate::{
     world::{Event, Outcome, Stream, world},
 };
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdevice_attribute, CUevent, CUgraph, CUgraphExec, CUmemAccessDesc,
-    CUmemPool_attribute, CUmemoryPool, CUresult, CUstream, CUstreamCaptureMode,
-    CUstreamCaptureStatus,
+    CUcontext, CUdevice, CUdevice_attribute, CUevent, CUmemAccessDesc, CUmemPool_attribute,
+    CUmemoryPool, CUresult, CUstream,
 };
 use std::{
     env,
-    ffi::{c_char, c_int, c_uint, c_ulonglong, c_void},
+    ffi::{c_char, c_int, c_uint, c_void},
 };
 
 const NAME: &[u8] = b"Simulated device\0";
@@ -247,72 +246,4 @@ unsafe extern "C" fn cuEventElapsedTime_v2(to: *mut f32, start: CUevent, end: CU
     let between = at(start).and_then(|start| Ok(at(end)?.duration_since(start)));
     // SAFETY: as above.
     answer(between.and_then(|time| unsafe { put(to, time.as_secs_f32() * 1e3) }))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuStreamBeginCapture_v2(stream: CUstream, _: CUstreamCaptureMode) -> CUresult {
-    answer(world().begin_capture(stream as usize))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamEndCapture(stream: CUstream, to: *mut CUgraph) -> CUresult {
-    let graph = world().end_capture(stream as usize);
-    // SAFETY: as above.
-    answer(graph.and_then(|graph| unsafe { put(to, graph as CUgraph) }))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamIsCapturing(
-    stream: CUstream,
-    to: *mut CUstreamCaptureStatus,
-) -> CUresult {
-    let mut world = world();
-    let status = world.stream(stream as usize).map(|stream| match stream.captured {
-        None => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
-        Some(_) => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
-    });
-    // SAFETY: as above.
-    answer(status.and_then(|status| unsafe { put(to, status) }))
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuGraphInstantiateWithFlags(
-    to: *mut CUgraphExec,
-    graph: CUgraph,
-    _: c_ulonglong,
-) -> CUresult {
-    let mut world = world();
-    let nodes = world.graphs.get(&(graph as usize)).cloned();
-    let made = nodes.ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE).and_then(|nodes| {
-        let handle = world.handle();
-        world.graphs.insert(handle, nodes);
-        // SAFETY: as above.
-        unsafe { put(to, handle as CUgraphExec) }
-    });
-    answer(made)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuGraphLaunch(graph: CUgraphExec, stream: CUstream) -> CUresult {
-    let mut world = world();
-    let nodes = world.graphs.get(&(graph as usize)).cloned();
-    let nodes = nodes.ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE);
-    answer(nodes.and_then(|nodes| world.push_graph(stream as usize, nodes)))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuGraphUpload(_: CUgraphExec, _: CUstream) -> CUresult {
-    CUresult::CUDA_SUCCESS
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuGraphExecDestroy(graph: CUgraphExec) -> CUresult {
-    let found = world().graphs.remove(&(graph as usize));
-    answer(found.map(|_| ()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cuGraphDestroy(graph: CUgraph) -> CUresult {
-    let found = world().graphs.remove(&(graph as usize));
-    answer(found.map(|_| ()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE))
 }

@@ -26,6 +26,7 @@ mod capture;
 mod compiler;
 mod descriptions;
 mod device_calls;
+mod graph_calls;
 mod launch;
 mod memory;
 mod memory_calls;

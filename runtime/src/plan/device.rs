@@ -14,7 +14,7 @@ use crate::{
     context::Context,
     error::Result,
     ops,
-    placement::{Notes, Placement, Reason, Request},
+    placement::{Notes, Reason, Request},
     resource::ResourceHandle,
     variable::VariableState,
 };
@@ -22,18 +22,18 @@ use ferroflow_ir::{
     DType, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType,
     pass::specialize::Specialized,
 };
-use ferroflow_kernels::{Buffer, Device, DeviceBuffer, Kernel, OpCall, host_only};
+use ferroflow_kernels::{Device, DeviceBuffer, Kernel, OpCall, host_only};
 use smallvec::SmallVec;
 use std::{collections::HashMap, sync::Arc};
 
 /// What is planned besides the host's part.
 pub(super) struct Placing {
     /// The device of calls that ask for nothing.
-    default: Option<usize>,
+    pub(super) default: Option<usize>,
     pub(super) devices: Vec<Arc<dyn Device>>,
     pub(super) slots: Lifetimes,
     /// The device of each slot.
-    slot_devices: Vec<usize>,
+    pub(super) slot_devices: Vec<usize>,
     /// Slots that hold constants in every frame.
     pub(super) constants: Vec<(usize, DeviceBuffer)>,
     pub(super) notes: Notes,
@@ -42,9 +42,6 @@ pub(super) struct Placing {
     /// How many loops are around the call at hand.
     pub(super) loops: usize,
 }
-
-/// See [`Planner::finish_devices`].
-type DeviceSlots = (usize, Vec<(usize, DeviceBuffer)>, HashMap<usize, SmallVec<[usize; 4]>>);
 
 /// Where a value is in the memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -193,67 +190,6 @@ impl Planner<'_> {
         }
     }
 
-    /// The device that carries a variable of a loop or a result of a branch, if not the host: that of
-    /// the function, but for single whole numbers, which loops are steered by.
-    pub(super) fn carrier(&self, ty: &ValueType) -> Option<usize> {
-        let placing = self.placing.as_ref()?;
-        let device = placing.default?;
-        let n = ty.shape.known()?.num_elements();
-        let worth_it = ty.dtype.is_float() || n > 1;
-        (worth_it && placing.devices[device].holds(ty.dtype)).then_some(device)
-    }
-
-    /// The places of values that a loop or branch is given: what its device may carry is there
-    /// before it begins.
-    pub(super) fn hand_over(
-        &mut self,
-        body: &mut Body<'_>,
-        inputs: &[Outlet],
-    ) -> Result<(Vec<Draft>, OnDevices)> {
-        let (mut places, mut on_devices) = (Vec::new(), Vec::new());
-        for (index, &input) in inputs.iter().enumerate() {
-            let carrier = body.function.graph.ty(input).and_then(|ty| self.carrier(ty));
-            match carrier {
-                Some(device) => {
-                    self.send(body, input, device)?;
-                }
-                None => self.fetch_outlet(body, input)?,
-            }
-            if let Some(&place) = body.device_places.get(&input) {
-                on_devices.push((index, place));
-            }
-            places.push(match (body.places.get(&input), body.device_places.get(&input)) {
-                (Some(place), _) => place.clone(),
-                (None, Some(place)) => Draft::Device(place.slot),
-                (None, None) => body.operand(input).place,
-            });
-        }
-        Ok((places, on_devices))
-    }
-
-    /// Notes where a result of a loop or branch is.
-    pub(super) fn settle(&mut self, body: &mut Body<'_>, outlet: Outlet, place: Draft) {
-        match (self.device_of_slot(&place), &place) {
-            (Some(device), Draft::Device(slot)) => {
-                body.device_places.insert(outlet, DevicePlace { device, slot: *slot });
-            }
-            _ => {
-                body.places.insert(outlet, place);
-            }
-        }
-    }
-
-    /// The device of a place, if that is a slot of one.
-    pub(super) fn device_of_slot(&self, place: &Draft) -> Option<usize> {
-        let placing = self.placing.as_ref()?;
-        device_at(place, &placing.slot_devices)
-    }
-
-    /// The devices of the slots there are so far.
-    pub(super) fn slot_devices(&self) -> Vec<usize> {
-        self.placing.as_ref().map(|placing| placing.slot_devices.clone()).unwrap_or_default()
-    }
-
     /// The device that a call should run on, if not the CPU.
     fn wanted(&self, body: &Body<'_>, node: &NodeDef) -> Option<usize> {
         let placing = self.placing.as_ref()?;
@@ -382,124 +318,6 @@ impl Planner<'_> {
             let name = placing.devices[device].name().to_string();
             placing.notes.call(origin, &name, Reason::Asked);
         }
-    }
-
-    pub(super) fn device_slot(&mut self, device: usize) -> usize {
-        let placing = self.placing.as_mut().expect("only what is placed has such slots");
-        placing.slot_devices.push(device);
-        placing.slots.define(&self.timeline)
-    }
-
-    /// The slot of a value in a device's memory, to which it is copied if it is not there yet.
-    pub(super) fn send(
-        &mut self,
-        body: &mut Body<'_>,
-        outlet: Outlet,
-        device: usize,
-    ) -> Result<usize> {
-        let (mut operand, mut from) = (None, self.host_name());
-        if let Some(&place) = body.device_places.get(&outlet) {
-            if place.device == device {
-                return Ok(place.slot);
-            }
-            // From device to device, unless the host has it already.
-            if !body.places.contains_key(&outlet) {
-                operand = Some(body.device_operand(outlet, place.slot));
-                from = self.device_name(place.device);
-            }
-        }
-        let operand = operand.unwrap_or_else(|| body.operand(outlet));
-        let slot = self.device_slot(device);
-        let name = body.function.graph[outlet.node].name.to_string();
-        let constant = body.constant(outlet).cloned();
-        let placing = self.placing.as_mut().expect("only what is placed is sent");
-        let target = placing.devices[device].clone();
-        let shape = operand.ty.shape.known().unwrap_or_else(Shape::scalar);
-        let (way, ty) = ((&*from, target.name()), (operand.ty.dtype, &shape));
-        placing.notes.copy(&name, way, ty, constant.is_some());
-        body.device_places.insert(outlet, DevicePlace { device, slot });
-        match constant {
-            Some(value) => {
-                if let Buffer::Device(buffer) = target.upload(&value)? {
-                    placing.constants.push((slot, buffer));
-                }
-            }
-            None => {
-                self.read(&operand.place);
-                let to = Draft::Device(slot);
-                self.push(body, DraftAction::Transfer { from: operand, to, device });
-            }
-        }
-        Ok(slot)
-    }
-
-    /// Copies the inputs of a call to host memory where they are not there yet.
-    fn fetch(&mut self, body: &mut Body<'_>, node: &NodeDef) -> Result<()> {
-        node.inputs().iter().try_for_each(|&input| self.fetch_outlet(body, input))
-    }
-
-    /// Copies a value to host memory, if it is not there yet.
-    pub(super) fn fetch_outlet(&mut self, body: &mut Body<'_>, outlet: Outlet) -> Result<()> {
-        if body.places.contains_key(&outlet) {
-            return Ok(());
-        }
-        let Some(&place) = body.device_places.get(&outlet) else { return Ok(()) };
-        let from = body.device_operand(outlet, place.slot);
-        self.read(&from.place);
-        let to = Draft::Slot(self.host_slot(), None);
-        body.places.insert(outlet, to.clone());
-        let (name, host) = (body.function.graph[outlet.node].name.to_string(), self.host_name());
-        if let Some(placing) = &mut self.placing {
-            let shape = from.ty.shape.known().unwrap_or_else(Shape::scalar);
-            let way = (placing.devices[place.device].name().to_string(), host);
-            placing.notes.copy(&name, (&way.0, &way.1), (from.ty.dtype, &shape), false);
-        }
-        self.push(body, DraftAction::Transfer { from, to, device: place.device });
-        Ok(())
-    }
-
-    /// What follows is run again and again.
-    pub(super) fn enter_loop(&mut self) {
-        if let Some(placing) = &mut self.placing {
-            placing.loops += 1;
-        }
-    }
-
-    pub(super) fn leave_loop(&mut self) {
-        if let Some(placing) = &mut self.placing {
-            placing.loops -= 1;
-        }
-    }
-
-    /// How many slots there are, which hold constants, and which are emptied after which action.
-    pub(super) fn finish_devices(&mut self) -> DeviceSlots {
-        let Some(placing) = &mut self.placing else { return DeviceSlots::default() };
-        placing.slots.close(&self.timeline);
-        let constants = std::mem::take(&mut placing.constants);
-        let mut cleared: HashMap<usize, SmallVec<[usize; 4]>> = HashMap::new();
-        for slot in 0..placing.slots.len() {
-            if constants.iter().all(|(constant, _)| *constant != slot) {
-                cleared.entry(placing.slots.last(slot)).or_default().push(slot);
-            }
-        }
-        (placing.slots.len(), constants, cleared)
-    }
-
-    /// What runs where, which the context is told.
-    pub(super) fn placement(&mut self) -> Option<Placement> {
-        let placing = self.placing.as_mut()?;
-        let placement = std::mem::take(&mut placing.notes).into_placement();
-        self.context.note_placement(&placement);
-        Some(placement)
-    }
-
-    fn device_name(&self, device: usize) -> String {
-        let placing = self.placing.as_ref();
-        placing.map_or_else(String::new, |placing| placing.devices[device].name().to_string())
-    }
-
-    fn host_name(&self) -> String {
-        self.context.cpu().name().to_string()
     }
 }
 

@@ -10,7 +10,9 @@
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
 //! one action of them.
 
+mod carry;
 mod control;
+mod copies;
 mod device;
 mod draft;
 mod follow;
