@@ -109,13 +109,13 @@ impl<'a> Io<'a> {
     }
 
     /// Which of its device's queues the kernel is to run on; 0, the main one, unless told.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "other devices have one queue"))]
-    pub(crate) fn queue(&self) -> usize {
+    pub fn queue(&self) -> usize {
         self.queue
     }
 
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "other devices have one queue"))]
-    pub(crate) fn set_queue(&mut self, queue: usize) {
+    /// Has the kernel run on another of its device's queues. Devices that have only one take no
+    /// notice.
+    pub fn set_queue(&mut self, queue: usize) {
         self.queue = queue;
     }
 

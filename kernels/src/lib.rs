@@ -50,6 +50,8 @@ mod number;
 pub mod optimizer;
 pub mod philox;
 pub mod plan;
+#[cfg(feature = "cuda")]
+mod schedule;
 mod scratch;
 pub mod sequence;
 #[cfg_attr(

@@ -5,7 +5,7 @@
 use super::{compile::Architecture, memory::Memory};
 use crate::{
     error::{Error, Result},
-    sequence::MOST_LANES,
+    schedule::MOST_LANES,
     shader::{Dialect, Grid},
 };
 use cudarc::{

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the driver is called through pointers")]
 
 use super::driver::Driver;
-use crate::{error::Result, sequence::MOST_LANES};
+use crate::{error::Result, schedule::MOST_LANES};
 use cudarc::driver::{CudaEvent, CudaGraph, CudaStream, result, sys};
 use parking_lot::MutexGuard;
 use std::sync::Arc;

@@ -18,7 +18,8 @@ use crate::{
     buffer::DeviceBuffer,
     error::{Error, Result},
     kernel::{Io, Operand, Target},
-    sequence::{Plan, Schedule, Sequence, Value},
+    schedule::Schedule,
+    sequence::{Plan, Sequence, Value},
     threads::Threads,
 };
 use ferroflow_ir::{DType, Shape};

@@ -17,7 +17,7 @@ use crate::{
     device::OpCall,
     error::{Error, Result},
     kernel::{Io, Kernel},
-    sequence::MOST_LANES,
+    schedule::MOST_LANES,
 };
 use cudarc::cublaslt::result::CublasError;
 use library::{Algorithm, Library, Plan};
