@@ -92,9 +92,9 @@ impl Planner<'_> {
 /// What a call does to a product that nothing else needs, if it is that alone.
 fn epilogue(body: &Body<'_>, id: NodeId, node: &NodeDef) -> Result<Option<Epilogue>> {
     let graph = &body.function.graph;
-    let &[first, second] = node.inputs() else { return Ok(None) };
+    let (&[first, second], [own]) = (node.inputs(), node.outputs()) else { return Ok(None) };
     let Some(op) = node.op.def() else { return Ok(None) };
-    let dtype = node.outputs()[0].dtype;
+    let dtype = own.dtype;
     let is_formula = matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused);
     if !is_formula || !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
         return Ok(None);
@@ -104,7 +104,7 @@ fn epilogue(body: &Body<'_>, id: NodeId, node: &NodeDef) -> Result<Option<Epilog
         let is_result = body.function.results.contains(&outlet);
         let known = graph.ty(outlet).map(|ty| (ty.dtype, &ty.shape));
         let of_op = graph[outlet.node].op.def().is_some_and(|op| op.name == "MatMul");
-        let same = known == Some((dtype, &node.outputs()[0].shape));
+        let same = known == Some((dtype, &own.shape));
         of_op && alone && same && !is_result && !body.wanted.contains(&outlet)
     };
     let (product, bias) = match (is_product(first), is_product(second)) {
@@ -116,12 +116,12 @@ fn epilogue(body: &Body<'_>, id: NodeId, node: &NodeDef) -> Result<Option<Epilog
     if !fits {
         return Ok(None);
     }
-    let own = match &node.expr {
+    let expr = match &node.expr {
         Some(expr) => (**expr).clone(),
         None => Expr::of(op, &node.attrs, &[dtype, dtype], dtype)?,
     };
     for then in [&["BiasAdd"][..], &["BiasAdd", "Relu"]] {
-        if own == formula(then, dtype)? {
+        if expr == formula(then, dtype)? {
             return Ok(Some(Epilogue { product, bias, then }));
         }
     }
