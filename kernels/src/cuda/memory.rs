@@ -58,15 +58,17 @@ impl Memory {
 
     /// A copy of host memory, which has been read when this returns.
     pub(super) fn upload(driver: &Arc<Driver>, bytes: &[u8]) -> Result<Memory> {
-        let memory = Memory::on(driver, &driver.copies, bytes.len())?;
-        if !bytes.is_empty() {
-            let stream = driver.copies.cu_stream();
-            // SAFETY: the memory has as many bytes; the host's are there until the copy is made,
-            // which is waited for.
-            unsafe { result::memcpy_htod_async(memory.at, bytes, stream) }
-                .and_then(|()| driver.copies.synchronize())
-                .map_err(|error| driver.failed(error))?;
+        // Nothing would wait for the queue of copies, which alone knows memory taken there till then.
+        if bytes.is_empty() {
+            return Memory::new(driver, 0);
         }
+        let memory = Memory::on(driver, &driver.copies, bytes.len())?;
+        let stream = driver.copies.cu_stream();
+        // SAFETY: the memory has as many bytes; the host's are there until the copy is made, which
+        // is waited for.
+        unsafe { result::memcpy_htod_async(memory.at, bytes, stream) }
+            .and_then(|()| driver.copies.synchronize())
+            .map_err(|error| driver.failed(error))?;
         Ok(memory)
     }
 
