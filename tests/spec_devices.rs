@@ -16,6 +16,7 @@ use ferroflow::{
         ops::Conv2DAttrs,
         optimizers::{Adam, Optimizer},
     },
+    while_loop,
 };
 use std::{
     error::Error,
@@ -248,6 +249,39 @@ fn functions_give_the_same_on_every_device_again_and_again() -> Outcome {
                         assert!((x - y).abs() < 1e-5, "{place}, round {round}: {x} and {y}");
                     }
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a loop carries takes the place of what calls of the same round read.
+#[test]
+fn loops_carry_values_on_every_device() -> Outcome {
+    let f = function(|x: Tensor| -> tracer::Result<(Tensor, Tensor, Tensor)> {
+        let start = (Tensor::from(0), x.clone(), (&x * 0.5)?, (&x + 1.0)?);
+        let (_, a, b, c) = while_loop(
+            |(i, ..): &(Tensor, Tensor, Tensor, Tensor)| i.less(5),
+            |(i, a, b, c): (Tensor, Tensor, Tensor, Tensor)| {
+                let next = (a.matmul(&b)? + &c)?.tanh()?;
+                Ok(((&i + 1)?, b, next, Tensor::from([[0.25f32, -0.5], [0.5, 1.0]])))
+            },
+            start,
+        )?;
+        Ok((a, b, c))
+    });
+    let x = Tensor::from([0.5f32, -1.0, 0.25, 0.75]).reshape(&[2, 2])?;
+    let expected = f.call((&x,))?;
+    for place in elsewhere() {
+        for _ in 0..3 {
+            let found = device(&place, || f.call((&x,)))?;
+            let pairs = [(&expected.0, &found.0), (&expected.1, &found.1), (&expected.2, &found.2)];
+            for (x, y) in pairs {
+                let (x, y) = (x.to_vec::<f32>()?, y.to_vec::<f32>()?);
+                assert!(
+                    x.iter().zip(&y).all(|(x, y)| (x - y).abs() < 1e-5),
+                    "{place}: {x:?}, {y:?}"
+                );
             }
         }
     }

@@ -11,6 +11,7 @@ use super::{
     draft::{Draft, DraftAction, DraftOperand, Positioned},
     lower::Layout,
 };
+use ferroflow_ir::{DType, Shape};
 use ferroflow_kernels::sequence::{Call, Plan, Value};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -48,6 +49,18 @@ impl Calls {
         self.calls.iter().any(|(.., call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
     }
 
+    /// Whether what is still to be done reads a slot.
+    fn reads(&self, slot: usize) -> bool {
+        let in_later = |action: &DraftAction| match action {
+            DraftAction::DeviceOp { inputs, .. } => {
+                inputs.iter().any(|input| input.place == Draft::Device(slot))
+            }
+            _ => false,
+        };
+        self.calls.iter().any(|(.., call)| call.sources.contains(&Some(slot)))
+            || self.later.iter().any(|later| in_later(&later.action))
+    }
+
     /// When an action is done that comes after these calls, but before others.
     fn way(&self, action: &DraftAction) -> Way {
         let free = |operand: &DraftOperand| match operand.place {
@@ -72,7 +85,12 @@ impl Calls {
             DraftAction::Op { inputs, .. } | DraftAction::DeviceOp { inputs, .. } => {
                 before(self.later.is_empty() && inputs.iter().all(free))
             }
-            DraftAction::Copy(from, _) | DraftAction::Transfer { from, .. } => before(free(from)),
+            DraftAction::Copy(from, _) => before(free(from)),
+            // What is carried to the next round of a loop takes the place of what calls may read.
+            DraftAction::Transfer { from, to, .. } => before(match to {
+                Draft::Device(slot) => free(from) && !self.reads(*slot),
+                Draft::Buffer(..) | Draft::Slot(..) => free(from),
+            }),
             DraftAction::Device(_)
             | DraftAction::While { .. }
             | DraftAction::Branch { .. }
@@ -91,8 +109,7 @@ impl Layout<'_, '_> {
                 DraftAction::Device(call) => {
                     let is_other = |calls: &mut Calls| calls.calls[0].2.device != call.device;
                     gathered.extend(open.take_if(is_other).map(Gathered::Calls));
-                    let empty = Calls::default;
-                    open.get_or_insert_with(empty).calls.push((position, scope, call));
+                    open.get_or_insert_default().calls.push((position, scope, call));
                     continue;
                 }
                 other => other,
@@ -134,8 +151,8 @@ impl Layout<'_, '_> {
             None => actions.extend(plain),
             Some(sequence) => {
                 let (inputs, outputs) = (wanted.inputs, wanted.outputs);
-                let given: HashSet<usize> = wanted.given;
-                let rest: SmallVec<[usize; 4]> = cleared.difference(&given).copied().collect();
+                let rest = cleared.difference(&wanted.given);
+                let rest: SmallVec<[usize; 4]> = rest.copied().collect();
                 let action = SequenceAction { device, sequence, inputs, outputs, origins, plain };
                 actions.push(Action::Sequence(Box::new(action)));
                 if !rest.is_empty() {
@@ -149,10 +166,11 @@ impl Layout<'_, '_> {
 }
 
 /// What a device is asked to make ready.
+#[derive(Default)]
 struct Wanted {
     plan: Plan,
     inputs: Vec<usize>,
-    outputs: Vec<(usize, ferroflow_ir::DType, ferroflow_ir::Shape)>,
+    outputs: Vec<(usize, DType, Shape)>,
     /// The slots of results that nobody else reads.
     given: HashSet<usize>,
 }
@@ -161,12 +179,7 @@ impl Wanted {
     /// `cleared` are the slots that nobody reads after these calls.
     fn of(calls: &[(usize, usize, DeviceDraft)], cleared: &HashSet<usize>) -> Wanted {
         let mut values: HashMap<usize, usize> = HashMap::new();
-        let mut wanted = Wanted {
-            plan: Plan::default(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            given: HashSet::new(),
-        };
+        let mut wanted = Wanted::default();
         for (.., call) in calls {
             let mut sources = SmallVec::new();
             for source in &call.sources {
@@ -187,9 +200,10 @@ impl Wanted {
                     wanted.outputs.push((*slot, *dtype, shape.clone()));
                     Value::Output(wanted.outputs.len() - 1)
                 };
+                let number = wanted.plan.values.len();
                 wanted.plan.values.push(value);
-                values.insert(*slot, wanted.plan.values.len() - 1);
-                sinks.push(wanted.plan.values.len() - 1);
+                values.insert(*slot, number);
+                sinks.push(number);
             }
             wanted.plan.calls.push(Call { kernel: call.kernel.clone(), sources, sinks });
         }
