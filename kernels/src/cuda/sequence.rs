@@ -25,7 +25,11 @@ use crate::{
 use ferroflow_ir::{DType, Shape};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// Graphs that are kept for one sequence.
 const MOST_GRAPHS: usize = 8;
@@ -42,7 +46,8 @@ pub(super) struct CudaSequence {
     plan: Plan,
     schedule: Schedule,
     /// The inner values, once there was a run.
-    inner: Mutex<Option<Arc<Vec<Option<DeviceBuffer>>>>>,
+    inner: OnceLock<Vec<Option<DeviceBuffer>>>,
+    /// Held while a run is started: what lies between calls are the same inner values for all runs.
     graphs: Mutex<Graphs>,
 }
 
@@ -86,15 +91,14 @@ impl CudaSequence {
         size: impl Fn(DType, &Shape) -> usize,
     ) -> CudaSequence {
         let schedule = Schedule::new(&plan, size, ALIGNMENT);
-        let (inner, graphs) = (Mutex::default(), Mutex::default());
+        let (inner, graphs) = Default::default();
         CudaSequence { driver: driver.clone(), plan, schedule, inner, graphs }
     }
 
     /// The inner values, of which those of all runs are the same.
-    fn inner(&self) -> Result<Arc<Vec<Option<DeviceBuffer>>>> {
-        let mut made = self.inner.lock();
-        if let Some(inner) = &*made {
-            return Ok(inner.clone());
+    fn inner(&self) -> Result<&[Option<DeviceBuffer>]> {
+        if let Some(inner) = self.inner.get() {
+            return Ok(inner);
         }
         let whole = Arc::new(Memory::new(&self.driver, self.schedule.bytes)?);
         let mut inner = Vec::with_capacity(self.plan.values.len());
@@ -108,9 +112,7 @@ impl CudaSequence {
                 _ => None,
             });
         }
-        let inner = Arc::new(inner);
-        *made = Some(inner.clone());
-        Ok(inner)
+        Ok(self.inner.get_or_init(|| inner))
     }
 
     /// Runs a call on a queue: 0 is the main one, the others are lanes.
@@ -173,7 +175,6 @@ impl Sequence for CudaSequence {
         limit: usize,
     ) -> Result<(), (usize, Error)> {
         let key: Key = inputs.iter().chain(outputs).map(place).collect();
-        // Held until everything is started: what lies in between are the same inner values.
         let mut graphs = self.graphs.lock();
         if let Some(at) = graphs.kept.iter().position(|(kept, _)| *kept == key) {
             let started = graphs.kept[at].1.launch(&self.driver).map_err(|error| (0, error));
@@ -183,9 +184,8 @@ impl Sequence for CudaSequence {
             return started;
         }
         let inner = self.inner().map_err(|error| (0, error))?;
-        let frame = Frame { inputs, outputs, inner: &inner, threads, limit };
-        let seen = graphs.seen.iter().position(|seen| *seen == key);
-        if graphs.refused || seen.is_none() {
+        let frame = Frame { inputs, outputs, inner, threads, limit };
+        if graphs.refused || !graphs.seen.contains(&key) {
             graphs.seen.push_back(key);
             if graphs.seen.len() > MOST_SEEN {
                 graphs.seen.pop_front();
