@@ -58,7 +58,7 @@ impl<T: Wide<Acc: Exp + Factor>> Call<'_, T> {
         let mut running = Running {
             largest: vec![T::Acc::least(); n],
             sum: vec![T::Acc::ZERO; n],
-            kept: vec![attention.keep.is_none(); n],
+            kept: vec![attention.keep.is_none() && attention.keys > 0; n],
         };
         let (matrix, depth) = (block.matrix, attention.depth);
         let query = part(self.query, &attention.query, matrix, block.first, [n, depth]);

@@ -3,7 +3,7 @@
 //!
 //! Where groups share memory, a group takes 64 queries, and as many keys at a time: products of both
 //! go through tiles of shared memory, and so do weights on their way to the values. Elsewhere an
-//! invocation takes a block of queries and of columns. Sums are those of `kernels/src/cpu/attention.rs`,
+//! invocation takes a block of queries and of columns. Sums are those of `kernels/src/cpu/attention/`,
 //! in another order.
 
 mod plain;
@@ -47,7 +47,9 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let inputs: Option<Vec<(usize, Word)>> = (0..call.inputs.len())
         .map(|index| Some((index, Word::of(call.dtype(index), caps)?)))
         .collect();
-    let Some(inputs) = inputs.filter(|_| !too_long) else { return Ok(None) };
+    let Some(inputs) = inputs.filter(|_| !too_long && attention.keys > 0) else {
+        return Ok(None);
+    };
     let text = Text { call, caps, attention: &attention };
     let Attention { queries, keys, width, .. } = attention;
     if !caps.tiles {

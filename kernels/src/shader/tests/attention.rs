@@ -66,6 +66,8 @@ pub(super) fn small() -> Vec<Case> {
         cases.push(masked(small(&[]), &[2, 5, 7], false));
         cases.push(masked(small(&[]), &[7], false));
         cases.push(masked(small(&[]), &[2, 5, 7], true));
+        // Nothing to attend to.
+        cases.push(attention(dtype, [[&[2, 5, 4], &[2, 0, 4]], [&[2, 0, 3], &[]]], STRAIGHT));
         // Keys by columns, one head for all queries, values of more columns than one invocation does.
         let orders: [&[i64]; 4] = [&[0, 2, 1, 3], &[0, 1, 3, 2], &[], &[1, 0, 2, 3]];
         let dims: [[&[usize]; 2]; 2] = [[&[2, 3, 4, 6], &[1, 1, 6, 9]], [&[2, 4, 9, 35], &[]]];
