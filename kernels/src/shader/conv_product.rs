@@ -15,6 +15,14 @@ use std::fmt::Write;
 /// be longer at it than many single invocations.
 const FEWEST_TILES: usize = 16;
 
+/// What taps meet.
+enum Met {
+    /// Positions of the images, from windows.
+    Positions,
+    /// Windows, from positions of the images.
+    Windows,
+}
+
 /// A convolution of one group.
 pub(super) struct Convolution<'a> {
     pub(super) sweep: &'a Sweep,
@@ -31,10 +39,26 @@ impl Convolution<'_> {
         self.sweep.batch * inputs(self.sweep).iter().product::<usize>()
     }
 
-    /// The statements that take `tap` apart.
-    fn tap(&self) -> String {
+    /// Reads what taps of places meet, a `width` of elements each; the number of tap and element
+    /// goes down the product where this `is_deep`, and that of places the other way.
+    fn met(&self, met: Met, width: usize, is_deep: bool) -> Operand {
+        let [tap, place] = if is_deep { ["deep", "along"] } else { ["along", "deep"] };
+        let windows = ("w", outputs(self.sweep));
+        let positions = ("p", inputs(self.sweep));
+        let (buffer, from, to, (find, inside)) = match met {
+            Met::Positions => ("in0", windows, positions, self.covered()),
+            Met::Windows => ("in1", positions, windows, self.covering()),
+        };
         let [_, b, c] = self.sweep.slides.map(|slide| slide.size);
-        format!("let tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\nlet tx = tap / {}u;\n", b * c)
+        let read = format!(
+            "let tap = {tap} / {width}u;\n\
+             let tz = tap % {c}u;\nlet ty = tap / {c}u % {b}u;\nlet tx = tap / {}u;\n\
+             {}{find}if ({inside}) {{ x = {buffer}[{} * {width}u + {tap} % {width}u]; }}\n",
+            b * c,
+            apart(place, from.0, from.1),
+            together(to.0, to.1),
+        );
+        Operand { read, is_deep }
     }
 
     /// The statements that find the position of a tap of a window, and when that is inside.
@@ -73,15 +97,7 @@ impl Convolution<'_> {
         if !tiles::fits(m, k, filters) {
             return None;
         }
-        let (positions, inside) = self.covered();
-        let read = format!(
-            "let tap = deep / {width}u;\n{}{}{positions}\
-             if ({inside}) {{ x = in0[{} * {width}u + deep % {width}u]; }}\n",
-            self.tap(),
-            apart("along", "w", outputs(self.sweep)),
-            together("p", inputs(self.sweep)),
-        );
-        let windows = Operand { read, is_deep: true };
+        let windows = self.met(Met::Positions, width, true);
         let read = format!("x = in1[deep * {filters}u + along];");
         let weights = Operand { read, is_deep: false };
         let sizes = Sizes { m, k, n: filters, batch: 1 };
@@ -95,15 +111,7 @@ impl Convolution<'_> {
         if !tiles::fits(m, k, width) {
             return None;
         }
-        let (windows, inside) = self.covering();
-        let read = format!(
-            "let tap = deep / {filters}u;\n{}{}{windows}\
-             if ({inside}) {{ x = in1[{} * {filters}u + deep % {filters}u]; }}\n",
-            self.tap(),
-            apart("along", "p", inputs(self.sweep)),
-            together("w", outputs(self.sweep)),
-        );
-        let gradient = Operand { read, is_deep: true };
+        let gradient = self.met(Met::Windows, filters, true);
         let read = format!(
             "x = in0[(deep / {filters}u * {width}u + along) * {filters}u + deep % {filters}u];"
         );
@@ -119,15 +127,7 @@ impl Convolution<'_> {
         if !tiles::fits(m, k, filters) || tiles::count(m, filters) < FEWEST_TILES {
             return None;
         }
-        let (positions, inside) = self.covered();
-        let read = format!(
-            "let tap = along / {width}u;\n{}{}{positions}\
-             if ({inside}) {{ x = in0[{} * {width}u + along % {width}u]; }}\n",
-            self.tap(),
-            apart("deep", "w", outputs(self.sweep)),
-            together("p", inputs(self.sweep)),
-        );
-        let images = Operand { read, is_deep: false };
+        let images = self.met(Met::Positions, width, false);
         let read = format!("x = in1[deep * {filters}u + along];");
         let gradient = Operand { read, is_deep: false };
         let sizes = Sizes { m, k, n: filters, batch: 1 };
