@@ -7,9 +7,6 @@ mod wgsl;
 
 use super::{Shader, tiles::TEAM};
 
-#[cfg(test)]
-pub(in crate::shader) use narrow::lies;
-
 /// A language of shaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {

@@ -96,12 +96,6 @@ pub(super) fn definitions(dtypes: impl Iterator<Item = DType>) -> String {
     needed.concat()
 }
 
-/// The type that a buffer's elements lie as, if they are no words.
-#[cfg(test)]
-pub(in crate::shader) fn lies(dtype: DType) -> Option<&'static str> {
-    element(dtype).map(|(_, _, lies)| lies)
-}
-
 /// The parameter of a buffer called `name` of elements of a dtype, which bodies know as `word`s. What
 /// makes one of the other is added to `opening`, where they differ.
 pub(super) fn parameter(

@@ -6,7 +6,6 @@ pub(crate) mod cases;
 mod failures;
 pub(crate) mod groups;
 mod halves;
-mod host;
 mod images;
 mod moved;
 pub(crate) mod products;
@@ -93,8 +92,7 @@ fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
         );
         // Sums of 16-bit floats are rounded more often by kernels of the CPU.
         let relative = match dtype {
-            DType::F16 => 4e-3,
-            DType::BF16 => 8e-3,
+            DType::F16 | DType::BF16 => 8e-3,
             _ => 4e-6,
         };
         return found.iter().zip(&expected).find_map(|(&x, &y)| {
