@@ -1,7 +1,6 @@
 //! Control flow: by hand, and that of Rust in functions.
 
-mod support;
-
+use crate::support::printed;
 use ferroflow::{
     Function, Tensor, Trackable, cond, function,
     ir::{Code, DType, FunctionDef, FunctionLibrary, trace_type::Literal},
@@ -13,7 +12,6 @@ use ferroflow::{
     while_loop,
 };
 use std::collections::BTreeMap;
-use support::printed;
 
 /// The ops that a function and all it calls are made of.
 fn ops_of(concrete: &ConcreteFunction) -> Vec<String> {

@@ -1,7 +1,6 @@
 //! Input signatures, and how arguments find their parameters.
 
-mod support;
-
+use crate::support::printed;
 use ferroflow::{
     ir::{DType, PartialShape, function_type::ParameterKind},
     runtime::Context,
@@ -10,7 +9,6 @@ use ferroflow::{
         Value, function, function_with, spec, with_context,
     },
 };
-use support::printed;
 
 /// Calls `f` and checks the elements of the result and the number of graphs there are then.
 fn check<A: Args + 'static>(

@@ -2,7 +2,7 @@
 
 // The tests of the tracer run the same programs, and compare them with Rust.
 #[allow(dead_code, reason = "the loops of Rust are compared there")]
-#[path = "../tracer/tests/it/control_flow/program.rs"]
+#[path = "../../tracer/tests/it/control_flow/program.rs"]
 mod program;
 
 use ferroflow::{

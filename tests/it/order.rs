@@ -1,15 +1,11 @@
 //! The order of effects in functions: automatic control dependencies.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
-mod support;
-
+use crate::support::{Out, printed};
 use ferroflow::{
     ir::{DType, Effect, NameAttrList, NodeDef, NodeId},
     tracer::{ConcreteFunction, Error, Result, Tensor, Variable, context, function, ops, print},
 };
 use proptest::prelude::*;
-use support::{Out, printed};
 
 /// A variable of eager code, wherever it is made.
 fn variable(value: f32) -> Variable {

@@ -1,6 +1,7 @@
 //! Which traces there are, and when one more is made.
 
-use crate::{operand, support::printed};
+use super::operand;
+use crate::support::printed;
 use ferroflow::{
     ir::DType,
     runtime::Context,

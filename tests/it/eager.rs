@@ -1,7 +1,6 @@
 //! Eager calls, looking at values, and what functions give and refuse.
 
-mod support;
-
+use crate::support::printed;
 use ferroflow::{
     ir::{Code, DType, HostTensor, Shape},
     kernels::{self, Buffer, DeviceBuffer, DeviceMemory},
@@ -23,7 +22,6 @@ use std::{
     },
     thread,
 };
-use support::printed;
 
 /// The error of a result, which must be of this class.
 #[track_caller]

@@ -3,8 +3,6 @@
 mod cache;
 mod calls;
 mod stages;
-#[path = "../support/mod.rs"]
-mod support;
 
 use ferroflow::ir::trace_type::Literal;
 use ferroflow::tracer::{Result, Tensor, Value};

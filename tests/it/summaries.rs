@@ -1,7 +1,5 @@
 //! Summaries in and out of functions.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use ferroflow::{
     Tensor, Variable, function,
     ir::Limits,

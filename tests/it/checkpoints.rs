@@ -1,7 +1,5 @@
 //! Checkpoints: values of objects, by the names that lead to them.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use ferroflow::{
     Checkpoint, CheckpointManager, Functions, HasFunctions, ManagerOptions, Tensor, Trackable,
     Variable, function,
@@ -458,7 +456,7 @@ fn a_writer_that_is_killed_leaves_whole_checkpoints() -> Outcome {
             break;
         }
         let mut writer = Command::new(std::env::current_exe()?)
-            .args(["--exact", "writes_until_it_is_killed"])
+            .args(["--exact", "checkpoints::writes_until_it_is_killed"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -1,9 +1,6 @@
 //! State that functions create, and functions of objects.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
-mod support;
-
+use crate::support::printed;
 use ferroflow::{
     ir::{Code, DType, TraceType},
     runtime::Resource,
@@ -13,7 +10,6 @@ use ferroflow::{
     },
 };
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use support::printed;
 
 /// The variable in a cell, made if there is none.
 fn lazily(cell: &OnceLock<Variable>, make: impl FnOnce() -> Result<Variable>) -> Result<&Variable> {

@@ -1,7 +1,5 @@
 //! The command line, as a user sees it.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use serde_json::Value;
 use std::{path::PathBuf, process::Command};
 

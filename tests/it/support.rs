@@ -1,7 +1,5 @@
 //! What tests of the specification share: a place where programs print.
 
-#![allow(dead_code, reason = "each test takes what it needs of this")]
-
 use ferroflow::{
     runtime::Context,
     tracer::{Result, with_context},

@@ -1,7 +1,5 @@
 //! Signatures: which functions serving sees, and what it may ask of them.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use ferroflow::{
     Checkpoint, Function, Functions, HasFunctions, Tensor, Trackable, Variable, function,
     ir::{DType, HostTensor, PartialShape, TraceType},

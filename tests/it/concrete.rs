@@ -1,7 +1,5 @@
 //! Concrete functions: one trace each, how they are had, called and printed.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use ferroflow::{
     ir::{Code, DType, PartialShape, TensorSpec, TraceType},
     tracer::{

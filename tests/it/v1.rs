@@ -1,7 +1,5 @@
 //! Code with the semantics of TensorFlow 1: `wrap_function`.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-
 use ferroflow::{
     ir::{DType, TensorSpec, TraceType},
     runtime::Resource,

@@ -1,12 +1,10 @@
 //! Controlling how often functions are traced.
 
-mod support;
-
+use crate::support::{Out, printed};
 use ferroflow::{
     ir::{DType, trace_type::Literal},
     tracer::{Function, Result, Tensor, Value, function, print, spec},
 };
-use support::{Out, printed};
 
 /// The guide's `g`, which gives what it takes.
 fn g(out: &Out) -> Function<(Tensor,), Tensor> {

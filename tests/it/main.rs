@@ -1,0 +1,36 @@
+//! What the crates give together, as users see it: a module for each part of the specification, and
+//! for programs, examples and recorded answers.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod bad_output;
+mod checkpoints;
+mod cli;
+mod concrete;
+mod control_flow;
+mod control_flow_saved;
+mod devices;
+mod eager;
+mod examples;
+mod frozen;
+mod functions;
+mod gradients;
+mod graphs;
+mod initialization;
+mod keras_checkpoints;
+mod loading;
+mod order;
+#[cfg(feature = "conformance")]
+mod recorded;
+mod resources;
+mod retracing;
+mod run;
+mod saving;
+mod sessions;
+mod signatures;
+mod signatures_saved;
+mod state;
+mod summaries;
+mod support;
+mod types;
+mod v1;
