@@ -18,7 +18,7 @@ pub(crate) fn cargo(root: &Path, args: &[&str]) -> Command {
 /// How programs are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// As tests are: built already where those ran.
+    /// With the tests, from the same parts: built already where those ran.
     Dev,
     /// For speed.
     Release,
@@ -27,23 +27,32 @@ pub(crate) enum Profile {
 /// Builds programs of the root package; gives the path of the first.
 pub(crate) fn build_workers(
     root: &Path,
-    feature: &str,
+    features: &str,
     programs: &[&str],
     profile: Profile,
 ) -> Result<PathBuf> {
-    let mut build = cargo(root, &["build", "--features", feature]);
-    if profile == Profile::Release {
-        build.arg("--release");
-    }
-    build.args(["--message-format", "json-render-diagnostics"]);
-    build.args(programs.iter().flat_map(|program| ["--bin", program]));
-    let messages = String::from_utf8(output(build)?)?;
-    let executable = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_first = message["target"]["name"] == programs[0];
-        message["executable"].as_str().filter(|_| is_first).map(PathBuf::from)
+    let mut build = cargo(root, &["build"]);
+    match profile {
+        Profile::Dev => build.args(["--workspace", "--all-features", "--tests"]),
+        Profile::Release => build.args(["--release", "--features", features]),
     };
-    messages.lines().find_map(executable).context("cargo names the program it built")
+    build.args(programs.iter().flat_map(|program| ["--bin", program]));
+    built(build, programs[0])
+}
+
+/// Runs a build; gives the path of the program or library that it made of a target.
+pub(crate) fn built(mut build: Command, target: &str) -> Result<PathBuf> {
+    build.args(["--message-format", "json-render-diagnostics"]);
+    let messages = String::from_utf8(output(build)?)?;
+    let file = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_it = message["target"]["name"] == target && message["profile"]["test"] == false;
+        message["filenames"][0].as_str().filter(|_| is_it).map(PathBuf::from)
+    };
+    messages
+        .lines()
+        .find_map(file)
+        .with_context(|| format!("cargo names what it built of {target}"))
 }
 
 /// Runs a command and shows what it prints; it must succeed.

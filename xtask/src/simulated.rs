@@ -3,13 +3,7 @@
 use crate::command;
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::Value;
-use std::{
-    env, fs,
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::Path, process::Command};
 
 #[derive(Args)]
 pub(crate) struct Flags {
@@ -21,30 +15,25 @@ pub(crate) struct Flags {
     command: Vec<String>,
 }
 
-/// What programs look for.
-const LIBRARIES: &[&str] = &["libcuda.so", "libnvrtc.so"];
-
-/// What must be the same library in memory, not a copy: the loader knows files by what they are.
-const LINKS: &[(&str, &str)] = &[("libcublasLt.so", "libcuda.so")];
+/// What programs look for: files that are one, which the loader takes for one library.
+const LIBRARIES: &[&str] = &["libcuda.so", "libnvrtc.so", "libcublasLt.so"];
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    let library = build(root)?;
+    let build = command::cargo(root, &["build", "-p", "ferroflow-simulator"]);
+    let library = command::built(build, "ferroflow_simulator")?;
     let folder = library.parent().context("a library lies in a folder")?.join("simulated");
     let libraries = folder.join("lib");
-    fs::create_dir_all(&libraries)?;
-    for name in LIBRARIES {
-        // A hard link would follow the next build, in the middle of a run; so would a copy that is
-        // written over.
-        let (copy, part) = (libraries.join(name), libraries.join(format!("{name}.part")));
-        let copied = fs::copy(&library, &part).and_then(|_| fs::rename(&part, &copy));
-        copied.with_context(|| copy.display().to_string())?;
+    // Links to what was built would follow the next build, in the middle of a run; so would a file
+    // that is written over.
+    if libraries.exists() {
+        fs::remove_dir_all(&libraries).with_context(|| libraries.display().to_string())?;
     }
-    for (name, same) in LINKS {
+    fs::create_dir_all(&libraries)?;
+    let first = libraries.join(LIBRARIES[0]);
+    fs::copy(&library, &first).with_context(|| first.display().to_string())?;
+    for name in &LIBRARIES[1..] {
         let link = libraries.join(name);
-        if fs::symlink_metadata(&link).is_ok() {
-            fs::remove_file(&link).with_context(|| link.display().to_string())?;
-        }
-        symlink(same, &link).with_context(|| link.display().to_string())?;
+        fs::hard_link(&first, &link).with_context(|| link.display().to_string())?;
     }
     // Code that is kept is that of an earlier simulator.
     let cache = folder.join("cache");
@@ -62,17 +51,4 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let required = env::var("REQUIRE_DEVICES").unwrap_or_default();
     command.env("REQUIRE_DEVICES", format!("{required},cuda,cublaslt"));
     command::run(command)
-}
-
-/// Builds the simulator; gives the path of its library.
-fn build(root: &Path) -> Result<PathBuf> {
-    let mut build = command::cargo(root, &["build", "-p", "ferroflow-simulator"]);
-    build.args(["--message-format", "json-render-diagnostics"]);
-    let messages = String::from_utf8(command::output(build)?)?;
-    let library = |line: &str| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        let is_it = message["target"]["name"] == "ferroflow_simulator";
-        message["filenames"][0].as_str().filter(|_| is_it).map(PathBuf::from)
-    };
-    messages.lines().find_map(library).context("cargo names the library it built")
 }
