@@ -46,6 +46,17 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// When the call does not fit its op.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
+    /// Compiles a call and what follows it as one kernel, whose inputs are those of the call and then
+    /// the others of `then`; `None` where the device does not do both at once, or gains nothing by it.
+    ///
+    /// # Errors
+    ///
+    /// As [`kernel`](Device::kernel).
+    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        let _ = (call, then);
+        Ok(None)
+    }
+
     /// A copy of a tensor that lies in another device's memory, made without the host; `None` where
     /// there is no such way.
     ///
@@ -135,6 +146,15 @@ impl OperandSpec {
     pub fn known(value: HostTensor) -> OperandSpec {
         OperandSpec { dtype: value.dtype(), shape: value.shape().clone(), value: Some(value) }
     }
+}
+
+/// What follows a call: a formula that every element of its only output is put through.
+#[derive(Debug, Clone, Copy)]
+pub struct Then<'a> {
+    /// Input 0 is the element that the call computes; the next ones are those of `others`.
+    pub expr: &'a Expr,
+    /// What the formula takes besides, broadcast to the shape of the call's output.
+    pub others: &'a [OperandSpec],
 }
 
 /// An op call with known dtypes and shapes: what a device compiles.

@@ -72,7 +72,7 @@ mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
 pub use cpu::{CpuDevice, string::summary::summary};
-pub use device::{Device, OpCall, OperandSpec, Precision};
+pub use device::{Device, OpCall, OperandSpec, Precision, Then};
 pub use elementwise::scalar;
 pub use error::{Error, Result};
 pub use hash::{fingerprint::fingerprint64, murmur::hash64};

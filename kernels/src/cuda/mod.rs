@@ -30,12 +30,12 @@ pub use probe::{Unavailable, probe};
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall},
+    device::{Device, OpCall, OperandSpec, Then},
     error::{Error, Result},
     kernel::{Io, Kernel},
     plan::attention::Attention,
     sequence::{Plan, Sequence},
-    shader::{self, Caps, Dialect, Grid, Word},
+    shader::{self, Caps, Dialect, Grid, Shader, Word},
 };
 use cudarc::driver::CudaFunction;
 use driver::Driver;
@@ -107,6 +107,41 @@ impl CudaDevice {
         let device = self.driver.name.clone();
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, Arc::new(memory)))
     }
+
+    /// The kernel of a call's program, whose inputs are those of the call and others.
+    fn launch(
+        &self,
+        call: &OpCall<'_>,
+        others: &[OperandSpec],
+        shader: Option<Shader>,
+    ) -> Result<Option<Arc<dyn Kernel>>> {
+        let Some(shader) = shader else { return Ok(None) };
+        let of_call = call.inputs.len();
+        let specs = |at: usize| call.inputs.get(at).unwrap_or_else(|| &others[at - of_call]);
+        let program = match shader.count {
+            0 => None,
+            _ => {
+                let text = Dialect::Cuda.print(&shader);
+                Some(self.programs.get(&self.driver, call.op.name, &text)?)
+            }
+        };
+        let mut inputs = SmallVec::new();
+        for &(position, _) in &shader.inputs {
+            let input = specs(position);
+            inputs.push((position, input.shape.num_elements() * self.size(input.dtype)?));
+        }
+        let mut outputs = SmallVec::new();
+        for (index, &dtype) in shader.dtypes.1.iter().enumerate() {
+            outputs.push(call.output_shape(index)?.num_elements() * self.size(dtype)?);
+        }
+        let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
+        let mut tables = SmallVec::new();
+        for table in &shader.tables {
+            tables.push(Memory::upload(&self.driver, bytemuck::cast_slice(table))?);
+        }
+        let driver = self.driver.clone();
+        Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
+    }
 }
 
 impl Device for CudaDevice {
@@ -136,30 +171,19 @@ impl Device for CudaDevice {
         if let Some(kernel) = self.products.kernel(&self.driver, call)? {
             return Ok(Some(kernel));
         }
-        let Some(shader) = shader::shader(call, CAPS)? else { return Ok(None) };
-        let program = match shader.count {
-            0 => None,
-            _ => {
-                let text = Dialect::Cuda.print(&shader);
-                Some(self.programs.get(&self.driver, call.op.name, &text)?)
-            }
-        };
-        let mut inputs = SmallVec::new();
-        for &(position, _) in &shader.inputs {
-            let size = self.size(call.dtype(position))?;
-            inputs.push((position, call.shape(position).num_elements() * size));
+        self.launch(call, &[], shader::shader(call, CAPS)?)
+    }
+
+    /// What the library multiplies, it multiplies faster than programs here, with and without what
+    /// follows.
+    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        if let Some(kernel) = self.products.followed(&self.driver, call, then)? {
+            return Ok(Some(kernel));
         }
-        let mut outputs = SmallVec::new();
-        for (index, &dtype) in shader.dtypes.1.iter().enumerate() {
-            outputs.push(call.output_shape(index)?.num_elements() * self.size(dtype)?);
+        if self.products.kernel(&self.driver, call)?.is_some() {
+            return Ok(None);
         }
-        let grid = (Dialect::Cuda.grid(&shader), Dialect::Cuda.group(&shader) as u32);
-        let mut tables = SmallVec::new();
-        for table in &shader.tables {
-            tables.push(Memory::upload(&self.driver, bytemuck::cast_slice(table))?);
-        }
-        let driver = self.driver.clone();
-        Ok(Some(Arc::new(Launch { driver, program, inputs, tables, outputs, grid })))
+        self.launch(call, then.others, shader::followed(call, then, CAPS)?)
     }
 
     /// The library multiplies with parts of the processor that no program here uses. Where it is found,

@@ -6,8 +6,9 @@
 use super::{
     Shader,
     conv_product::Convolution,
+    finish::Finish,
     window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, Word, cut},
+    word::{Caps, Word},
     words,
 };
 use crate::{
@@ -17,21 +18,27 @@ use crate::{
 };
 use ferroflow_ir::{Shape, window::Slide};
 
-pub(super) const SHADERS: &[(&str, super::Build)] = &[
-    ("Conv2D", |call, caps| convolution(call, caps, Kind::Dense)),
-    ("Conv2DBackpropFilter", |call, caps| backprop_filter(call, caps, Kind::Dense)),
-    ("Conv2DBackpropFilterV2", |call, caps| backprop_filter(call, caps, Kind::Dense)),
-    ("Conv2DBackpropInput", |call, caps| backprop_input(call, caps, Kind::Dense)),
-    ("Conv2DBackpropInputV2", |call, caps| backprop_input(call, caps, Kind::Dense)),
-    ("Conv3D", |call, caps| convolution(call, caps, Kind::Dense)),
-    ("Conv3DBackpropFilterV2", |call, caps| backprop_filter(call, caps, Kind::Dense)),
-    ("Conv3DBackpropInputV2", |call, caps| backprop_input(call, caps, Kind::Dense)),
-    ("DepthwiseConv2dNative", |call, caps| convolution(call, caps, Kind::Depthwise)),
-    ("DepthwiseConv2dNativeBackpropFilter", |call, caps| {
-        backprop_filter(call, caps, Kind::Depthwise)
+pub(super) const SHADERS: &[(&str, super::BuildProduct)] = &[
+    ("Conv2D", |call, caps, finish| convolution(call, caps, Kind::Dense, finish)),
+    ("Conv2DBackpropFilter", |call, caps, finish| backprop_filter(call, caps, Kind::Dense, finish)),
+    ("Conv2DBackpropFilterV2", |call, caps, finish| {
+        backprop_filter(call, caps, Kind::Dense, finish)
     }),
-    ("DepthwiseConv2dNativeBackpropInput", |call, caps| {
-        backprop_input(call, caps, Kind::Depthwise)
+    ("Conv2DBackpropInput", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
+    ("Conv2DBackpropInputV2", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
+    ("Conv3D", |call, caps, finish| convolution(call, caps, Kind::Dense, finish)),
+    ("Conv3DBackpropFilterV2", |call, caps, finish| {
+        backprop_filter(call, caps, Kind::Dense, finish)
+    }),
+    ("Conv3DBackpropInputV2", |call, caps, finish| backprop_input(call, caps, Kind::Dense, finish)),
+    ("DepthwiseConv2dNative", |call, caps, finish| {
+        convolution(call, caps, Kind::Depthwise, finish)
+    }),
+    ("DepthwiseConv2dNativeBackpropFilter", |call, caps, finish| {
+        backprop_filter(call, caps, Kind::Depthwise, finish)
+    }),
+    ("DepthwiseConv2dNativeBackpropInput", |call, caps, finish| {
+        backprop_input(call, caps, Kind::Depthwise, finish)
     }),
 ];
 
@@ -99,7 +106,12 @@ impl Geometry {
     }
 }
 
-fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
+fn convolution(
+    call: &OpCall<'_>,
+    caps: Caps,
+    kind: Kind,
+    finish: &Finish,
+) -> Result<Option<Shader>> {
     let (input, filter) = (call.shape(0), call.shape(1));
     let Some(g) = Geometry::new(call, kind, input, filter)? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
@@ -107,7 +119,7 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.forward(bound.clone(), call.dtype(0))
+        && let Some(product) = whole.forward(bound.clone(), finish)
     {
         return Ok(Some(product));
     }
@@ -128,8 +140,8 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
             "sum{lane} = sum{lane} + value * in1[first + c * {}u + {lane}u];\n",
             g.filters
         );
-        let value = cut(call.dtype(0), &format!("sum{lane}"));
-        stores += &format!("out0[window * {}u + feature + {lane}u] = {value};\n", g.filters);
+        let at = format!("window * {}u + feature + {lane}u", g.filters);
+        stores += &finish.store(&at, &format!("sum{lane}"));
     }
     inner += "}\n";
     let body = format!(
@@ -139,10 +151,15 @@ fn convolution(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shade
         for_each_tap(&g.sweep, &inner),
     );
     let count = g.sweep.n_windows() * blocks;
-    Ok(Some(Shader::plain(bound, vec![word], body, count)))
+    Ok(Some(finish.shader(bound, word, body, count)))
 }
 
-fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
+fn backprop_input(
+    call: &OpCall<'_>,
+    caps: Caps,
+    kind: Kind,
+    finish: &Finish,
+) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, &shape, call.shape(1))? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [1, 2]) else { return Ok(None) };
@@ -150,7 +167,7 @@ fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Sh
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.of_images(bound.clone(), call.dtype(1))
+        && let Some(product) = whole.of_images(bound.clone(), finish)
     {
         return Ok(Some(product));
     }
@@ -164,17 +181,22 @@ fn backprop_input(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Sh
         g.filters,
     );
     let body = format!(
-        "let channel = n % {channels}u;\nlet group = channel / {width}u;\nlet place = n / {channels}u;\n{}var sum = {};\n{}out0[n] = {};\n",
+        "let channel = n % {channels}u;\nlet group = channel / {width}u;\nlet place = n / {channels}u;\n{}var sum = {};\n{}{}",
         apart("place", "p", inputs(&g.sweep)),
         word.zero(),
         for_each_cover(&g.sweep, &inner),
-        cut(call.dtype(1), "sum"),
+        finish.store("n", "sum"),
         channels = g.sweep.channels,
     );
-    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
+    Ok(Some(finish.shader(bound, word, body, shape.num_elements())))
 }
 
-fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<Shader>> {
+fn backprop_filter(
+    call: &OpCall<'_>,
+    caps: Caps,
+    kind: Kind,
+    finish: &Finish,
+) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, call.shape(0), &shape)? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [0, 2]) else { return Ok(None) };
@@ -182,7 +204,7 @@ fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<S
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)
-        && let Some(product) = whole.of_filters(bound.clone(), call.dtype(0))
+        && let Some(product) = whole.of_filters(bound.clone(), finish)
     {
         return Ok(Some(product));
     }
@@ -208,12 +230,12 @@ fn backprop_filter(call: &OpCall<'_>, caps: Caps, kind: Kind) -> Result<Option<S
         );
     }
     body += &format!(
-        "sum = sum + in0[{} * {}u + channel] * in1[{} * {}u + feature];\n}}\n}}\n}}\n}}\nout0[n] = {};\n",
+        "sum = sum + in0[{} * {}u + channel] * in1[{} * {}u + feature];\n}}\n}}\n}}\n}}\n{}",
         together("p", inputs(&g.sweep)),
         g.sweep.channels,
         together("w", outputs(&g.sweep)),
         g.filters,
-        cut(call.dtype(0), "sum"),
+        finish.store("n", "sum"),
     );
-    Ok(Some(Shader::plain(bound, vec![word], body, shape.num_elements())))
+    Ok(Some(finish.shader(bound, word, body, shape.num_elements())))
 }

@@ -3,12 +3,13 @@
 
 use super::{
     Shader,
+    finish::Finish,
     tiles::{self, Operand, Sizes},
     window::{apart, inputs, outputs, together},
     word::Word,
 };
 use crate::plan::window::Sweep;
-use ferroflow_ir::{DType, window::Slide};
+use ferroflow_ir::window::Slide;
 use std::fmt::Write;
 
 /// Groups that a gradient of filters must have: it sums over all windows, so that few groups would
@@ -91,7 +92,7 @@ impl Convolution<'_> {
     }
 
     /// Windows by filters; `in0` are the images, `in1` the filters.
-    pub(super) fn forward(&self, bound: Vec<(usize, Word)>, dtype: DType) -> Option<Shader> {
+    pub(super) fn forward(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.sweep.n_windows(), self.taps() * width);
         if !tiles::fits(m, k, filters) {
@@ -101,11 +102,11 @@ impl Convolution<'_> {
         let read = format!("x = in1[deep * {filters}u + along];");
         let weights = Operand { read, is_deep: false };
         let sizes = Sizes { m, k, n: filters, batch: 1 };
-        Some(tiles::tiled(bound, dtype, &sizes, "", [&windows, &weights]))
+        Some(tiles::tiled(bound, finish, &sizes, "", [&windows, &weights]))
     }
 
     /// Places by channels, summed over taps and filters; `in0` are the filters, `in1` the gradient.
-    pub(super) fn of_images(&self, bound: Vec<(usize, Word)>, dtype: DType) -> Option<Shader> {
+    pub(super) fn of_images(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.places(), self.taps() * filters);
         if !tiles::fits(m, k, width) {
@@ -117,11 +118,11 @@ impl Convolution<'_> {
         );
         let weights = Operand { read, is_deep: true };
         let sizes = Sizes { m, k, n: width, batch: 1 };
-        Some(tiles::tiled(bound, dtype, &sizes, "", [&gradient, &weights]))
+        Some(tiles::tiled(bound, finish, &sizes, "", [&gradient, &weights]))
     }
 
     /// Taps and channels by filters, summed over windows; `in0` are the images, `in1` the gradient.
-    pub(super) fn of_filters(&self, bound: Vec<(usize, Word)>, dtype: DType) -> Option<Shader> {
+    pub(super) fn of_filters(&self, bound: Vec<(usize, Word)>, finish: &Finish) -> Option<Shader> {
         let (width, filters) = (self.sweep.channels, self.filters);
         let (m, k) = (self.taps() * width, self.sweep.n_windows());
         if !tiles::fits(m, k, filters) || tiles::count(m, filters) < FEWEST_TILES {
@@ -131,6 +132,6 @@ impl Convolution<'_> {
         let read = format!("x = in1[deep * {filters}u + along];");
         let gradient = Operand { read, is_deep: false };
         let sizes = Sizes { m, k, n: filters, batch: 1 };
-        Some(tiles::tiled(bound, dtype, &sizes, "", [&images, &gradient]))
+        Some(tiles::tiled(bound, finish, &sizes, "", [&images, &gradient]))
     }
 }

@@ -2,31 +2,33 @@
 //! memory well, groups of them do so for large products of floats.
 
 use super::{
-    Shader, index, tiles,
-    word::{Caps, Word, cut},
+    Shader,
+    finish::Finish,
+    index, tiles,
+    word::{Caps, Word},
     words,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
 
-pub(super) const SHADERS: &[(&str, super::Build)] =
+pub(super) const SHADERS: &[(&str, super::BuildProduct)] =
     &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
 
 /// Rows and columns of the result that one invocation computes.
 pub(super) const BLOCK: usize = 4;
 
-fn matmul(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+fn matmul(call: &OpCall<'_>, caps: Caps, finish: &Finish) -> Result<Option<Shader>> {
     let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
     let b = Side::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
-    Ok(product(call, caps, &a, &b, 1))
+    Ok(product(call, caps, finish, [&a, &b], 1))
 }
 
-fn batch_matmul(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
+fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &Finish) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let batch = &shape[..shape.rank() - 2];
     let a = Side::new(call.shape(0), call.attrs.bool("adj_x")?, batch)?;
     let b = Side::new(call.shape(1), call.attrs.bool("adj_y")?, batch)?;
-    Ok(product(call, caps, &a, &b, batch.iter().product()))
+    Ok(product(call, caps, finish, [&a, &b], batch.iter().product()))
 }
 
 /// One operand: its matrices' sizes as used, how far a row and a column step moves, and which matrix
@@ -57,15 +59,20 @@ impl Side {
     }
 }
 
-fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> Option<Shader> {
+fn product(
+    call: &OpCall<'_>,
+    caps: Caps,
+    finish: &Finish,
+    [a, b]: [&Side; 2],
+    batch: usize,
+) -> Option<Shader> {
     let (inputs, word) = words(call, caps, [0, 1])?;
-    let dtype = call.outputs[0].dtype;
     if word == Word::Bool {
         return None;
     }
     let (m, k, n) = (a.rows, a.cols, b.cols);
     if caps.tiles && word == Word::F32 && tiles::fits(m, k, n) {
-        return Some(tiles::product(inputs, dtype, a, b, batch));
+        return Some(tiles::product(inputs, finish, a, b, batch));
     }
     let (down, across) = (m.div_ceil(BLOCK), n.div_ceil(BLOCK));
     let mut body = format!(
@@ -97,13 +104,11 @@ fn product(call: &OpCall<'_>, caps: Caps, a: &Side, b: &Side, batch: usize) -> O
     }
     body += &format!("}}\nlet c = matrix * {}u;\n", m * n);
     for (i, j) in pairs(m, n) {
-        let value = cut(dtype, &format!("c{i}{j}"));
-        body += &format!(
-            "if (row + {i}u < {m}u && column + {j}u < {n}u) {{ \
-             out0[c + (row + {i}u) * {n}u + column + {j}u] = {value}; }}\n"
-        );
+        let at = format!("c + (row + {i}u) * {n}u + column + {j}u");
+        let store = finish.store(&at, &format!("c{i}{j}"));
+        body += &format!("if (row + {i}u < {m}u && column + {j}u < {n}u) {{ {store} }}\n");
     }
-    Some(Shader::plain(inputs, vec![word], body, batch * down * across))
+    Some(finish.shader(inputs, word, body, batch * down * across))
 }
 
 /// Places in a block.

@@ -33,6 +33,7 @@ mod elementwise;
 mod expr;
 mod extreme;
 mod fake_quant;
+mod finish;
 mod gather;
 pub(crate) mod host_only;
 mod index;
@@ -64,11 +65,13 @@ mod whole;
 mod window;
 mod word;
 
-use crate::{device::OpCall, error::Result};
-use ferroflow_ir::{DType, Lowering};
-use std::{collections::HashMap, sync::OnceLock};
-
+use crate::{
+    device::{OpCall, OperandSpec, Then},
+    error::Result,
+};
 pub(crate) use dialect::{Dialect, Grid};
+use ferroflow_ir::{DType, Lowering};
+use finish::Finish;
 pub(crate) use word::{Caps, Word};
 
 /// A program for one call.
@@ -102,12 +105,17 @@ impl Shader {
         Shader { inputs, tables, outputs, dtypes, halves, body, count, shared }
     }
 
-    /// The shader with the dtypes of its call.
-    fn of(mut self, call: &OpCall<'_>, caps: Caps) -> Shader {
-        let inputs = self.inputs.iter().map(|&(position, _)| call.dtype(position));
-        let outputs = call.outputs.iter().take(self.outputs.len());
+    /// The shader with the dtypes of its call and of what follows that.
+    fn of(mut self, call: &OpCall<'_>, then: Option<&Then<'_>>, caps: Caps) -> Shader {
+        let others = then.map_or(&[][..], |then| then.others);
+        let dtypes: Vec<DType> = call.inputs.iter().chain(others).map(|x| x.dtype).collect();
+        let inputs = self.inputs.iter().map(|&(position, _)| dtypes[position]);
+        let outputs = match then {
+            Some(then) => vec![then.expr.dtype()],
+            None => call.outputs[..self.outputs.len()].iter().map(|x| x.dtype).collect(),
+        };
         self.halves = caps.halves;
-        self.dtypes = (inputs.collect(), outputs.map(|output| output.dtype).collect());
+        self.dtypes = (inputs.collect(), outputs);
         self
     }
 }
@@ -115,12 +123,17 @@ impl Shader {
 /// Makes the shader of one op's calls; `None` for what it has no text for.
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
-/// The shaders of ops that are no formula, reduction or view, by op.
+/// The same for sums of products, whose elements may be put through what follows.
+type BuildProduct = fn(&OpCall<'_>, Caps, &Finish) -> Result<Option<Shader>>;
+
+/// The shaders of products and convolutions, by op.
+const PRODUCTS: &[&[(&str, BuildProduct)]] = &[conv::SHADERS, matmul::SHADERS];
+
+/// The shaders of other ops that are no formula, reduction or view, by op.
 const SHADERS: &[&[(&str, Build)]] = &[
     attention::SHADERS,
     colour::SHADERS,
     concat::SHADERS,
-    conv::SHADERS,
     count::SHADERS,
     crop::SHADERS,
     diagonal::SHADERS,
@@ -129,7 +142,6 @@ const SHADERS: &[&[(&str, Build)]] = &[
     fake_quant::SHADERS,
     gather::SHADERS,
     lrn::SHADERS,
-    matmul::SHADERS,
     mirror::SHADERS,
     patches::SHADERS,
     pool::SHADERS,
@@ -155,19 +167,7 @@ const MOST_ELEMENTS: usize = i32::MAX as usize;
 ///
 /// When the call's attributes do not fit its op.
 pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let small = |dtype: DType, n: usize| Word::of(dtype, caps).is_some() && n <= MOST_ELEMENTS;
-    for (index, output) in call.outputs.iter().enumerate() {
-        if output.shape.known().is_none()
-            || !small(output.dtype, call.output_shape(index)?.num_elements())
-        {
-            return Ok(None);
-        }
-    }
-    if call
-        .inputs
-        .iter()
-        .any(|input| input.value.is_none() && !small(input.dtype, input.shape.num_elements()))
-    {
+    if !are_held(call, &[], caps)? {
         return Ok(None);
     }
     let found = match call.op.lowering {
@@ -175,9 +175,10 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         Lowering::Reduce(kind) => reduce::shader(call, caps, kind),
         Lowering::View(rule) => copy::shader(call, caps, rule),
         Lowering::Kernel if call.expr.is_none() || call.op.name == attention::OP => {
-            match build(call.op.name) {
-                Some(build) => build(call, caps),
-                None => Ok(None),
+            match (by_name(SHADERS, call.op.name), by_name(PRODUCTS, call.op.name)) {
+                (Some(build), _) => build(call, caps),
+                (_, Some(build)) => build(call, caps, &Finish::plain(call)),
+                (None, None) => Ok(None),
             }
         }
         Lowering::Kernel
@@ -186,13 +187,41 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         | Lowering::Runtime
         | Lowering::Interface => Ok(None),
     };
-    Ok(found?.map(|shader| shader.of(call, caps)))
+    Ok(found?.map(|shader| shader.of(call, None, caps)))
 }
 
-fn build(op: &str) -> Option<Build> {
-    static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
-    let rows = || SHADERS.iter().flat_map(|rows| rows.iter().copied()).collect();
-    BY_NAME.get_or_init(rows).get(op).copied()
+/// The shader of a call and what follows it, if there is one.
+///
+/// # Errors
+///
+/// When the call's attributes do not fit its op.
+pub(crate) fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Shader>> {
+    let Some(build) = by_name(PRODUCTS, call.op.name) else { return Ok(None) };
+    if !are_held(call, then.others, caps)? {
+        return Ok(None);
+    }
+    // All products are of two inputs, whatever others tell their shapes.
+    let Some(finish) = Finish::of(call, then, 2, caps)? else { return Ok(None) };
+    Ok(build(call, caps, &finish)?.map(|shader| shader.of(call, Some(then), caps)))
+}
+
+/// Whether the device can hold what a call takes, with other inputs, and gives.
+fn are_held(call: &OpCall<'_>, others: &[OperandSpec], caps: Caps) -> Result<bool> {
+    let small = |dtype: DType, n: usize| Word::of(dtype, caps).is_some() && n <= MOST_ELEMENTS;
+    for (index, output) in call.outputs.iter().enumerate() {
+        if output.shape.known().is_none()
+            || !small(output.dtype, call.output_shape(index)?.num_elements())
+        {
+            return Ok(false);
+        }
+    }
+    let mut inputs = call.inputs.iter().chain(others).filter(|input| input.value.is_none());
+    Ok(inputs.all(|input| small(input.dtype, input.shape.num_elements())))
+}
+
+/// What there is for an op.
+fn by_name<T: Copy>(tables: &[&[(&'static str, T)]], op: &str) -> Option<T> {
+    tables.iter().flat_map(|rows| rows.iter()).find(|row| row.0 == op).map(|row| row.1)
 }
 
 /// The words of a call's first output and of inputs, where the device has them.

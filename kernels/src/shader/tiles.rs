@@ -4,11 +4,12 @@
 //! Elements are summed in the same order as without tiles.
 
 use super::{
-    Shader, index,
+    Shader,
+    finish::Finish,
+    index,
     matmul::{BLOCK, Side, pairs},
-    word::{Word, cut},
+    word::Word,
 };
-use ferroflow_ir::DType;
 
 /// Invocations of a group that shares memory.
 pub(super) const TEAM: usize = 256;
@@ -51,7 +52,7 @@ pub(super) struct Operand {
 /// The product of matrices of floats.
 pub(super) fn product(
     inputs: Vec<(usize, Word)>,
-    dtype: DType,
+    finish: &Finish,
     a: &Side,
     b: &Side,
     batch: usize,
@@ -68,13 +69,13 @@ pub(super) fn product(
     };
     let a = operand("in0[a", a.row_step, a.col_step);
     let b = operand("in1[b", b.col_step, b.row_step);
-    tiled(inputs, dtype, &sizes, &matrices, [&a, &b])
+    tiled(inputs, finish, &sizes, &matrices, [&a, &b])
 }
 
 /// A product `[m, k] × [k, n]` whose operands are read as told, after some statements.
 pub(super) fn tiled(
     inputs: Vec<(usize, Word)>,
-    dtype: DType,
+    finish: &Finish,
     &Sizes { m, k, n, batch }: &Sizes,
     before: &str,
     [a, b]: [&Operand; 2],
@@ -103,15 +104,15 @@ pub(super) fn tiled(
     }
     body += &format!("}}\nbarrier_();\n}}\nlet c = matrix * {}u;\n", m * n);
     for (i, j) in pairs(BLOCK, BLOCK) {
-        let value = cut(dtype, &format!("c{i}{j}"));
+        let at = format!("c + (row + below + {i}u) * {n}u + column + right + {j}u");
+        let store = finish.store(&at, &format!("c{i}{j}"));
         body += &format!(
-            "if (row + below + {i}u < {m}u && column + right + {j}u < {n}u) {{ \
-             out0[c + (row + below + {i}u) * {n}u + column + right + {j}u] = {value}; }}\n"
+            "if (row + below + {i}u < {m}u && column + right + {j}u < {n}u) {{ {store} }}\n"
         );
     }
     let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", DEPTH * PITCH)];
     let count = batch * down * across * TEAM;
-    Shader { shared, ..Shader::plain(inputs, vec![Word::F32], body, count) }
+    Shader { shared, ..finish.shader(inputs, Word::F32, body, count) }
 }
 
 /// The statements that share a tile of an operand, from `start` of so many rows or columns on.

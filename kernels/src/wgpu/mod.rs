@@ -22,10 +22,10 @@ mod tests;
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall},
+    device::{Device, OpCall, Then},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Dialect, Grid, Word},
+    shader::{self, Dialect, Grid, Shader, Word},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
 use gpu::{Gpu, Pipeline};
@@ -72,6 +72,33 @@ impl WgpuDevice {
         let (device, memory) = (self.gpu.name.clone(), Arc::new(memory));
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, memory))
     }
+
+    /// The kernel of a program; `None` where it binds too many buffers.
+    fn launch(&self, op: &'static str, shader: Option<Shader>) -> Result<Option<Arc<dyn Kernel>>> {
+        let Some(shader) = shader else { return Ok(None) };
+        let n_read = shader.inputs.len() + shader.tables.len();
+        if n_read + shader.outputs.len() > self.gpu.most_bindings {
+            return Ok(None);
+        }
+        let pipeline = match shader.count {
+            0 => None,
+            _ => {
+                let bindings = (n_read, shader.outputs.len());
+                let text = Dialect::Wgsl.print(&shader);
+                Some(self.gpu.pipeline(op, &text, bindings)?)
+            }
+        };
+        let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
+        let grid = Dialect::Wgsl.grid(&shader);
+        let mut tables = SmallVec::new();
+        for table in &shader.tables {
+            let memory = Memory::new(&self.gpu, size_of_val(&**table))?;
+            memory.write(bytemuck::cast_slice(table))?;
+            tables.push(memory);
+        }
+        let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
+        Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, tables, n_outputs, grid })))
+    }
 }
 
 impl Device for WgpuDevice {
@@ -102,29 +129,11 @@ impl Device for WgpuDevice {
     }
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        let Some(shader) = shader::shader(call, self.gpu.caps)? else { return Ok(None) };
-        let n_read = shader.inputs.len() + shader.tables.len();
-        if n_read + shader.outputs.len() > self.gpu.most_bindings {
-            return Ok(None);
-        }
-        let pipeline = match shader.count {
-            0 => None,
-            _ => {
-                let bindings = (n_read, shader.outputs.len());
-                let text = Dialect::Wgsl.print(&shader);
-                Some(self.gpu.pipeline(call.op.name, &text, bindings)?)
-            }
-        };
-        let inputs = shader.inputs.iter().map(|(position, _)| *position).collect();
-        let grid = Dialect::Wgsl.grid(&shader);
-        let mut tables = SmallVec::new();
-        for table in &shader.tables {
-            let memory = Memory::new(&self.gpu, size_of_val(&**table))?;
-            memory.write(bytemuck::cast_slice(table))?;
-            tables.push(memory);
-        }
-        let (gpu, n_outputs) = (self.gpu.clone(), shader.outputs.len());
-        Ok(Some(Arc::new(Launch { gpu, pipeline, inputs, tables, n_outputs, grid })))
+        self.launch(call.op.name, shader::shader(call, self.gpu.caps)?)
+    }
+
+    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        self.launch(call.op.name, shader::followed(call, then, self.gpu.caps)?)
     }
 
     fn synchronize(&self) -> Result<()> {

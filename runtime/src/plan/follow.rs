@@ -1,7 +1,8 @@
-//! What follows a matrix product on a device, as part of it: a bias for each column, and a rectifier.
+//! What follows a call on a device, as part of it: a bias, a scale, a rectifier, whatever elementwise
+//! formula its result goes through.
 //!
-//! When the elementwise call that follows is planned, the product's call has been planned already. If
-//! nothing else needs the product and the device has a kernel for both, that call goes again.
+//! When the elementwise call that follows is planned, the first call has been planned already. If
+//! nothing else needs its result and the device has a kernel for both, that kernel takes its place.
 
 use super::{
     device::{DeviceDraft, DevicePlace},
@@ -10,34 +11,21 @@ use super::{
 };
 use crate::error::Result;
 use ferroflow_ir::{
-    Attrs, DType, Expr, Lowering, NodeDef, NodeId, Outlet, expr::Replacement, registry,
+    DType, Expr, Lowering, NodeDef, NodeId, Outlet, Shape, ValueType, expr::Replacement,
 };
-use ferroflow_kernels::{OpCall, OperandSpec};
+use ferroflow_kernels::{OpCall, OperandSpec, Then};
 use smallvec::SmallVec;
 
-/// A call that follows a product and only does this to it.
-struct Epilogue {
-    product: Outlet,
-    bias: Outlet,
-    /// In the words of `_FusedMatMul`.
-    then: &'static [&'static str],
-}
-
-/// What `then` stands for, on inputs 0 and 1, one of which is the product.
-fn formula(then: &[&str], dtype: DType) -> Result<Expr> {
-    let of = |op: &'static str, inputs: &[DType]| {
-        let op = registry::find(op).expect("a built-in record");
-        Expr::of(op, &Attrs::new().with("T", dtype), inputs, dtype)
-    };
-    let sum = of("AddV2", &[dtype, dtype])?;
-    Ok(match then {
-        [_] => sum,
-        _ => of("Relu", &[dtype])?.substitute(&[Replacement::Expr(&sum)]),
-    })
+/// A call that only does this to the result of one other.
+struct Following {
+    first: Outlet,
+    /// The element of `first` is input 0.
+    expr: Expr,
+    others: SmallVec<[Outlet; 4]>,
 }
 
 impl Planner<'_> {
-    /// Plans a call as part of the product that it follows, if the device can do both at once.
+    /// Plans a call as part of one that it follows, if the device can do both at once.
     pub(super) fn follow(
         &mut self,
         body: &mut Body<'_>,
@@ -45,85 +33,110 @@ impl Planner<'_> {
         node: &NodeDef,
         device: usize,
     ) -> Result<bool> {
-        let Some(epilogue) = epilogue(body, id, node)? else { return Ok(false) };
-        let Some(&place) = body.device_places.get(&epilogue.product) else { return Ok(false) };
+        for &first in node.inputs() {
+            if is_free(body, first, id, node)
+                && let Some(following) = following(body, first, node)?
+                && self.follow_one(body, (id, node), &following, device)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn follow_one(
+        &mut self,
+        body: &mut Body<'_>,
+        (id, node): (NodeId, &NodeDef),
+        Following { first, expr, others }: &Following,
+        device: usize,
+    ) -> Result<bool> {
+        let Some(&place) = body.device_places.get(first) else { return Ok(false) };
         let gives = |action: &DraftAction| match action {
             DraftAction::Device(call) => call.sinks.iter().any(|(slot, ..)| *slot == place.slot),
             _ => false,
         };
         let found = body.actions.iter().rposition(|action| gives(&action.action));
         let (Some(at), Some(placing)) = (found, &self.placing) else { return Ok(false) };
-        let DraftAction::Device(product) = &body.actions[at].action else { return Ok(false) };
-        if product.device != device {
+        let DraftAction::Device(draft) = &body.actions[at].action else { return Ok(false) };
+        let before = &body.function.graph[first.node];
+        let (Some(op), true) = (before.op.def(), draft.device == device) else { return Ok(false) };
+        let specs = body.specs(before)?;
+        let call = OpCall::new(op, &before.attrs, &specs, before.expr.as_deref())?
+            .with_precision(self.context.precision());
+        let Some(types) = known_types(body, others) else { return Ok(false) };
+        let inputs: SmallVec<[OperandSpec; 4]> =
+            types.into_iter().map(|(dtype, shape)| OperandSpec::new(dtype, shape)).collect();
+        let then = Then { expr, others: &inputs };
+        let Some(kernel) = placing.devices[device].followed(&call, &then)? else {
             return Ok(false);
-        }
-        let multiplying = &body.function.graph[epilogue.product.node];
-        let mut specs = body.specs(multiplying)?;
-        let ty = body.function.graph.ty(epilogue.bias);
-        let Some(shape) = ty.and_then(|ty| ty.shape.known()) else { return Ok(false) };
-        let dtype = node.outputs()[0].dtype;
-        specs.push(OperandSpec::new(dtype, shape));
-        let op = registry::find("_FusedMatMul").expect("a built-in record");
-        let mut attrs = Attrs::new().with("T", dtype).with("num_args", 1i64);
-        for name in ["transpose_a", "transpose_b"] {
-            attrs = attrs.with(name, multiplying.attrs.bool(name)?);
-        }
-        let attrs = op.complete_attrs(attrs.with("fused_ops", epilogue.then))?;
-        let call = OpCall::new(op, &attrs, &specs, None)?.with_precision(self.context.precision());
-        let Some(kernel) = placing.devices[device].kernel(&call)? else { return Ok(false) };
-        let mut sources: SmallVec<[Option<usize>; 4]> = product.sources.clone();
+        };
         let shape = call.output_shape(0)?;
+        let mut sources = draft.sources.clone();
         body.actions.remove(at);
-        body.device_places.remove(&epilogue.product);
-        sources.push(Some(self.send(body, epilogue.bias, device)?));
+        body.device_places.remove(first);
+        for &other in others {
+            sources.push(Some(self.send(body, other, device)?));
+        }
         sources.iter().flatten().for_each(|&slot| self.read(&Draft::Device(slot)));
         let slot = self.device_slot(device);
         body.device_places.insert(Outlet::new(id, 0), DevicePlace { device, slot });
         self.consumed(body, node);
         let origin = origin(node);
         self.note(&origin, device);
-        let sinks = [(slot, dtype, shape)].into_iter().collect();
+        let sinks = [(slot, expr.dtype(), shape)].into_iter().collect();
         let draft = DeviceDraft { device, kernel, sources, sinks, origin };
         self.push(body, DraftAction::Device(draft));
         Ok(true)
     }
 }
 
-/// What a call does to a product that nothing else needs, if it is that alone.
-fn epilogue(body: &Body<'_>, id: NodeId, node: &NodeDef) -> Result<Option<Epilogue>> {
-    let graph = &body.function.graph;
-    let (&[first, second], [own]) = (node.inputs(), node.outputs()) else { return Ok(None) };
-    let Some(op) = node.op.def() else { return Ok(None) };
-    let dtype = own.dtype;
-    let is_formula = matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused);
-    if !is_formula || !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
+/// Whether a call's only result is of a node's shape, and needed by that node alone.
+fn is_free(body: &Body<'_>, first: Outlet, id: NodeId, node: &NodeDef) -> bool {
+    let (graph, [own]) = (&body.function.graph, node.outputs()) else { return false };
+    let before = &graph[first.node];
+    let is_call = before.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Kernel));
+    is_call
+        && before.outputs().len() == 1
+        && graph.ty(first).is_some_and(|ty| ty.shape == own.shape)
+        && graph.data_consumers(first.node).all(|consumer| consumer == id)
+        && !body.function.results.contains(&first)
+        && !body.wanted.contains(&first)
+}
+
+/// What an elementwise call does to one of its inputs.
+fn following(body: &Body<'_>, first: Outlet, node: &NodeDef) -> Result<Option<Following>> {
+    let (Some(op), [own]) = (node.op.def(), node.outputs()) else { return Ok(None) };
+    if !matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused) {
         return Ok(None);
     }
-    let is_product = |outlet: Outlet| {
-        let alone = graph.data_consumers(outlet.node).collect::<Vec<_>>() == [id];
-        let is_result = body.function.results.contains(&outlet);
-        let known = graph.ty(outlet).map(|ty| (ty.dtype, &ty.shape));
-        let of_op = graph[outlet.node].op.def().is_some_and(|op| op.name == "MatMul");
-        let same = known == Some((dtype, &own.shape));
-        of_op && alone && same && !is_result && !body.wanted.contains(&outlet)
-    };
-    let (product, bias) = match (is_product(first), is_product(second)) {
-        (true, _) => (first, second),
-        (false, true) => (second, first),
-        (false, false) => return Ok(None),
-    };
-    let fits = graph.ty(bias).is_some_and(|ty| ty.dtype == dtype && ty.shape.rank() == Some(1));
-    if !fits {
-        return Ok(None);
-    }
+    let types: Option<SmallVec<[&ValueType; 4]>> =
+        node.inputs().iter().map(|&input| body.function.graph.ty(input)).collect();
+    let Some(types) = types else { return Ok(None) };
+    let dtypes: SmallVec<[DType; 4]> = types.iter().map(|ty| ty.dtype).collect();
     let expr = match &node.expr {
         Some(expr) => (**expr).clone(),
-        None => Expr::of(op, &node.attrs, &[dtype, dtype], dtype)?,
+        None => Expr::of(op, &node.attrs, &dtypes, own.dtype)?,
     };
-    for then in [&["BiasAdd"][..], &["BiasAdd", "Relu"]] {
-        if expr == formula(then, dtype)? {
-            return Ok(Some(Epilogue { product, bias, then }));
-        }
+    let mut others = SmallVec::new();
+    let mut replacements = Vec::with_capacity(dtypes.len());
+    for (&input, &dtype) in node.inputs().iter().zip(&dtypes) {
+        let number = if input == first {
+            0
+        } else {
+            others.push(input);
+            others.len()
+        };
+        replacements.push(Replacement::Input(number, dtype));
     }
-    Ok(None)
+    Ok(Some(Following { first, expr: expr.substitute(&replacements), others }))
+}
+
+/// Dtypes and shapes, if all are known.
+fn known_types(body: &Body<'_>, outlets: &[Outlet]) -> Option<SmallVec<[(DType, Shape); 4]>> {
+    let ty = |&outlet: &Outlet| {
+        let ty = body.function.graph.ty(outlet)?;
+        Some((ty.dtype, ty.shape.known()?))
+    };
+    outlets.iter().map(ty).collect()
 }

@@ -5,6 +5,7 @@
 //! [`measure`] finds the fastest of several algorithms. That happens when a call is compiled: a kernel
 //! has its algorithm, and running it asks nothing. What is chosen for a problem is kept by the device.
 
+mod follow;
 mod library;
 mod measure;
 mod multiply;
@@ -14,7 +15,7 @@ mod tests;
 
 use super::{driver::Driver, memory::Memory};
 use crate::{
-    device::OpCall,
+    device::{OpCall, Then},
     error::{Error, Result},
     kernel::{Io, Kernel},
     schedule::MOST_LANES,
@@ -64,7 +65,29 @@ impl Products {
         driver: &Arc<Driver>,
         call: &OpCall<'_>,
     ) -> Result<Option<Arc<dyn Kernel>>> {
-        let Some(product) = Product::of(call)? else { return Ok(None) };
+        self.compiled(driver, Product::of(call)?)
+    }
+
+    /// The kernel of a product and what follows it, if the library can do both.
+    ///
+    /// # Errors
+    ///
+    /// When the call does not fit its op, or the device fails.
+    pub(super) fn followed(
+        &self,
+        driver: &Arc<Driver>,
+        call: &OpCall<'_>,
+        then: &Then<'_>,
+    ) -> Result<Option<Arc<dyn Kernel>>> {
+        self.compiled(driver, Product::followed(call, then)?)
+    }
+
+    fn compiled(
+        &self,
+        driver: &Arc<Driver>,
+        product: Option<Product>,
+    ) -> Result<Option<Arc<dyn Kernel>>> {
+        let Some(product) = product else { return Ok(None) };
         let Ok(opened) = self.open(driver) else { return Ok(None) };
         driver.ready()?;
         let plan = Plan::new(&product.problem).map_err(|error| opened.failed(error))?;

@@ -360,19 +360,19 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// What the CPU's kernel gives; `None` where it has none, or fails.
 pub(super) fn on_cpu(case: &Case) -> Option<Vec<HostTensor>> {
-    let kernel = case.with_call(|call| {
-        let kernel = CpuDevice::new(0).kernel(call).ok()??;
-        let outputs: Option<Vec<HostTensor>> = (0..call.outputs.len())
-            .map(|index| {
-                HostTensor::zeros(call.outputs[index].dtype, call.output_shape(index).ok()?).ok()
-            })
-            .collect();
-        Some((kernel, outputs?))
-    });
-    let (kernel, mut outputs) = kernel??;
+    case.with_call(|call| run_on_cpu(call, &case.inputs))?
+}
+
+/// The same of a call and the values of its inputs.
+pub(super) fn run_on_cpu(call: &OpCall<'_>, inputs: &[HostTensor]) -> Option<Vec<HostTensor>> {
+    let kernel = CpuDevice::new(0).kernel(call).ok()??;
+    let zeros = |index: usize| {
+        HostTensor::zeros(call.outputs[index].dtype, call.output_shape(index).ok()?).ok()
+    };
+    let mut outputs: Vec<HostTensor> = (0..call.outputs.len()).map(zeros).collect::<Option<_>>()?;
     let threads = Threads::single();
     let targets = outputs.iter_mut().map(|output| Target::Plain(output.bytes_mut()));
-    let operands = case.inputs.iter().map(Operand::Tensor);
+    let operands = inputs.iter().map(Operand::Tensor);
     kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).ok()?;
     Some(outputs)
 }

@@ -4,6 +4,7 @@
 mod attention;
 pub(crate) mod cases;
 mod failures;
+mod followed;
 pub(crate) mod groups;
 mod halves;
 mod images;
@@ -13,10 +14,10 @@ mod sought;
 mod twins;
 mod wgsl;
 
-use super::{Caps, Dialect, SHADERS, Word, shader};
-use crate::{Buffer, Device, Io, Operand, Target, Threads, accelerators};
+use super::{Caps, Dialect, PRODUCTS, SHADERS, Word, shader};
+use crate::{Buffer, Device, Io, Kernel, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
-use ferroflow_ir::{Attrs, DType, HostTensor};
+use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -33,23 +34,29 @@ pub(crate) fn programs(dialect: Dialect, caps: Caps) -> BTreeMap<String, String>
             programs.entry(dialect.print(&shader)).or_insert_with(|| case.name());
         }
     }
+    programs.extend(followed::programs(dialect, caps));
     programs
 }
 
 fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
     let (kernel, outputs) = case.with_call(|call| {
         let kernel = device.kernel(call).unwrap()?;
-        let outputs: Vec<Buffer> = (0..call.outputs.len())
-            .map(|index| {
-                device
-                    .allocate(call.outputs[index].dtype, &call.output_shape(index).unwrap())
-                    .unwrap()
-            })
-            .collect();
-        Some((kernel, outputs))
+        let ty = |index: usize| (call.outputs[index].dtype, call.output_shape(index).unwrap());
+        Some((kernel, (0..call.outputs.len()).map(ty).collect::<Vec<_>>()))
     })??;
-    let inputs: Vec<Option<Buffer>> = case
-        .inputs
+    Some(launched(device, &*kernel, &case.inputs, &outputs))
+}
+
+/// What a device's kernel makes of inputs.
+fn launched(
+    device: &dyn Device,
+    kernel: &dyn Kernel,
+    inputs: &[HostTensor],
+    outputs: &[(DType, Shape)],
+) -> Vec<HostTensor> {
+    let outputs: Vec<Buffer> =
+        outputs.iter().map(|(dtype, shape)| device.allocate(*dtype, shape).unwrap()).collect();
+    let inputs: Vec<Option<Buffer>> = inputs
         .iter()
         .map(|input| device.holds(input.dtype()).then(|| device.upload(input).unwrap()))
         .collect();
@@ -63,7 +70,7 @@ fn on_device(device: &dyn Device, case: &Case) -> Option<Vec<HostTensor>> {
         Buffer::Host(_) => panic!("the device gave host memory"),
     });
     kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
-    Some(outputs.iter().map(|output| device.download(output).unwrap()).collect())
+    outputs.iter().map(|output| device.download(output).unwrap()).collect()
 }
 
 /// How what a device gives for a call differs from what the CPU does, if it does.
@@ -83,8 +90,12 @@ pub(crate) fn doubled(device: &dyn Device) -> Vec<f32> {
 
 /// The first pair of elements that differ by more than accuracy explains.
 fn difference(found: &HostTensor, expected: &HostTensor) -> Option<String> {
-    let dtype = expected.dtype();
-    if dtype.is_float() {
+    difference_after(expected.dtype(), found, expected)
+}
+
+/// The same of what was made of elements of `dtype`.
+fn difference_after(dtype: DType, found: &HostTensor, expected: &HostTensor) -> Option<String> {
+    if expected.dtype().is_float() {
         let (found, expected) = (cast(found, DType::F64), cast(expected, DType::F64));
         let (found, expected) = (
             found.as_slice::<f64>().unwrap().to_vec(),
@@ -133,8 +144,9 @@ fn words_are_those_of_dtypes() {
 #[test]
 fn every_op_with_programs_is_compared() {
     let caps = Caps { int64: true, ..Caps::default() };
+    let products = PRODUCTS.iter().flat_map(|rows| *rows).map(|row| row.0);
     let mut missing: BTreeSet<&str> =
-        SHADERS.iter().flat_map(|rows| *rows).map(|row| row.0).collect();
+        SHADERS.iter().flat_map(|rows| *rows).map(|row| row.0).chain(products).collect();
     for case in sampled() {
         let has_program = case.with_call(|call| shader(call, caps).unwrap().is_some());
         if missing.contains(case.op) && has_program == Some(true) && on_cpu(&case).is_some() {
@@ -157,8 +169,8 @@ fn sampled() -> impl Iterator<Item = Case> {
     cases().into_iter().enumerate().filter_map(wanted)
 }
 
-#[test]
-fn devices_compute_what_the_cpu_does() {
+/// Fails where a kind of device that is required is missing.
+fn kinds() {
     let devices: Vec<Arc<dyn Device>> = accelerators();
     for (kind, required) in [("WGPU", "wgpu"), ("GPU", "cuda")] {
         let of_kind = |device: &Arc<dyn Device>| device.name().contains(&format!(":{kind}:"));
@@ -167,7 +179,12 @@ fn devices_compute_what_the_cpu_does() {
             eprintln!("skipped: no {kind} was found");
         }
     }
-    for device in devices {
+}
+
+#[test]
+fn devices_compute_what_the_cpu_does() {
+    kinds();
+    for device in accelerators() {
         let (mut n, mut wrong) = (0, Vec::new());
         for case in sampled() {
             let Some(found) = on_device(&*device, &case) else { continue };

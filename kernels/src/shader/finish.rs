@@ -1,0 +1,101 @@
+//! How sums of products become elements of the output: rounded, and put through what follows the call.
+
+use super::{
+    Shader, expr, index,
+    word::{Caps, Word, cut},
+};
+use crate::{
+    device::{OpCall, Then},
+    error::Result,
+    plan::broadcast::{Access, access},
+};
+use ferroflow_ir::DType;
+
+/// Longer expressions, written out for each element of a block, are long to compile.
+const MOST_NODES: usize = 48;
+
+/// The end of a program whose elements are written once each.
+pub(super) struct Finish {
+    /// What the call's own elements are rounded to.
+    dtype: DType,
+    then: Option<Follows>,
+}
+
+/// What follows, written down.
+struct Follows {
+    /// The statements that make of `sum_`, the element at `end_`, one of the output, and store it.
+    statements: String,
+    others: Vec<(usize, Word)>,
+    output: Word,
+}
+
+impl Finish {
+    /// Of a call that nothing follows.
+    pub(super) fn plain(call: &OpCall<'_>) -> Finish {
+        Finish { dtype: call.outputs[0].dtype, then: None }
+    }
+
+    /// Of a call whose program reads `first` inputs; `None` where what follows cannot be written down.
+    ///
+    /// # Errors
+    ///
+    /// When the shape of the output is not known.
+    pub(super) fn of(
+        call: &OpCall<'_>,
+        then: &Then<'_>,
+        first: usize,
+        caps: Caps,
+    ) -> Result<Option<Finish>> {
+        let output = call.output_shape(0)?;
+        if call.outputs.len() != 1 || then.expr.nodes().len() > MOST_NODES {
+            return Ok(None);
+        }
+        let (mut values, mut others) = (vec!["sum_".to_string()], Vec::new());
+        for (number, other) in then.others.iter().enumerate() {
+            let fits = other.shape.broadcast(&output).is_ok_and(|shape| shape == output);
+            let Some(word) = Word::of(other.dtype, caps).filter(|_| fits) else { return Ok(None) };
+            let at = match access(&other.shape, &output) {
+                Access::Contiguous => "end_".into(),
+                Access::Scalar => "0u".into(),
+                Access::Strided(view) => index::position(&view, "end_"),
+            };
+            values.push(word.load(&format!("in{}", first + number), &at));
+            others.push((call.inputs.len() + number, word));
+        }
+        let (printed, word) =
+            (expr::print(then.expr, &values, caps), Word::of(then.expr.dtype(), caps));
+        let (Some((lines, result)), Some(output)) = (printed, word) else { return Ok(None) };
+        let statements = lines + &output.store("out0", "end_", &result);
+        let then = Some(Follows { statements, others, output });
+        Ok(Some(Finish { dtype: call.outputs[0].dtype, then }))
+    }
+
+    /// The statement that stores a sum as the element at a place.
+    pub(super) fn store(&self, at: &str, sum: &str) -> String {
+        let sum = cut(self.dtype, sum);
+        match &self.then {
+            None => format!("out0[{at}] = {sum};\n"),
+            Some(Follows { statements, .. }) => {
+                format!("{{\nlet end_ = {at};\nlet sum_ = {sum};\n{statements}}}\n")
+            }
+        }
+    }
+
+    /// The program that reads these inputs of the call itself, and computes words of one kind.
+    pub(super) fn shader(
+        &self,
+        mut inputs: Vec<(usize, Word)>,
+        word: Word,
+        body: String,
+        count: usize,
+    ) -> Shader {
+        let output = match &self.then {
+            None => word,
+            Some(then) => {
+                inputs.extend(&then.others);
+                then.output
+            }
+        };
+        Shader::plain(inputs, vec![output], body, count)
+    }
+}
