@@ -3,11 +3,9 @@
 
 use ferroflow::{
     Function, GradientTape, Tensor, Trackable, Variable, device, function,
-    ir::{Code, DType, HostTensor, PartialShape, Shape, ValueType, build::GraphBuilder},
+    ir::Code,
     loaded_function, ops,
-    runtime::{
-        ConcreteFunction, Context, ContextOptions, EagerTensor, Precision, RunOptions, TraceLevel,
-    },
+    runtime::Context,
     save,
     saved_model::{LoadOptions, SaveOptions, load, proto, read_message},
     tracer::{
@@ -31,7 +29,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 const CPU: &str = "/device:CPU:0";
 
 /// The devices besides the CPU.
-fn elsewhere() -> Vec<String> {
+pub(crate) fn elsewhere() -> Vec<String> {
     let devices = list_physical_devices();
     assert_eq!(devices[0], CPU);
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
@@ -311,57 +309,5 @@ fn values_go_from_device_to_device() -> Outcome {
         (device_of(&eager)?, eager.to_vec::<f32>()?),
         (other.clone(), vec![4.0, 8.0, 12.0, 16.0])
     );
-    Ok(())
-}
-
-/// A layer is one call on devices, unless somebody else needs what is in the middle of it.
-#[test]
-fn what_follows_a_product_is_part_of_it() -> Outcome {
-    let tensor = |dims: &[usize], step: usize| {
-        let shape = Shape::new(dims.iter().copied())?;
-        let n = shape.num_elements();
-        let values: Vec<f32> = (0..n).map(|i| (i * step % 19) as f32 / 8.0 - 1.0).collect();
-        HostTensor::from_slice(shape, &values)
-    };
-    let inputs = [tensor(&[40, 30], 7)?, tensor(&[30, 50], 5)?, tensor(&[50], 3)?];
-    for (bias_first, has_relu, is_result) in
-        [(false, false, false), (false, true, false), (true, true, false), (false, true, true)]
-    {
-        let mut builder = GraphBuilder::new();
-        let mut args = Vec::new();
-        for (name, input) in ["x", "w", "b"].into_iter().zip(&inputs) {
-            let shape = PartialShape::from(input.shape());
-            args.push(builder.arg(name, ValueType::new(DType::F32, shape))?);
-        }
-        let product = builder.call("MatMul", "product", &args[..2])?[0];
-        let terms = if bias_first { [args[2], product] } else { [product, args[2]] };
-        let mut y = builder.call("AddV2", "sum", &terms)?[0];
-        if has_relu {
-            y = builder.call("Relu", "relu", &[y])?[0];
-        }
-        let mut results = vec![("y", y)];
-        results.extend(is_result.then_some(("product", product)));
-        let layer = builder.finish_function("layer", &results);
-        let run = |device: Option<&str>| -> Result<(Vec<f32>, usize), Box<dyn Error>> {
-            let device = device.map(str::parse).transpose()?;
-            let precision = Precision::Full;
-            let options = ContextOptions { device, precision, ..ContextOptions::default() };
-            let layer = ConcreteFunction::new(&Context::with_options(options), layer.clone())?;
-            let options = RunOptions { trace_level: TraceLevel::Ops };
-            let given: Vec<EagerTensor> = inputs.iter().cloned().map(EagerTensor::from).collect();
-            let given: Vec<&EagerTensor> = given.iter().collect();
-            let (y, ran) = layer.call_with_options(&options, &given)?;
-            Ok((y[0].host()?.as_slice::<f32>()?.to_vec(), ran.ops.len()))
-        };
-        let (expected, _) = run(None)?;
-        for there in elsewhere() {
-            let (found, n_calls) = run(Some(&there))?;
-            for (x, y) in expected.iter().zip(&found) {
-                assert!((x - y).abs() < 1e-4, "{there}: {y} instead of {x}");
-            }
-            let expected = if is_result { 2 } else { 1 };
-            assert_eq!(n_calls, expected, "{there}, {bias_first} {has_relu} {is_result}");
-        }
-    }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod cli;
 mod concrete;
 mod control_flow;
 mod control_flow_saved;
+mod device_calls;
 mod devices;
 mod eager;
 mod examples;

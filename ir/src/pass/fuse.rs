@@ -68,7 +68,7 @@ fn common_group(graph: &Graph, id: NodeId, group_of: &HashMap<NodeId, NodeId>) -
 
 /// The scalar expression of an elementwise call over its inputs, constants being part of it, and
 /// those inputs; `None` for other calls, and for those that may fail.
-pub(super) fn formula(graph: &Graph, id: NodeId) -> Option<(Expr, Vec<Outlet>)> {
+pub fn formula(graph: &Graph, id: NodeId) -> Option<(Expr, Vec<Outlet>)> {
     let node = &graph[id];
     let expr = match node.op.def()?.lowering {
         Lowering::Fused => (**node.expr.as_ref()?).clone(),

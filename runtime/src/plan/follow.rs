@@ -3,6 +3,8 @@
 //!
 //! When the elementwise call that follows is planned, the first call has been planned already. If
 //! nothing else needs its result and the device has a kernel for both, that kernel takes its place.
+//! Small calls that only the formula needs, such as the factors of a normalisation, become part of it,
+//! too: computing them for each element costs less than starting them.
 
 use super::{
     device::{DeviceDraft, DevicePlace},
@@ -11,17 +13,21 @@ use super::{
 };
 use crate::error::Result;
 use ferroflow_ir::{
-    DType, Expr, Lowering, NodeDef, NodeId, Outlet, Shape, ValueType, expr::Replacement,
+    DType, Expr, Lowering, NodeDef, NodeId, Outlet, Shape, expr::Replacement, pass::fuse::formula,
 };
 use ferroflow_kernels::{OpCall, OperandSpec, Then};
-use smallvec::SmallVec;
+
+/// How many times larger what follows must be than a small call that becomes part of it.
+const MANY_TIMES: usize = 8;
 
 /// A call that only does this to the result of one other.
 struct Following {
     first: Outlet,
     /// The element of `first` is input 0.
     expr: Expr,
-    others: SmallVec<[Outlet; 4]>,
+    others: Vec<Outlet>,
+    /// Calls that are part of the formula, and nobody else's.
+    taken: Vec<Outlet>,
 }
 
 impl Planner<'_> {
@@ -34,11 +40,12 @@ impl Planner<'_> {
         device: usize,
     ) -> Result<bool> {
         for &first in node.inputs() {
-            if is_free(body, first, id, node)
-                && let Some(following) = following(body, first, node)?
-                && self.follow_one(body, (id, node), &following, device)?
-            {
-                return Ok(true);
+            let Some(following) = following(body, first, id, node) else { continue };
+            let larger = with_small(body, &following, id, device);
+            for following in larger.iter().chain([&following]) {
+                if self.follow_one(body, (id, node), following, device)? {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -48,24 +55,21 @@ impl Planner<'_> {
         &mut self,
         body: &mut Body<'_>,
         (id, node): (NodeId, &NodeDef),
-        Following { first, expr, others }: &Following,
+        Following { first, expr, others, taken }: &Following,
         device: usize,
     ) -> Result<bool> {
-        let Some(&place) = body.device_places.get(first) else { return Ok(false) };
-        let gives = |action: &DraftAction| match action {
-            DraftAction::Device(call) => call.sinks.iter().any(|(slot, ..)| *slot == place.slot),
-            _ => false,
+        let (Some(draft), Some(placing)) = (draft_of(body, *first, device), &self.placing) else {
+            return Ok(false);
         };
-        let found = body.actions.iter().rposition(|action| gives(&action.action));
-        let (Some(at), Some(placing)) = (found, &self.placing) else { return Ok(false) };
-        let DraftAction::Device(draft) = &body.actions[at].action else { return Ok(false) };
         let before = &body.function.graph[first.node];
-        let (Some(op), true) = (before.op.def(), draft.device == device) else { return Ok(false) };
+        let Some(op) = before.op.def() else { return Ok(false) };
         let specs = body.specs(before)?;
         let call = OpCall::new(op, &before.attrs, &specs, before.expr.as_deref())?
             .with_precision(self.context.precision());
-        let Some(types) = known_types(body, others) else { return Ok(false) };
-        let inputs: SmallVec<[OperandSpec; 4]> =
+        let types = others.iter().map(|&other| known_type(body, other));
+        let types: Option<Vec<(DType, Shape)>> = types.collect();
+        let Some(types) = types else { return Ok(false) };
+        let inputs: Vec<OperandSpec> =
             types.into_iter().map(|(dtype, shape)| OperandSpec::new(dtype, shape)).collect();
         let then = Then { expr, others: &inputs };
         let Some(kernel) = placing.devices[device].followed(&call, &then)? else {
@@ -73,8 +77,12 @@ impl Planner<'_> {
         };
         let shape = call.output_shape(0)?;
         let mut sources = draft.sources.clone();
-        body.actions.remove(at);
-        body.device_places.remove(first);
+        for gone in taken.iter().chain([first]) {
+            let Some(place) = body.device_places.remove(gone) else { continue };
+            if let Some(at) = body.actions.iter().rposition(|draft| gives(&draft.action, place)) {
+                body.actions.remove(at);
+            }
+        }
         for &other in others {
             sources.push(Some(self.send(body, other, device)?));
         }
@@ -91,52 +99,99 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a call's only result is of a node's shape, and needed by that node alone.
-fn is_free(body: &Body<'_>, first: Outlet, id: NodeId, node: &NodeDef) -> bool {
-    let (graph, [own]) = (&body.function.graph, node.outputs()) else { return false };
-    let before = &graph[first.node];
-    let is_call = before.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Kernel));
-    is_call
-        && before.outputs().len() == 1
-        && graph.ty(first).is_some_and(|ty| ty.shape == own.shape)
-        && graph.data_consumers(first.node).all(|consumer| consumer == id)
-        && !body.function.results.contains(&first)
-        && !body.wanted.contains(&first)
+/// Whether an action puts a value in a place.
+fn gives(action: &DraftAction, place: DevicePlace) -> bool {
+    match action {
+        DraftAction::Device(call) => call.sinks.iter().any(|(slot, ..)| *slot == place.slot),
+        _ => false,
+    }
 }
 
-/// What an elementwise call does to one of its inputs.
-fn following(body: &Body<'_>, first: Outlet, node: &NodeDef) -> Result<Option<Following>> {
-    let (Some(op), [own]) = (node.op.def(), node.outputs()) else { return Ok(None) };
-    if !matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused) {
-        return Ok(None);
+/// The call on a device that gives a value, if it is planned for this scope.
+fn draft_of<'b>(body: &'b Body<'_>, outlet: Outlet, device: usize) -> Option<&'b DeviceDraft> {
+    let &place = body.device_places.get(&outlet)?;
+    let action = body.actions.iter().rfind(|action| gives(&action.action, place))?;
+    match &action.action {
+        DraftAction::Device(draft) => (draft.device == device).then_some(draft),
+        _ => None,
     }
-    let types: Option<SmallVec<[&ValueType; 4]>> =
-        node.inputs().iter().map(|&input| body.function.graph.ty(input)).collect();
-    let Some(types) = types else { return Ok(None) };
-    let dtypes: SmallVec<[DType; 4]> = types.iter().map(|ty| ty.dtype).collect();
-    let expr = match &node.expr {
-        Some(expr) => (**expr).clone(),
-        None => Expr::of(op, &node.attrs, &dtypes, own.dtype)?,
-    };
-    let mut others = SmallVec::new();
-    let mut replacements = Vec::with_capacity(dtypes.len());
-    for (&input, &dtype) in node.inputs().iter().zip(&dtypes) {
-        let number = if input == first {
-            0
-        } else {
-            others.push(input);
-            others.len()
-        };
-        replacements.push(Replacement::Input(number, dtype));
-    }
-    Ok(Some(Following { first, expr: expr.substitute(&replacements), others }))
 }
 
-/// Dtypes and shapes, if all are known.
-fn known_types(body: &Body<'_>, outlets: &[Outlet]) -> Option<SmallVec<[(DType, Shape); 4]>> {
-    let ty = |&outlet: &Outlet| {
-        let ty = body.function.graph.ty(outlet)?;
-        Some((ty.dtype, ty.shape.known()?))
+fn known_type(body: &Body<'_>, outlet: Outlet) -> Option<(DType, Shape)> {
+    let ty = body.function.graph.ty(outlet)?;
+    Some((ty.dtype, ty.shape.known()?))
+}
+
+/// Whether a value is the only result of its call, and needed by one node alone.
+fn is_free(body: &Body<'_>, outlet: Outlet, id: NodeId) -> bool {
+    let graph = &body.function.graph;
+    graph[outlet.node].outputs().len() == 1
+        && graph.data_consumers(outlet.node).all(|consumer| consumer == id)
+        && !body.function.results.contains(&outlet)
+        && !body.wanted.contains(&outlet)
+}
+
+/// What an elementwise call does to one of its inputs, if that is nobody else's and of its shape.
+fn following(body: &Body<'_>, first: Outlet, id: NodeId, node: &NodeDef) -> Option<Following> {
+    let (graph, [own]) = (&body.function.graph, node.outputs()) else { return None };
+    let is_kernel = matches!(graph[first.node].op.def()?.lowering, Lowering::Kernel);
+    if !is_kernel || graph.ty(first)?.shape != own.shape || !is_free(body, first, id) {
+        return None;
+    }
+    let (expr, inputs) = formula(graph, id)?;
+    let mut others = Vec::new();
+    let replacements = inputs.iter().map(|&input| {
+        let number = if input == first { 0 } else { number_of(&mut others, input) + 1 };
+        Some(Replacement::Input(number, graph.ty(input)?.dtype))
+    });
+    let replacements: Vec<Replacement<'_>> = replacements.collect::<Option<_>>()?;
+    let expr = expr.substitute(&replacements);
+    Some(Following { first, expr, others, taken: Vec::new() })
+}
+
+/// The place of a value among others, to which it is added if it is new.
+fn number_of(others: &mut Vec<Outlet>, outlet: Outlet) -> usize {
+    others.iter().position(|&other| other == outlet).unwrap_or_else(|| {
+        others.push(outlet);
+        others.len() - 1
+    })
+}
+
+/// The same with small calls as part of the formula; `None` if there are none.
+fn with_small(
+    body: &Body<'_>,
+    Following { first, expr, others, .. }: &Following,
+    id: NodeId,
+    device: usize,
+) -> Option<Following> {
+    let graph = &body.function.graph;
+    let large = known_type(body, *first)?.1.num_elements();
+    let small = |&other: &Outlet| {
+        let is_small = known_type(body, other)?.1.num_elements() <= large / MANY_TIMES;
+        let is_call = draft_of(body, other, device).is_some() && is_free(body, other, id);
+        (is_small && is_call).then(|| formula(graph, other.node)).flatten()
     };
-    outlets.iter().map(ty).collect()
+    let found: Vec<Option<(Expr, Vec<Outlet>)>> = others.iter().map(small).collect();
+    let (mut all, mut taken, mut exprs) = (Vec::new(), Vec::new(), Vec::new());
+    for (&other, found) in others.iter().zip(&found) {
+        exprs.push(match found {
+            None => Err((number_of(&mut all, other) + 1, graph.ty(other)?.dtype)),
+            Some((expr, inputs)) => {
+                taken.push(other);
+                let inputs = inputs.iter().map(|&input| {
+                    let number = number_of(&mut all, input) + 1;
+                    Some(Replacement::Input(number, graph.ty(input)?.dtype))
+                });
+                Ok(expr.substitute(&inputs.collect::<Option<Vec<_>>>()?))
+            }
+        });
+    }
+    let inputs = exprs.iter().map(|found| match found {
+        Ok(expr) => Replacement::Expr(expr),
+        &Err((number, dtype)) => Replacement::Input(number, dtype),
+    });
+    let element = Replacement::Input(0, graph.ty(*first)?.dtype);
+    let replacements: Vec<Replacement<'_>> = [element].into_iter().chain(inputs).collect();
+    let expr = expr.substitute(&replacements);
+    (!taken.is_empty()).then_some(Following { first: *first, expr, others: all, taken })
 }
