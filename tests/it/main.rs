@@ -10,6 +10,7 @@ mod concrete;
 mod control_flow;
 mod control_flow_saved;
 mod device_calls;
+mod device_programs;
 mod devices;
 mod eager;
 mod examples;

@@ -134,7 +134,7 @@ impl Layout<'_, '_> {
     }
 
     /// Adds an action, but does not empty the device slots that nobody reads after it.
-    fn before_clearing(&self, draft: Positioned, actions: &mut Vec<Action>) {
+    pub(super) fn before_clearing(&self, draft: Positioned, actions: &mut Vec<Action>) {
         let Positioned { position, scope, action } = draft;
         actions.push(self.action(action, position, scope));
         if let Some(slots) = self.cleared.get(&position) {

@@ -49,16 +49,19 @@ impl Calls {
         self.calls.iter().any(|(.., call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
     }
 
+    /// What the actions that are done after these calls read, but for the variables they are about.
+    fn read_later(&self) -> impl Iterator<Item = &Draft> {
+        let inputs = self.later.iter().map(|later| match &later.action {
+            DraftAction::DeviceOp { inputs, .. } => &inputs[..],
+            _ => &[],
+        });
+        inputs.flat_map(|inputs| inputs.iter().skip(1)).map(|input| &input.place)
+    }
+
     /// Whether what is still to be done reads a slot.
     fn reads(&self, slot: usize) -> bool {
-        let in_later = |action: &DraftAction| match action {
-            DraftAction::DeviceOp { inputs, .. } => {
-                inputs.iter().any(|input| input.place == Draft::Device(slot))
-            }
-            _ => false,
-        };
         self.calls.iter().any(|(.., call)| call.sources.contains(&Some(slot)))
-            || self.later.iter().any(|later| in_later(&later.action))
+            || self.read_later().any(|place| *place == Draft::Device(slot))
     }
 
     /// When an action is done that comes after these calls, but before others.
@@ -67,9 +70,11 @@ impl Calls {
             Draft::Device(slot) => !self.gives(slot),
             Draft::Buffer(..) | Draft::Slot(..) => true,
         };
-        let before = |is_free| if is_free { Way::Before } else { Way::Between };
+        // Actions of the host give up, and write over, what nobody reads after their own place.
+        let is_settled = self.read_later().all(|place| matches!(place, Draft::Device(_)));
+        let before = |is_free| if is_free && is_settled { Way::Before } else { Way::Between };
         match action {
-            DraftAction::Kernel { .. } => Way::Before,
+            DraftAction::Kernel { .. } => before(true),
             DraftAction::DeviceOp { inputs, outputs, variable: Some(own), .. } => {
                 let touches = |later: &Positioned| match &later.action {
                     DraftAction::DeviceOp { variable, .. } => *variable == Some(*own),
@@ -134,10 +139,18 @@ impl Layout<'_, '_> {
 
     /// Adds calls of a device.
     pub(super) fn sequence(&self, calls: Calls, actions: &mut Vec<Action>) {
+        let read_later: HashSet<usize> = calls
+            .read_later()
+            .filter_map(|place| match place {
+                Draft::Device(slot) => Some(*slot),
+                Draft::Buffer(..) | Draft::Slot(..) => None,
+            })
+            .collect();
         let Calls { calls, overtaken_by, later } = calls;
-        let positions = calls.iter().map(|(position, ..)| *position);
-        let cleared: HashSet<usize> =
-            positions.filter_map(|at| self.devices_cleared.get(&at)).flatten().copied().collect();
+        let positions: Vec<usize> = calls.iter().map(|(position, ..)| *position).collect();
+        let cleared = positions.iter().filter_map(|at| self.devices_cleared.get(at)).flatten();
+        let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
+            cleared.partition(|slot| read_later.contains(slot));
         let device = self.device(calls[0].2.device);
         let wanted = Wanted::of(&calls, &cleared);
         let sequence = device.sequence(wanted.plan);
@@ -145,23 +158,33 @@ impl Layout<'_, '_> {
         let mut plain = Vec::with_capacity(calls.len());
         for (position, scope, call) in calls {
             let action = DraftAction::Device(call);
-            self.plain(Positioned { position, scope, action }, &mut plain);
+            self.before_clearing(Positioned { position, scope, action }, &mut plain);
+            let last = self.devices_cleared.get(&position).into_iter().flatten();
+            clear(last.filter(|slot| cleared.contains(slot)), &mut plain);
         }
         match sequence {
             None => actions.extend(plain),
             Some(sequence) => {
                 let (inputs, outputs) = (wanted.inputs, wanted.outputs);
-                let rest = cleared.difference(&wanted.given);
-                let rest: SmallVec<[usize; 4]> = rest.copied().collect();
                 let action = SequenceAction { device, sequence, inputs, outputs, origins, plain };
                 actions.push(Action::Sequence(Box::new(action)));
-                if !rest.is_empty() {
-                    actions.push(Action::ClearDevice(rest));
-                }
+                clear(cleared.difference(&wanted.given), actions);
             }
         }
-        overtaken_by.into_iter().for_each(|position| self.clear_devices(position, actions));
-        later.into_iter().for_each(|draft| self.plain(draft, actions));
+        let after: Vec<usize> = later.iter().map(|draft| draft.position).collect();
+        later.into_iter().for_each(|draft| self.before_clearing(draft, actions));
+        clear(kept.iter(), actions);
+        for position in overtaken_by.into_iter().chain(after) {
+            self.clear_devices(position, actions);
+        }
+    }
+}
+
+/// Adds an action that empties slots, if there are any.
+fn clear<'s>(slots: impl Iterator<Item = &'s usize>, actions: &mut Vec<Action>) {
+    let slots: SmallVec<[usize; 4]> = slots.copied().collect();
+    if !slots.is_empty() {
+        actions.push(Action::ClearDevice(slots));
     }
 }
 

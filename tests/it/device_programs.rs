@@ -1,0 +1,248 @@
+//! Random programs give the same wherever their calls run: kernels that run side by side, copies,
+//! values that loops carry and variables on devices never see anything too early or too late.
+//!
+//! Numbers are whole and small, so that no device rounds them and results are equal.
+
+use crate::devices::elsewhere;
+use ferroflow::{
+    Function, Tensor, Variable, cond, device, function,
+    ir::HostTensor,
+    tracer::{self, Result},
+    while_loop,
+};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+use std::{error::Error, sync::Arc};
+
+const SIDE: usize = 4;
+
+/// Values that a program works on, and variables that it knows.
+const N_VALUES: usize = 4;
+const N_VARIABLES: usize = 2;
+
+/// More devices than there are stand for the first ones again.
+const N_DEVICES: usize = 6;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// A call on values, by number, on a device or where it likes to be.
+    Calc {
+        op: usize,
+        from: [usize; 2],
+        to: usize,
+        device: Option<usize>,
+    },
+    Assign {
+        variable: usize,
+        from: usize,
+        adds: bool,
+    },
+    Read {
+        variable: usize,
+        to: usize,
+    },
+    /// By the sign of a sum.
+    If {
+        by: usize,
+        then: Vec<Step>,
+        otherwise: Vec<Step>,
+    },
+    Repeat {
+        times: i32,
+        body: Vec<Step>,
+    },
+    /// As often as a value tells.
+    While {
+        by: usize,
+        body: Vec<Step>,
+    },
+    Scope {
+        device: usize,
+        body: Vec<Step>,
+    },
+}
+
+#[derive(Debug, Clone)]
+struct Program {
+    homes: [usize; N_VARIABLES],
+    steps: Vec<Step>,
+}
+
+type Operation = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+const OPERATIONS: &[Operation] = &[
+    |a, b| a + b,
+    |a, b| a - b,
+    |a, b| a * b,
+    |a, b| a.maximum(b),
+    |a, b| a.matmul(b),
+    |a, b| (a.matmul(b)? + b)?.relu(),
+    |a, b| a.transpose(&[1, 0])? + b,
+    |a, b| a + b.sum(&[0])?,
+    |a, _| a.sum(&[1])?.expand_dims(1)? - a,
+    |a, b| a.less(b)?.select(a, b),
+    |a, _| a.reshape(&[2, 8])?.transpose(&[1, 0])?.reshape(&[4, 4]),
+    |a, b| a.cast(ferroflow::ir::DType::I32)?.cast(ferroflow::ir::DType::F32)? - b,
+    |a, b| b.gather(&Tensor::from([3, 1, 0, 2]))? + a,
+    |a, _| a.sum_all()?.reshape(&[1, 1])? * a,
+];
+
+/// A number between bounds in which products stay whole.
+fn bounded(x: Tensor) -> Result<Tensor> {
+    x.minimum(40.0)?.maximum(-40.0)
+}
+
+fn steps(depth: u32) -> BoxedStrategy<Vec<Step>> {
+    let value = || 0..N_VALUES;
+    let calc = (
+        0..OPERATIONS.len(),
+        [value(), value()],
+        value(),
+        proptest::option::weighted(0.4, 0..N_DEVICES),
+    );
+    let calc = calc.prop_map(|(op, from, to, device)| Step::Calc { op, from, to, device });
+    let assign = (0..N_VARIABLES, value(), any::<bool>())
+        .prop_map(|(variable, from, adds)| Step::Assign { variable, from, adds });
+    let read = (0..N_VARIABLES, value()).prop_map(|(variable, to)| Step::Read { variable, to });
+    if depth == 0 {
+        let step = prop_oneof![6 => calc, 1 => assign, 1 => read];
+        return prop::collection::vec(step, 0..6).boxed();
+    }
+    let inner = move || steps(depth - 1);
+    let choice = (value(), inner(), inner()).prop_map(|(by, then, otherwise)| Step::If {
+        by,
+        then,
+        otherwise,
+    });
+    let repeat = (0..4, inner()).prop_map(|(times, body)| Step::Repeat { times, body });
+    let until = (value(), inner()).prop_map(|(by, body)| Step::While { by, body });
+    let scope = (0..N_DEVICES, inner()).prop_map(|(device, body)| Step::Scope { device, body });
+    let step = prop_oneof![
+        8 => calc, 2 => assign, 2 => read, 1 => choice, 1 => repeat, 1 => until, 1 => scope
+    ];
+    prop::collection::vec(step, 0..8).boxed()
+}
+
+fn programs() -> impl Strategy<Value = Program> {
+    let homes = prop::array::uniform2(0..N_DEVICES);
+    (homes, steps(2)).prop_map(|(homes, steps)| Program { homes, steps })
+}
+
+/// What a program runs with: variables, and the devices that numbers stand for.
+#[derive(Clone)]
+struct World {
+    variables: Vec<Variable>,
+    devices: Arc<[String]>,
+}
+
+impl World {
+    fn new(program: &Program, devices: &Arc<[String]>) -> Result<World> {
+        let make = |(number, home): (usize, &usize)| {
+            let start = vec![[number as f32 + 1.0; SIDE]; SIDE].concat();
+            let start = HostTensor::from_slice(shape()?, &start)?;
+            device(name(devices, *home), || Variable::new(Tensor::from(start)))
+        };
+        let variables = program.homes.iter().enumerate().map(make).collect::<Result<_>>()?;
+        Ok(World { variables, devices: devices.clone() })
+    }
+
+    fn function(self, program: Program) -> Function<(Vec<Tensor>,), Vec<Tensor>> {
+        function(move |values: Vec<Tensor>| self.run(&program.steps, values))
+    }
+
+    fn run(&self, steps: &[Step], mut values: Vec<Tensor>) -> Result<Vec<Tensor>> {
+        for step in steps {
+            match step {
+                Step::Calc { op, from: [a, b], to, device: place } => {
+                    let calc = || bounded(OPERATIONS[*op](&values[*a], &values[*b])?);
+                    values[*to] = match place {
+                        Some(number) => device(name(&self.devices, *number), calc)?,
+                        None => calc()?,
+                    };
+                }
+                Step::Assign { variable, from, adds } => {
+                    let (variable, value) = (&self.variables[*variable], &values[*from]);
+                    match adds {
+                        true => variable.assign(&bounded((variable.read()? + value)?)?)?,
+                        false => variable.assign(value)?,
+                    };
+                }
+                Step::Read { variable, to } => values[*to] = self.variables[*variable].read()?,
+                Step::If { by, then, otherwise } => {
+                    let positive = values[*by].sum_all()?.greater(0.0)?;
+                    let branch = |steps| self.run(steps, values.clone());
+                    values = cond(&positive, || branch(then), || branch(otherwise))?;
+                }
+                Step::Repeat { times, body } => {
+                    let more = |(i, _): &(Tensor, Vec<Tensor>)| i.less(*times);
+                    let next = |(i, values): (Tensor, Vec<Tensor>)| {
+                        Ok(((i + 1)?, self.run(body, values)?))
+                    };
+                    values = while_loop(more, next, (Tensor::from(0), values))?.1;
+                }
+                Step::While { by, body } => {
+                    let more = |(left, _): &(Tensor, Vec<Tensor>)| left.greater(0.0);
+                    let next = |(left, values): (Tensor, Vec<Tensor>)| {
+                        Ok(((left - 1.0)?, self.run(body, values)?))
+                    };
+                    let times = values[*by].max_all()?.minimum(3.0)?;
+                    values = while_loop(more, next, (times, values))?.1;
+                }
+                Step::Scope { device: place, body } => {
+                    values = device(name(&self.devices, *place), || self.run(body, values))?;
+                }
+            }
+        }
+        Ok(values)
+    }
+}
+
+fn name(devices: &[String], number: usize) -> &str {
+    &devices[number % devices.len()]
+}
+
+fn shape() -> Result<ferroflow::ir::Shape> {
+    Ok(ferroflow::ir::Shape::new([SIDE, SIDE])?)
+}
+
+/// All that a program gives and leaves behind in some calls.
+fn history(program: &Program, devices: &Arc<[String]>) -> Result<Vec<Vec<f32>>> {
+    let world = World::new(program, devices)?;
+    let function = world.clone().function(program.clone());
+    let mut seen = Vec::new();
+    for call in 0..3 {
+        let value = |number: usize| {
+            let elements: Vec<f32> = (0..SIDE * SIDE)
+                .map(|at| ((at * (number + 3) + call * 5) % 7) as f32 - 3.0)
+                .collect();
+            Ok(Tensor::from(HostTensor::from_slice(shape()?, &elements)?))
+        };
+        let values = (0..N_VALUES).map(value).collect::<Result<Vec<Tensor>>>()?;
+        for value in function.call((values,))? {
+            seen.push(value.to_vec::<f32>()?);
+        }
+        for variable in &world.variables {
+            seen.push(variable.read()?.to_vec::<f32>()?);
+        }
+    }
+    Ok(seen)
+}
+
+#[test]
+fn programs_give_the_same_everywhere() -> std::result::Result<(), Box<dyn Error>> {
+    let cpu: Arc<[String]> = Arc::new(["/device:CPU:0".to_string()]);
+    let there: Arc<[String]> = elsewhere().into_iter().chain(cpu.iter().cloned()).collect();
+    let config = Config { failure_persistence: None, ..Config::default() };
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(40, |_| config.cases);
+    let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(Config { cases, ..config }, seed);
+    runner.run(&programs(), |program| {
+        let fails = |error: tracer::Error| TestCaseError::fail(error.to_string());
+        let expected = history(&program, &cpu).map_err(fails)?;
+        prop_assert_eq!(history(&program, &there).map_err(fails)?, expected);
+        Ok(())
+    })?;
+    Ok(())
+}
