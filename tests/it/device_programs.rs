@@ -5,8 +5,9 @@
 
 use crate::devices::elsewhere;
 use ferroflow::{
-    Function, Tensor, Variable, cond, device, function,
+    Function, GradientTape, Tensor, Variable, cond, device, function,
     ir::HostTensor,
+    ops,
     tracer::{self, Result},
     while_loop,
 };
@@ -42,6 +43,12 @@ enum Step {
     Read {
         variable: usize,
         to: usize,
+    },
+    /// A step of an optimizer; with momentum, the other variable has the last one.
+    Train {
+        variable: usize,
+        by: usize,
+        momentum: bool,
     },
     /// By the sign of a sum.
     If {
@@ -87,6 +94,12 @@ const OPERATIONS: &[Operation] = &[
     |a, b| a.cast(ferroflow::ir::DType::I32)?.cast(ferroflow::ir::DType::F32)? - b,
     |a, b| b.gather(&Tensor::from([3, 1, 0, 2]))? + a,
     |a, _| a.sum_all()?.reshape(&[1, 1])? * a,
+    |a, b| {
+        let tape = GradientTape::new();
+        tape.watch(a)?;
+        let layer = (a.matmul(b)? + b)?.relu()?;
+        Ok(tape.gradient(&(&layer * &layer)?, &(a,))?.0.expect("a layer of it"))
+    },
 ];
 
 /// A number between bounds in which products stay whole.
@@ -106,8 +119,10 @@ fn steps(depth: u32) -> BoxedStrategy<Vec<Step>> {
     let assign = (0..N_VARIABLES, value(), any::<bool>())
         .prop_map(|(variable, from, adds)| Step::Assign { variable, from, adds });
     let read = (0..N_VARIABLES, value()).prop_map(|(variable, to)| Step::Read { variable, to });
+    let train = (0..N_VARIABLES, value(), any::<bool>())
+        .prop_map(|(variable, by, momentum)| Step::Train { variable, by, momentum });
     if depth == 0 {
-        let step = prop_oneof![6 => calc, 1 => assign, 1 => read];
+        let step = prop_oneof![6 => calc, 1 => assign, 1 => read, 1 => train];
         return prop::collection::vec(step, 0..6).boxed();
     }
     let inner = move || steps(depth - 1);
@@ -120,7 +135,7 @@ fn steps(depth: u32) -> BoxedStrategy<Vec<Step>> {
     let until = (value(), inner()).prop_map(|(by, body)| Step::While { by, body });
     let scope = (0..N_DEVICES, inner()).prop_map(|(device, body)| Step::Scope { device, body });
     let step = prop_oneof![
-        8 => calc, 2 => assign, 2 => read, 1 => choice, 1 => repeat, 1 => until, 1 => scope
+        8 => calc, 2 => assign, 2 => read, 1 => train, 1 => choice, 1 => repeat, 1 => until, 1 => scope
     ];
     prop::collection::vec(step, 0..8).boxed()
 }
@@ -140,7 +155,7 @@ struct World {
 impl World {
     fn new(program: &Program, devices: &Arc<[String]>) -> Result<World> {
         let make = |(number, home): (usize, &usize)| {
-            let start = vec![[number as f32 + 1.0; SIDE]; SIDE].concat();
+            let start = [number as f32 + 1.0; SIDE * SIDE];
             let start = HostTensor::from_slice(shape()?, &start)?;
             device(name(devices, *home), || Variable::new(Tensor::from(start)))
         };
@@ -169,7 +184,18 @@ impl World {
                         false => variable.assign(value)?,
                     };
                 }
-                Step::Read { variable, to } => values[*to] = self.variables[*variable].read()?,
+                Step::Read { variable, to } => {
+                    values[*to] = bounded(self.variables[*variable].read()?)?;
+                }
+                Step::Train { variable, by, momentum } => {
+                    let [own, other] =
+                        [*variable, 1 - variable].map(|at| self.variables[at].handle());
+                    let (rate, by) = (Tensor::from(1.0f32), &values[*by]);
+                    match momentum {
+                        true => ops::resource_apply_momentum(&own, &other, &rate, by, &rate)?,
+                        false => ops::resource_apply_gradient_descent(&own, &rate, by)?,
+                    }
+                }
                 Step::If { by, then, otherwise } => {
                     let positive = values[*by].sum_all()?.greater(0.0)?;
                     let branch = |steps| self.run(steps, values.clone());
@@ -230,10 +256,18 @@ fn history(program: &Program, devices: &Arc<[String]>) -> Result<Vec<Vec<f32>>> 
     Ok(seen)
 }
 
+fn cpu() -> Arc<[String]> {
+    Arc::new(["/device:CPU:0".to_string()])
+}
+
+/// All devices, the CPU last.
+fn everywhere() -> Arc<[String]> {
+    elsewhere().into_iter().chain(cpu().iter().cloned()).collect()
+}
+
 #[test]
 fn programs_give_the_same_everywhere() -> std::result::Result<(), Box<dyn Error>> {
-    let cpu: Arc<[String]> = Arc::new(["/device:CPU:0".to_string()]);
-    let there: Arc<[String]> = elsewhere().into_iter().chain(cpu.iter().cloned()).collect();
+    let (cpu, there) = (cpu(), everywhere());
     let config = Config { failure_persistence: None, ..Config::default() };
     let cases = std::env::var_os("PROPTEST_CASES").map_or(40, |_| config.cases);
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -244,5 +278,25 @@ fn programs_give_the_same_everywhere() -> std::result::Result<(), Box<dyn Error>
         prop_assert_eq!(history(&program, &there).map_err(fails)?, expected);
         Ok(())
     })?;
+    Ok(())
+}
+
+/// Programs that once went wrong: an assignment after calls whose input was given up, and a tensor in a
+/// branch that was taken for the handle of a variable.
+#[test]
+fn programs_that_were_wrong() -> std::result::Result<(), Box<dyn Error>> {
+    let sum = Step::Calc { op: 0, from: [0, 2], to: 0, device: None };
+    let add = Step::Assign { variable: 0, from: 0, adds: true };
+    let set = |from| Step::Assign { variable: 0, from, adds: false };
+    let train = Step::Train { variable: 1, by: 0, momentum: false };
+    let branch = Step::If { by: 0, then: vec![], otherwise: vec![train] };
+    let body = vec![set(0), branch];
+    for (homes, steps) in
+        [([2, 0], vec![add, set(2), sum]), ([2, 2], vec![Step::While { by: 0, body }])]
+    {
+        let program = Program { homes, steps };
+        let [expected, found] = [cpu(), everywhere()].map(|devices| history(&program, &devices));
+        assert_eq!(found?, expected?);
+    }
     Ok(())
 }

@@ -37,8 +37,9 @@ pub(super) struct Placing {
     /// Slots that hold constants in every frame.
     pub(super) constants: Vec<(usize, DeviceBuffer)>,
     pub(super) notes: Notes,
-    /// Variables that live on devices, and which, by the handles that the function captures.
-    pub(super) homes: HashMap<Outlet, (usize, Arc<VariableState>)>,
+    /// Variables that live on devices, and which, by the slots of their handles: loops and branches
+    /// have the same ones.
+    pub(super) homes: HashMap<usize, (usize, Arc<VariableState>)>,
     /// How many loops are around the call at hand.
     pub(super) loops: usize,
 }
@@ -65,11 +66,11 @@ pub(super) struct DeviceDraft {
 
 impl Placing {
     /// What there is to place, if there is anything but the host. `captured` are the values of the
-    /// last arguments.
+    /// last arguments, with their slots.
     pub(super) fn of(
         context: &Context,
         function: &Specialized,
-        captured: &[HostTensor],
+        captured: &[(usize, HostTensor)],
         request: &Request,
     ) -> Option<Placing> {
         let mut placing = Placing {
@@ -87,11 +88,10 @@ impl Placing {
             placing.number(device);
         }
         placing.named(context, function);
-        let first = function.args.len().saturating_sub(captured.len());
-        for (&arg, value) in function.args[first..].iter().zip(captured) {
+        for (slot, value) in captured {
             if let Some((home, variable)) = home(value) {
                 let device = placing.number(&home);
-                placing.homes.insert(arg, (device, variable));
+                placing.homes.insert(*slot, (device, variable));
             }
         }
         (!placing.devices.is_empty()).then_some(placing)
@@ -190,6 +190,18 @@ impl Planner<'_> {
         }
     }
 
+    /// The variable on a device that a handle belongs to, and which device that is.
+    pub(super) fn home(
+        &self,
+        body: &Body<'_>,
+        handle: Outlet,
+    ) -> Option<&(usize, Arc<VariableState>)> {
+        match body.places.get(&handle)? {
+            Draft::Slot(slot, _) => self.placing.as_ref()?.homes.get(slot),
+            Draft::Buffer(..) | Draft::Device(_) => None,
+        }
+    }
+
     /// The device that a call should run on, if not the CPU.
     fn wanted(&self, body: &Body<'_>, node: &NodeDef) -> Option<usize> {
         let placing = self.placing.as_ref()?;
@@ -199,7 +211,7 @@ impl Planner<'_> {
         }
         let of_inputs =
             || node.inputs().iter().find_map(|input| Some(body.device_places.get(input)?.device));
-        let home = node.inputs().iter().find_map(|input| Some(placing.homes.get(input)?.0));
+        let home = node.inputs().iter().find_map(|&input| Some(self.home(body, input)?.0));
         home.or(placing.default).or_else(of_inputs)
     }
 
@@ -305,7 +317,7 @@ impl Planner<'_> {
         let (attrs, origin) = (node.attrs.clone(), origin(node));
         self.note(&origin, device);
         let variable = match node.inputs() {
-            [handle, ..] if ops::touches_one_variable(op.name) => self.variable(*handle),
+            [handle, ..] if ops::touches_one_variable(op.name) => self.variable(body, *handle),
             _ => None,
         };
         let action = DraftAction::DeviceOp { op, attrs, inputs, outputs, device, variable, origin };

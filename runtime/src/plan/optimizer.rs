@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 impl Planner<'_> {
     /// The variable behind a handle that the function captures.
-    pub(super) fn variable(&self, handle: Outlet) -> Option<VariableId> {
-        let (_, variable) = self.placing.as_ref()?.homes.get(&handle)?;
+    pub(super) fn variable(&self, body: &Body<'_>, handle: Outlet) -> Option<VariableId> {
+        let (_, variable) = self.home(body, handle)?;
         Some(Arc::as_ptr(variable) as VariableId)
     }
 
@@ -46,7 +46,7 @@ impl Planner<'_> {
         }
         let mut slots: SmallVec<[usize; 12]> = SmallVec::new();
         for (&input, spec) in node.inputs().iter().zip(&specs) {
-            slots.push(match self.variable(input) {
+            slots.push(match self.variable(body, input) {
                 None => self.send(body, input, device)?,
                 Some(_) => self.read_variable(body, node, input, spec.dtype, device),
             });
@@ -79,7 +79,7 @@ impl Planner<'_> {
             let ty = body.function.graph.ty(input)?;
             let (dtype, shape) = match ty.dtype {
                 DType::Resource => {
-                    let (home, variable) = placing.homes.get(&input)?;
+                    let (home, variable) = self.home(body, input)?;
                     if *home != device {
                         return None;
                     }
@@ -114,7 +114,7 @@ impl Planner<'_> {
             inputs: [operand].into_iter().collect(),
             outputs: [Draft::Device(slot)].into_iter().collect(),
             device,
-            variable: self.variable(handle),
+            variable: self.variable(body, handle),
             origin: origin(node),
         };
         self.push(body, action);
@@ -143,7 +143,7 @@ impl Planner<'_> {
             inputs,
             outputs: SmallVec::new(),
             device,
-            variable: self.variable(handle),
+            variable: self.variable(body, handle),
             origin: origin(node),
         };
         self.push(body, action);

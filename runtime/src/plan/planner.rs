@@ -38,7 +38,7 @@ pub(crate) fn plan(
         slot_kinds: Vec::new(),
         constants: Vec::new(),
         unread: HashMap::new(),
-        placing: Placing::of(context, function, &captured, request),
+        placing: None,
     };
     let n_args = function.args.len().saturating_sub(captured.len());
     let args: Vec<usize> = (0..n_args).map(|_| planner.slot(SlotKind::Plain)).collect();
@@ -46,6 +46,7 @@ pub(crate) fn plan(
         let slot = planner.slot(SlotKind::Constant);
         planner.constants.push((slot, value));
     }
+    planner.placing = Placing::of(context, function, &planner.constants, request);
     let slots = args.iter().copied().chain(planner.constants.iter().map(|(slot, _)| *slot));
     let mut arg_places: Vec<Draft> = slots.map(|slot| Draft::Slot(slot, None)).collect();
     let device_args: OnDevices = (0..n_args)
