@@ -3,7 +3,8 @@
 //! A device's calls have no effects but their results. What lies between them in the order of the
 //! graph but does not read what they give (work of the host, reads of variables, copies to the
 //! device) is done before them. A variable that is given such a result is given it after them;
-//! what follows may overtake that as long as it has to do with other variables.
+//! what follows may overtake that as long as it has to do with other variables. What such late work
+//! reads is given up after it.
 
 use super::{
     Action, SequenceAction,
