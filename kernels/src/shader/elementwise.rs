@@ -5,12 +5,30 @@ use super::{
     word::{Caps, Word},
 };
 use crate::{
-    device::OpCall,
+    device::{OpCall, OperandSpec},
     error::Result,
     plan::broadcast::{Access, access},
 };
-use ferroflow_ir::{DType, Expr};
+use ferroflow_ir::{DType, Expr, Shape};
 use std::borrow::Cow;
+
+/// The value that an operand in buffer `source`, broadcast to a shape, has for an element of that shape;
+/// `None` where it does not broadcast, or devices do not hold it.
+pub(super) fn element(
+    operand: &OperandSpec,
+    source: &str,
+    (shape, at): (&Shape, &str),
+    caps: Caps,
+) -> Option<(Word, String)> {
+    let fits = operand.shape.broadcast(shape).is_ok_and(|both| both == *shape);
+    let word = Word::of(operand.dtype, caps).filter(|_| fits)?;
+    let place = match access(&operand.shape, shape) {
+        Access::Contiguous => at.into(),
+        Access::Scalar => "0u".into(),
+        Access::Strided(view) => index::position(&view, at),
+    };
+    Some((word, word.load(source, &place)))
+}
 
 /// The shader of an elementwise call; `None` when a primitive has no spelling for a dtype, or shapes
 /// do not broadcast.
@@ -28,15 +46,12 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let mut inputs = Vec::new();
     let mut values = Vec::new();
     for (position, input) in call.inputs.iter().enumerate() {
-        let fits = input.shape.broadcast(&output).is_ok_and(|shape| shape == output);
-        let Some(word) = Word::of(input.dtype, caps).filter(|_| fits) else { return Ok(None) };
-        let at = match access(&input.shape, &output) {
-            Access::Contiguous => "n".into(),
-            Access::Scalar => "0u".into(),
-            Access::Strided(view) => index::position(&view, "n"),
+        let source = format!("in{position}");
+        let Some((word, value)) = element(input, &source, (&output, "n"), caps) else {
+            return Ok(None);
         };
         inputs.push((position, word));
-        values.push(word.load(&format!("in{position}"), &at));
+        values.push(value);
     }
     let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
     let Some(word) = Word::of(expr.dtype(), caps) else { return Ok(None) };

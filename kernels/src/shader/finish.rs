@@ -1,13 +1,14 @@
 //! How sums of products become elements of the output: rounded, and put through what follows the call.
 
 use super::{
-    Shader, expr, index,
+    Shader,
+    elementwise::element,
+    expr,
     word::{Caps, Word, cut},
 };
 use crate::{
     device::{OpCall, Then},
     error::Result,
-    plan::broadcast::{Access, access},
 };
 use ferroflow_ir::DType;
 
@@ -52,14 +53,11 @@ impl Finish {
         }
         let (mut values, mut others) = (vec!["sum_".to_string()], Vec::new());
         for (number, other) in then.others.iter().enumerate() {
-            let fits = other.shape.broadcast(&output).is_ok_and(|shape| shape == output);
-            let Some(word) = Word::of(other.dtype, caps).filter(|_| fits) else { return Ok(None) };
-            let at = match access(&other.shape, &output) {
-                Access::Contiguous => "end_".into(),
-                Access::Scalar => "0u".into(),
-                Access::Strided(view) => index::position(&view, "end_"),
+            let source = format!("in{}", first + number);
+            let Some((word, value)) = element(other, &source, (&output, "end_"), caps) else {
+                return Ok(None);
             };
-            values.push(word.load(&format!("in{}", first + number), &at));
+            values.push(value);
             others.push((call.inputs.len() + number, word));
         }
         let (printed, word) =

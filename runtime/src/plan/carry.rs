@@ -1,8 +1,8 @@
 //! What loops and branches carry on devices.
 
 use super::{
-    device::{DevicePlace, OnDevices, device_at},
     draft::{Body, Draft},
+    placing::{DevicePlace, OnDevices, device_at},
     planner::Planner,
 };
 use crate::error::Result;

@@ -1,8 +1,8 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
-    device::{DevicePlace, device_at},
     draft::{Body, Draft, DraftAction, DraftOperand, Positioned, SlotKind, origin},
+    placing::{DevicePlace, device_at},
     planner::Planner,
 };
 use crate::error::Result;

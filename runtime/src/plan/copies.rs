@@ -1,8 +1,8 @@
 //! Copies between the host and devices, and the slots of what lies there.
 
 use super::{
-    device::DevicePlace,
     draft::{Body, Draft, DraftAction},
+    placing::DevicePlace,
     planner::Planner,
 };
 use crate::{error::Result, placement::Placement};

@@ -1,6 +1,6 @@
 //! Values and actions before the arena is laid out, and the bodies they are drafted for.
 
-use super::{Origin, device::DeviceDraft, device::DevicePlace, scalar::ScalarCall};
+use super::{Origin, device::DeviceDraft, placing::DevicePlace, scalar::ScalarCall};
 use crate::error::{Error, Result};
 use ferroflow_ir::{
     Attrs, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType, op::Call,

@@ -7,8 +7,9 @@
 //! too: computing them for each element costs less than starting them.
 
 use super::{
-    device::{DeviceDraft, DevicePlace},
+    device::DeviceDraft,
     draft::{Body, Draft, DraftAction, origin},
+    placing::DevicePlace,
     planner::Planner,
 };
 use crate::error::Result;

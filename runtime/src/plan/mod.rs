@@ -19,6 +19,7 @@ mod follow;
 mod layout;
 mod lower;
 mod optimizer;
+mod placing;
 mod planner;
 mod scalar;
 mod sequence;

@@ -2,10 +2,10 @@
 
 use super::{
     DeviceParts, Program,
-    device::{DevicePlace, OnDevices, Placing},
     draft::{Body, Draft, DraftAction, DraftOperand, Mode, Positioned, SlotKind, origin},
     layout::{Lifetimes, Timeline},
     lower::Layout,
+    placing::{DevicePlace, OnDevices, Placing},
 };
 use crate::{context::Context, error::Result, placement::Request};
 use ferroflow_ir::{HostTensor, NodeDef, NodeId, Outlet, pass::specialize::Specialized};
