@@ -132,6 +132,10 @@ fn is_free(body: &Body<'_>, outlet: Outlet, id: NodeId) -> bool {
         && !body.wanted.contains(&outlet)
 }
 
+fn is_somewhere(body: &Body<'_>, outlet: &Outlet) -> bool {
+    body.places.contains_key(outlet) || body.device_places.contains_key(outlet)
+}
+
 /// What an elementwise call does to one of its inputs, if that is nobody else's and of its shape.
 fn following(body: &Body<'_>, first: Outlet, id: NodeId, node: &NodeDef) -> Option<Following> {
     let (graph, [own]) = (&body.function.graph, node.outputs()) else { return None };
@@ -170,7 +174,9 @@ fn with_small(
     let small = |&other: &Outlet| {
         let is_small = known_type(body, other)?.1.num_elements() <= large / MANY_TIMES;
         let is_call = draft_of(body, other, device).is_some() && is_free(body, other, id);
-        (is_small && is_call).then(|| formula(graph, other.node)).flatten()
+        let found = (is_small && is_call).then(|| formula(graph, other.node)).flatten()?;
+        // What became part of another call is nowhere any more.
+        found.1.iter().all(|input| is_somewhere(body, input)).then_some(found)
     };
     let found: Vec<Option<(Expr, Vec<Outlet>)>> = others.iter().map(small).collect();
     let (mut all, mut taken, mut exprs) = (Vec::new(), Vec::new(), Vec::new());

@@ -7,7 +7,7 @@ use ferroflow::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-pub(super) const SIDE: usize = 4;
+pub(super) const SIDE: usize = 8;
 
 /// Values that a program works on, and variables that it knows.
 pub(super) const N_VALUES: usize = 4;
@@ -80,10 +80,15 @@ const OPERATIONS: &[Operation] = &[
     |a, b| a + b.sum(&[0])?,
     |a, _| a.sum(&[1])?.expand_dims(1)? - a,
     |a, b| a.less(b)?.select(a, b),
-    |a, _| a.reshape(&[2, 8])?.transpose(&[1, 0])?.reshape(&[4, 4]),
+    |a, _| a.reshape(&[4, 16])?.transpose(&[1, 0])?.reshape(&[8, 8]),
     |a, b| a.cast(ferroflow::ir::DType::I32)?.cast(ferroflow::ir::DType::F32)? - b,
-    |a, b| b.gather(&Tensor::from([3, 1, 0, 2]))? + a,
+    |a, b| b.gather(&Tensor::from([3, 1, 0, 2, 7, 7, 4, 5]))? + a,
     |a, _| a.sum_all()?.reshape(&[1, 1])? * a,
+    // A layer with factors, which a layer gives, too.
+    |a, b| {
+        let factors = a.sum(&[0])?.reshape(&[1, 8])?.minimum(9.0)?.maximum(-9.0)?.matmul(b)?;
+        (a.matmul(b)? + b.max(&[0])?)?.relu()? * factors.minimum(2.0)?.maximum(-2.0)?
+    },
     // As many rows as turn out to be positive.
     |a, b| {
         let places = ops::where_(&a.sum(&[1])?.greater(0.0)?)?;
@@ -91,15 +96,15 @@ const OPERATIONS: &[Operation] = &[
     },
     |a, b| {
         let both = ops::concat_v2(&[a, b], &Tensor::from(0))?;
-        ops::slice(&both, &Tensor::from([2, 0]), &Tensor::from([4, 4]))
+        ops::slice(&both, &Tensor::from([2, 0]), &Tensor::from([8, 8]))
     },
     |a, b| {
-        let rows = ops::unpack(a, 4)?;
-        ops::pack(&[&rows[2], &rows[0], &rows[3], &rows[1]])? - b
+        let rows = ops::unpack(a, 8)?;
+        ops::pack(&[2, 0, 7, 1, 3, 5, 6, 4].map(|row: usize| &rows[row]))? - b
     },
     |a, b| {
         ops::reverse_v2(a, &Tensor::from([1]))?
-            * ops::tile(&b.max(&[1])?.reshape(&[4, 1])?, &Tensor::from([1, 4]))?
+            * ops::tile(&b.max(&[1])?.reshape(&[8, 1])?, &Tensor::from([1, 8]))?
     },
     |a, b| {
         let tape = GradientTape::new();
