@@ -67,11 +67,11 @@ impl Planner<'_> {
         let specs = body.specs(before)?;
         let call = OpCall::new(op, &before.attrs, &specs, before.expr.as_deref())?
             .with_precision(self.context.precision());
-        let types = others.iter().map(|&other| known_type(body, other));
-        let types: Option<Vec<(DType, Shape)>> = types.collect();
-        let Some(types) = types else { return Ok(false) };
-        let inputs: Vec<OperandSpec> =
-            types.into_iter().map(|(dtype, shape)| OperandSpec::new(dtype, shape)).collect();
+        let spec = |&other: &Outlet| {
+            known_type(body, other).map(|(dtype, shape)| OperandSpec::new(dtype, shape))
+        };
+        let inputs: Option<Vec<OperandSpec>> = others.iter().map(spec).collect();
+        let Some(inputs) = inputs else { return Ok(false) };
         let then = Then { expr, others: &inputs };
         let Some(kernel) = placing.devices[device].followed(&call, &then)? else {
             return Ok(false);

@@ -83,7 +83,7 @@ impl Calls {
                 };
                 let (is_free, is_assignment) = (inputs.iter().all(free), outputs.is_empty());
                 match self.later.iter().any(touches) {
-                    false if is_free => Way::Before,
+                    false if is_free && is_settled => Way::Before,
                     _ if is_assignment => Way::After,
                     _ => Way::Between,
                 }

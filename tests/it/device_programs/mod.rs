@@ -73,8 +73,9 @@ fn programs_give_the_same_everywhere() -> std::result::Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// Programs that once went wrong: an assignment after calls whose input was given up, a tensor in a
-/// branch that was taken for the handle of a variable, and factors that were part of another layer.
+/// Programs that once went wrong: assignments after calls whose input was given up, on a device or the
+/// host, a tensor in a branch that was taken for the handle of a variable, and factors that were part of
+/// another layer.
 #[test]
 fn programs_that_were_wrong() -> std::result::Result<(), Box<dyn Error>> {
     let sum = Step::Calc { op: 0, from: [0, 2], to: 0, device: None };
@@ -83,11 +84,16 @@ fn programs_that_were_wrong() -> std::result::Result<(), Box<dyn Error>> {
     let train = Step::Train { variable: 1, by: 0, momentum: false };
     let branch = Step::If { by: 0, then: vec![], otherwise: vec![train] };
     let body = vec![set(0), branch];
+    let value = |op, from, to, device| Step::Calc { op, from, to, device };
+    let other = Step::Assign { variable: 1, from: 2, adds: false };
+    let waits =
+        vec![value(0, [0, 1], 0, Some(0)), set(0), set(2), other, value(1, [0, 1], 2, Some(0))];
     let layers = Step::Calc { op: 14, from: [0, 0], to: 0, device: Some(0) };
     for (homes, steps) in [
         ([2, 0], vec![add, set(2), sum]),
         ([2, 2], vec![Step::While { by: 0, body }]),
         ([0, 0], vec![layers]),
+        ([0, 0], waits),
     ] {
         let program = Program { homes, steps };
         let [expected, found] =
