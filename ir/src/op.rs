@@ -222,8 +222,8 @@ pub enum Lowering {
     Fused,
     /// A reduction along the axes given by input 1.
     Reduce(ReduceKind),
-    /// Output 0 is input 0 under the inferred shape; no data moves.
-    Alias,
+    /// Output 0 has the elements of input 0; no data moves.
+    Alias(AliasKind),
     /// Each output is a strided window of input 0.
     View(fn(&OpContext<'_>) -> Result<Vec<StridedView>>),
     /// A formula over other ops, expanded before placement.
@@ -234,6 +234,15 @@ pub enum Lowering {
     Runtime,
     /// Known by its interface only, so that models holding it can be loaded and saved.
     Interface,
+}
+
+/// How the type of an alias relates to that of its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AliasKind {
+    /// Dtype and shape are those of input 0, whatever they turn out to be.
+    Identity,
+    /// The elements are read under the inferred dtype and shape, which may differ.
+    Reinterpret,
 }
 
 /// The results of an op as a formula over other ops.

@@ -184,7 +184,7 @@ fn first_call(
             let call = KernelCall::new(scope.context, lowered, &complete, inputs)?;
             (call.run(scope.context, inputs)?, Some(call))
         }
-        Lowering::Alias | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {
+        Lowering::Alias(_) | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {
             (ordinary(scope, lowered, &complete, inputs)?, None)
         }
     };
@@ -195,7 +195,9 @@ fn first_call(
     let mut host = lowered.host_inputs(&complete)?;
     let call = match (kernel, lowered.lowering) {
         (Some(kernel), _) => Compiled::Kernel(kernel),
-        (None, Lowering::Alias) => Compiled::Alias(results[0].dtype(), results[0].shape().clone()),
+        (None, Lowering::Alias(_)) => {
+            Compiled::Alias(results[0].dtype(), results[0].shape().clone())
+        }
         (None, Lowering::Composite(_)) if lowered.effect == Effect::Pure => {
             Compiled::Once(complete)
         }

@@ -1,6 +1,7 @@
 //! What programs run in: devices, ops, limits. Explicit and shareable, never global.
 
 use crate::{
+    compile_options::CompileOptions,
     devices::Devices,
     error::{Error, Result},
     ops::{self, Body},
@@ -36,6 +37,8 @@ pub struct ContextOptions {
     /// TensorFlow, whose `tf.config.experimental.enable_tensor_float_32_execution(False)` is
     /// [`Precision::Full`]. The CPU always counts all bits.
     pub precision: Precision,
+    /// Switches of the compiler.
+    pub compile: CompileOptions,
 }
 
 /// Which files ops may touch. Reading a model's own files while it is loaded is always allowed.
@@ -87,6 +90,7 @@ struct Inner {
     /// Where calls run that nothing else places.
     default: Option<Arc<dyn Device>>,
     precision: Precision,
+    compile: CompileOptions,
     devices: Devices,
     /// Eager calls compiled for devices.
     placed: PlacedCalls,
@@ -132,6 +136,7 @@ impl Context {
             printer: RwLock::default(),
             default,
             precision: options.precision,
+            compile: options.compile,
             devices,
             placed: PlacedCalls::default(),
             placements: Mutex::default(),
@@ -146,6 +151,11 @@ impl Context {
     /// The context as something that does not keep it alive.
     pub(crate) fn downgrade(&self) -> WeakContext {
         WeakContext(Arc::downgrade(&self.0))
+    }
+
+    /// The switches of the compiler.
+    pub fn compile_options(&self) -> CompileOptions {
+        self.0.compile
     }
 
     /// The ops.
@@ -283,7 +293,7 @@ impl Context {
             Lowering::Elementwise(_)
             | Lowering::Fused
             | Lowering::Reduce(_)
-            | Lowering::Alias
+            | Lowering::Alias(_)
             | Lowering::View(_)
             | Lowering::Composite(_) => true,
         }

@@ -12,11 +12,12 @@ use crate::{
     resource::{ResourceHandle, ResourceManager},
 };
 use ferroflow_ir::{
-    Attrs, DType, Effect, FunctionLibrary, HostTensor, Lowering, OpDef, Shape, ValueType,
+    Attrs, DType, Effect, Error as IrError, FunctionLibrary, HostTensor, Lowering, OpDef, Shape,
+    ValueType,
     build::infer_attrs,
     emit::{self, Emit, ValueId},
     infer::{Input, infer},
-    op::Call,
+    op::{AliasKind, Call},
     pass::specialize::Evaluate,
 };
 use ferroflow_kernels::{Device, Io, OpCall, Operand, OperandSpec, Target};
@@ -186,7 +187,7 @@ pub fn execute_op(
             let inputs = refs(&inputs);
             KernelCall::new(scope.context, op, attrs, &inputs)?.run(scope.context, &inputs)
         }
-        Lowering::Alias => alias(op, attrs, &inputs),
+        Lowering::Alias(kind) => alias(op, attrs, &inputs, kind),
         Lowering::Composite(_) => expand(scope, op, attrs, &inputs),
         Lowering::Runtime => run_body(scope, op, attrs, inputs),
         Lowering::Interface => Err(unsupported(op, "nothing here implements it")),
@@ -202,10 +203,22 @@ fn refs(inputs: &[EagerTensor]) -> SmallVec<[&EagerTensor; 4]> {
     inputs.iter().collect()
 }
 
-fn alias(op: &'static OpDef, attrs: &Attrs, inputs: &[EagerTensor]) -> Result<Results> {
+fn alias(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+    kind: AliasKind,
+) -> Result<Results> {
     let outputs = infer_outputs(op, attrs, inputs)?;
     let (input, output) = (inputs[0].host()?, &outputs[0]);
-    let shape = output.shape.known().unwrap_or_else(|| input.shape().clone());
+    let shape = match (output.shape.known(), kind) {
+        (Some(shape), _) => shape,
+        (None, AliasKind::Identity) => input.shape().clone(),
+        (None, AliasKind::Reinterpret) => {
+            let (expected, found) = ("a shape that its inputs tell", output);
+            return Err(IrError::argument(op.name, "output", expected, found).into());
+        }
+    };
     alias_as(input, output.dtype, shape)
 }
 

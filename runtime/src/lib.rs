@@ -35,6 +35,7 @@
 
 mod call_cache;
 mod call_key;
+mod compile_options;
 mod concrete_function;
 pub mod context;
 mod device_run;
@@ -65,6 +66,7 @@ pub mod variable;
 mod variant;
 
 pub use call_cache::CallCache;
+pub use compile_options::CompileOptions;
 pub use concrete_function::{Capture, ConcreteFunction};
 pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::EagerTensor;

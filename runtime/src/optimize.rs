@@ -2,14 +2,15 @@
 
 use crate::{context::Context, error::Result, executor::Surroundings, placement::Request};
 use ferroflow_ir::{
-    FunctionDef, Graph, Limits, NodeDef, Outlet,
+    Attrs, FunctionDef, Graph, HostTensor, Limits, NodeDef, OpDef, Outlet,
+    infer::Input,
     pass::{
         attention::attention,
         cse::cse,
         fuse::fuse,
         hoist::hoist,
         prune::prune,
-        specialize::{Argument, Specialized, Specializer},
+        specialize::{Argument, Evaluate, Specialized, Specializer},
     },
 };
 use ferroflow_kernels::{OpCall, OperandSpec};
@@ -28,25 +29,45 @@ pub(crate) fn optimize(
 ) -> Result<Specialized> {
     let context = &surroundings.context;
     let limits: &Limits = context.limits();
-    let specializer = Specializer { library: &surroundings.library, evaluate: context, limits };
+    let options = context.compile_options();
+    let evaluate: &dyn Evaluate = if options.fold { context } else { &NoFolding };
+    let specializer = Specializer { library: &surroundings.library, evaluate, limits };
     let mut specialized = specializer.specialize(def, args)?;
-    specialized.for_each_body(&mut hoist)?;
+    if options.hoist {
+        specialized.for_each_body(&mut hoist)?;
+    }
     specialized.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
-        cse(&mut body.graph, |from, to| {
-            results.iter_mut().filter(|result| **result == from).for_each(|result| *result = to);
-        });
+        if options.cse {
+            cse(&mut body.graph, |from, to| {
+                let same = results.iter_mut().filter(|result| **result == from);
+                same.for_each(|result| *result = to);
+            });
+        }
         prune_body(body, &results)?;
-        fuse(&mut body.graph, &results)?;
-        prune_body(body, &results)?;
-        attention(&mut body.graph, &results, |graph, node| {
-            gains(context, request, graph, node).unwrap_or(false)
-        })?;
+        if options.fuse {
+            fuse(&mut body.graph, &results)?;
+            prune_body(body, &results)?;
+        }
+        if options.attention {
+            attention(&mut body.graph, &results, |graph, node| {
+                gains(context, request, graph, node).unwrap_or(false)
+            })?;
+        }
         prune_body(body, &results)?;
         body.results = results;
         Ok(())
     })?;
     Ok(specialized)
+}
+
+/// Computes nothing ahead.
+struct NoFolding;
+
+impl Evaluate for NoFolding {
+    fn evaluate(&self, _: &'static OpDef, _: &Attrs, _: &[Input<'_>]) -> Option<Vec<HostTensor>> {
+        None
+    }
 }
 
 fn prune_body(body: &mut Specialized, results: &[Outlet]) -> ferroflow_ir::Result<()> {

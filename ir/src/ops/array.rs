@@ -95,7 +95,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
@@ -106,7 +106,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Same,
         ..OpDef::PURE
     },
@@ -149,7 +149,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "dtype")],
         attrs: &[any_ty("dtype"), shape("shape")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
@@ -160,7 +160,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), string_or("message", "")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         ..OpDef::PURE
     },
     OpDef {
@@ -252,7 +252,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
@@ -263,7 +263,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T")],
         infer: infer::each_unchanged,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },

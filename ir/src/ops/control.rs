@@ -34,7 +34,7 @@ pub(super) static OPS: &[OpDef] = &[
             context.check_rank(0, 0)?;
             infer::scalar(context)
         },
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         ..OpDef::PURE
     },
     OpDef {

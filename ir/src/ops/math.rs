@@ -130,7 +130,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "type")],
         attrs: &[ty("T", NUMBERS), ty("type", NUMBERS)],
         infer: bitcast,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Zero,
         ..OpDef::PURE
     },

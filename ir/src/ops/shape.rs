@@ -49,7 +49,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[shape("shape"), any_ty("T")],
         infer: ensure_shape,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Identity),
         gradient: Gradient::Rule(gradient::array::same),
         ..OpDef::PURE
     },
@@ -60,7 +60,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), ty_or("Tdim", INDEX, DType::I32)],
         infer: expand_dims,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },
@@ -82,7 +82,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), ty_or("Tshape", INDEX, DType::I32)],
         infer: reshape,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },
@@ -127,7 +127,7 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), ints_or("squeeze_dims", &[]).at_least(0)],
         infer: squeeze,
-        lowering: Lowering::Alias,
+        lowering: Lowering::Alias(AliasKind::Reinterpret),
         gradient: Gradient::Rule(gradient::array::reshape),
         ..OpDef::PURE
     },

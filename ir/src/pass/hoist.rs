@@ -122,7 +122,7 @@ fn cannot_fail(graph: &Graph, node: &NodeDef) -> bool {
             let expr = Expr::of(op, &node.attrs, &dtypes, node.outputs()[0].dtype);
             expr.is_ok_and(|expr| !expr.is_fallible())
         }
-        Lowering::Reduce(_) | Lowering::Alias | Lowering::View(_) => true,
+        Lowering::Reduce(_) | Lowering::Alias(_) | Lowering::View(_) => true,
         Lowering::Fused
         | Lowering::Composite(_)
         | Lowering::Kernel

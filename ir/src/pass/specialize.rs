@@ -16,7 +16,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::{Input, infer},
     limits::Limits,
-    op::{Call, Effect, Lowering, OpDef},
+    op::{AliasKind, Call, Effect, Lowering, OpDef},
     registry,
     spec::ValueType,
 };
@@ -284,7 +284,9 @@ impl Body<'_> {
         if let Some(values) = self.fold(op, &attrs, &facts, &outputs) {
             return values.into_iter().map(|value| self.constant(name, value)).collect();
         }
-        if matches!(op.lowering, Lowering::Alias) && outputs[0] == types[0] {
+        if let Lowering::Alias(kind) = op.lowering
+            && is_redundant(kind, &types[0], &outputs[0])
+        {
             return Ok(SmallVec::from_slice(&inputs[..1]));
         }
         if let Lowering::Composite(_) = op.lowering
@@ -497,8 +499,9 @@ impl Body<'_> {
                 if function.args.get(index) == Some(&outlet.node) {
                     return true;
                 }
-                let alias = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
-                if !alias || node.inputs().len() != 1 {
+                let identity =
+                    |op: &OpDef| matches!(op.lowering, Lowering::Alias(AliasKind::Identity));
+                if !node.op.def().is_some_and(identity) || node.inputs().len() != 1 {
                     return false;
                 }
                 outlet = node.inputs()[0];
@@ -534,6 +537,13 @@ const FOLDED_BYTES: usize = 1 << 16;
 
 fn constant(op: &'static OpDef, attrs: &Attrs) -> Option<HostTensor> {
     if op.inputs.is_empty() { attrs.tensor("value").ok().cloned() } else { None }
+}
+
+/// Whether an alias can be replaced by its input. **Invariant:** an op is dropped only if its type is
+/// fully known and that of its input, or if it never changes the type: equal partial types say
+/// nothing of the shapes at run time.
+fn is_redundant(kind: AliasKind, input: &ValueType, output: &ValueType) -> bool {
+    input == output && (kind == AliasKind::Identity || output.shape.is_known())
 }
 
 /// A formula needs known shapes, and known values of inputs that steer shapes.

@@ -226,9 +226,10 @@ impl Device for CpuDevice {
                 Some(build) => build(call),
                 None => Ok(None),
             },
-            Lowering::Alias | Lowering::Composite(_) | Lowering::Runtime | Lowering::Interface => {
-                Ok(None)
-            }
+            Lowering::Alias(_)
+            | Lowering::Composite(_)
+            | Lowering::Runtime
+            | Lowering::Interface => Ok(None),
         }
     }
 

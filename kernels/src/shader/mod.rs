@@ -182,7 +182,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
             }
         }
         Lowering::Kernel
-        | Lowering::Alias
+        | Lowering::Alias(_)
         | Lowering::Composite(_)
         | Lowering::Runtime
         | Lowering::Interface => Ok(None),

@@ -23,7 +23,6 @@ impl Planner<'_> {
         } else {
             self.branch(body, id, node, op.call, bodies)?;
         }
-        self.consumed(body, node);
         Ok(())
     }
 
@@ -38,21 +37,18 @@ impl Planner<'_> {
         self.fetch_outlet(body, node.inputs()[0])?;
         let chooser = body.operand(node.inputs()[0]);
         let (args, device_args) = self.hand_over(body, &node.inputs()[1..])?;
-        self.read(&chooser.place);
         let mut targets: Vec<(Draft, ValueType)> = Vec::new();
         for ty in node.outputs() {
             let place = match self.carrier(ty) {
                 Some(device) => Draft::Device(self.device_slot(device)),
-                None => self.variable_place(ty, SlotKind::Plain)?,
+                None => self.variable_place(ty)?,
             };
             targets.push((place, ty.clone()));
         }
-        // The results exist from before the branch on, so that no arm's buffers lie over them.
-        self.timeline.advance();
         let mut branches = Vec::with_capacity(bodies.len());
         let devices = self.slot_devices();
         for arm in bodies {
-            self.timeline.enter();
+            self.depth += 1;
             let wants = |index: usize| matches!(targets[index].0, Draft::Slot(..));
             let on_device = |index: usize| device_at(&targets[index].0, &devices);
             let (mut actions, results) =
@@ -60,13 +56,10 @@ impl Planner<'_> {
             for (result, (target, _)) in results.into_iter().zip(&targets) {
                 self.copy(&mut actions, result, target.clone());
             }
-            args.iter().for_each(|arg| self.keep(arg));
-            device_args.iter().for_each(|(_, place)| self.keep(&Draft::Device(place.slot)));
-            self.timeline.leave();
+            self.depth -= 1;
             branches.push(actions);
         }
         for (index, (target, _)) in targets.into_iter().enumerate() {
-            self.keep(&target);
             self.settle(body, Outlet::new(id, index), target);
         }
         self.push(body, DraftAction::Branch { call, chooser, branches, origin: origin(node) });
@@ -74,26 +67,24 @@ impl Planner<'_> {
     }
 
     /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, ty: &ValueType, kind: SlotKind) -> Result<Draft> {
+    fn variable_place(&mut self, ty: &ValueType) -> Result<Draft> {
         match ty.shape.known().filter(|_| ty.dtype.size().is_some()) {
             Some(shape) => {
                 check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
                 let bytes = byte_len(ty.dtype, &shape)?;
                 Ok(Draft::Buffer(self.buffer(bytes), 0..bytes))
             }
-            None => Ok(Draft::Slot(self.slot(kind), None)),
+            None => Ok(Draft::Slot(self.slot(SlotKind::Plain), None)),
         }
     }
 
     fn copy(&mut self, actions: &mut Vec<Positioned>, from: DraftOperand, to: Draft) {
-        self.read(&from.place);
-        self.keep(&to);
-        let (scope, position) = (self.timeline.scope(), self.timeline.advance());
         let action = match self.device_of_slot(&to) {
             Some(device) => DraftAction::Transfer { from, to, device },
             None => DraftAction::Copy(from, to),
         };
-        actions.push(Positioned { position, scope, action });
+        let action = self.positioned(action);
+        actions.push(action);
     }
 
     fn repeat(
@@ -127,15 +118,13 @@ impl Planner<'_> {
                 continue;
             }
             self.fetch_outlet(body, input)?;
-            let kind = SlotKind::LoopVariable { scope: 0, body: usize::MAX };
-            let place = self.variable_place(ty, kind)?;
+            let place = self.variable_place(ty)?;
             let from = body.operand(input);
             self.copy(&mut body.actions, from, place.clone());
             inner.push(place);
         }
         let devices = self.slot_devices();
-        let outer = self.timeline.scope();
-        self.timeline.enter();
+        self.depth += 1;
         self.enter_loop();
         let (tests, test) =
             self.body(condition, inner.clone(), &device_args, &|_| false, &|_| None)?;
@@ -147,17 +136,6 @@ impl Planner<'_> {
             let op = node.op.name().to_string();
             return Err(ferroflow_ir::Error::argument(op, "condition", expected, found).into());
         };
-        self.read(&test.place);
-        self.timeline.advance();
-        let (scope, start) = (self.timeline.scope(), self.timeline.now());
-        for place in &inner {
-            if let Draft::Slot(slot, _) = place
-                && let SlotKind::LoopVariable { .. } = self.slot_kinds[*slot]
-                && self.slots.scope(*slot) == outer
-            {
-                self.slot_kinds[*slot] = SlotKind::LoopVariable { scope, body: start };
-            }
-        }
         let wants = |index: usize| matches!(inner[index], Draft::Slot(..));
         let on_device = |index: usize| match fixed(index) {
             true => None,
@@ -167,15 +145,11 @@ impl Planner<'_> {
             self.body(repeated, inner.clone(), &device_args, &wants, &on_device)?;
         self.leave_loop();
         self.assign_variables(&mut actions, &inner, results, &fixed);
-        inner.iter().for_each(|place| self.keep(place));
-        device_args.iter().for_each(|(_, place)| self.keep(&Draft::Device(place.slot)));
-        self.timeline.leave();
+        self.depth -= 1;
         for (index, place) in inner.into_iter().enumerate() {
-            self.keep(&place);
             self.settle(body, Outlet::new(id, index), place);
         }
         for (index, place) in device_args {
-            self.keep(&Draft::Device(place.slot));
             body.device_places.insert(Outlet::new(id, index), place);
         }
         let origin = origin(node);
@@ -183,7 +157,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// At the end of an iteration the variables take their new values, all at once.
+    /// Assigns the variables at the end of an iteration, all at once: a result that is a view of
+    /// another variable is copied aside before that variable is written.
     fn assign_variables(
         &mut self,
         actions: &mut Vec<Positioned>,
@@ -195,7 +170,7 @@ impl Planner<'_> {
             results.into_iter().enumerate().filter(|(index, _)| !fixed(*index)).collect();
         for (index, result) in &mut results {
             let other = variables.iter().enumerate().any(|(variable, place)| {
-                variable != *index && !fixed(variable) && *place == result.place
+                variable != *index && !fixed(variable) && place.root() == result.place.root()
             });
             if !other {
                 continue;

@@ -7,18 +7,13 @@ use super::{
 };
 use crate::{error::Result, placement::Placement};
 use ferroflow_ir::{NodeDef, Outlet, Shape};
-use ferroflow_kernels::{Buffer, DeviceBuffer};
-use smallvec::SmallVec;
-use std::collections::HashMap;
-
-/// See [`Planner::finish_devices`].
-type DeviceSlots = (usize, Vec<(usize, DeviceBuffer)>, HashMap<usize, SmallVec<[usize; 4]>>);
+use ferroflow_kernels::Buffer;
 
 impl Planner<'_> {
     pub(super) fn device_slot(&mut self, device: usize) -> usize {
         let placing = self.placing.as_mut().expect("only what is placed has such slots");
         placing.slot_devices.push(device);
-        placing.slots.define(&self.timeline)
+        placing.slot_devices.len() - 1
     }
 
     /// The slot of a value in a device's memory, to which it is copied if it is not there yet.
@@ -56,7 +51,6 @@ impl Planner<'_> {
                 }
             }
             None => {
-                self.read(&operand.place);
                 let to = Draft::Device(slot);
                 self.push(body, DraftAction::Transfer { from: operand, to, device });
             }
@@ -76,7 +70,6 @@ impl Planner<'_> {
         }
         let Some(&place) = body.device_places.get(&outlet) else { return Ok(()) };
         let from = body.device_operand(outlet, place.slot);
-        self.read(&from.place);
         let to = Draft::Slot(self.host_slot(), None);
         body.places.insert(outlet, to.clone());
         let (name, host) = (body.function.graph[outlet.node].name.to_string(), self.host_name());
@@ -100,20 +93,6 @@ impl Planner<'_> {
         if let Some(placing) = &mut self.placing {
             placing.loops -= 1;
         }
-    }
-
-    /// How many slots there are, which hold constants, and which are emptied after which action.
-    pub(super) fn finish_devices(&mut self) -> DeviceSlots {
-        let Some(placing) = &mut self.placing else { return DeviceSlots::default() };
-        placing.slots.close(&self.timeline);
-        let constants = std::mem::take(&mut placing.constants);
-        let mut cleared: HashMap<usize, SmallVec<[usize; 4]>> = HashMap::new();
-        for slot in 0..placing.slots.len() {
-            if constants.iter().all(|(constant, _)| *constant != slot) {
-                cleared.entry(placing.slots.last(slot)).or_default().push(slot);
-            }
-        }
-        (placing.slots.len(), constants, cleared)
     }
 
     /// What runs where, which the context is told.

@@ -120,8 +120,7 @@ impl Planner<'_> {
         }
         body.device_places.insert(id.into(), place);
         if let Some(host) = body.places.get(&input).cloned() {
-            self.alias(body, id.into(), host);
-            self.consumed(body, node);
+            body.places.insert(id.into(), host);
         }
         true
     }
@@ -154,14 +153,12 @@ impl Planner<'_> {
             let fixed = host.get(index) == Some(&true);
             sources.push(if fixed { None } else { Some(self.send(body, input, device)?) });
         }
-        sources.iter().flatten().for_each(|&slot| self.read(&Draft::Device(slot)));
         let mut sinks = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let slot = self.device_slot(device);
             sinks.push((slot, ty.dtype, call.output_shape(index)?));
             body.device_places.insert(Outlet::new(id, index), DevicePlace { device, slot });
         }
-        self.consumed(body, node);
         let origin = origin(node);
         self.note(&origin, device);
         let draft = DeviceDraft { device, kernel, sources, sinks, origin };
@@ -184,7 +181,6 @@ impl Planner<'_> {
                 Some(place) => body.device_operand(input, place.slot),
                 None => body.operand(input),
             };
-            self.read(&operand.place);
             inputs.push(operand);
         }
         let holds = |ty: &ValueType| {
@@ -205,7 +201,6 @@ impl Planner<'_> {
                 outputs.push(place);
             }
         }
-        self.consumed(body, node);
         let (attrs, origin) = (node.attrs.clone(), origin(node));
         self.note(&origin, device);
         let variable = match node.inputs() {

@@ -25,6 +25,25 @@ pub(super) enum Draft {
     Device(usize),
 }
 
+/// A buffer or slot, all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Root {
+    Buffer(usize),
+    Slot(usize),
+    Device(usize),
+}
+
+impl Draft {
+    /// The buffer or slot of which this is all or a range.
+    pub(super) fn root(&self) -> Root {
+        match self {
+            Draft::Buffer(buffer, _) => Root::Buffer(*buffer),
+            Draft::Slot(slot, _) => Root::Slot(*slot),
+            Draft::Device(slot) => Root::Device(*slot),
+        }
+    }
+}
+
 /// A value that is read as a tensor, before the arena is laid out.
 #[derive(Debug, Clone)]
 pub(super) struct DraftOperand {
@@ -37,12 +56,6 @@ pub(super) enum SlotKind {
     Plain,
     /// Filled once for each frame and never emptied.
     Constant,
-    /// Refilled at the end of each iteration of a loop. In the loop's scope, its value may be given
-    /// up by the last read of the body, which begins at `body`.
-    LoopVariable {
-        scope: usize,
-        body: usize,
-    },
 }
 
 /// Which variable of all that there are while a function is planned.
@@ -108,7 +121,6 @@ pub(super) enum DraftSink {
 
 pub(super) struct Positioned {
     pub(super) position: usize,
-    pub(super) scope: usize,
     pub(super) action: DraftAction,
 }
 
@@ -155,7 +167,7 @@ impl Body<'_> {
         let inputs_known = types.clone().all(|ty| ty.is_some_and(known));
         match op.lowering {
             Lowering::Runtime | Lowering::Interface | Lowering::Composite(_) => Ok(Mode::Op),
-            Lowering::Alias => {
+            Lowering::Alias(_) => {
                 let source = types.clone().next().flatten();
                 let same_bits =
                     source.is_some_and(|ty| ty.dtype.size() == node.outputs()[0].dtype.size());
@@ -190,15 +202,6 @@ impl Body<'_> {
             outlet = self.function.graph[outlet.node].inputs()[0];
         }
         outlet
-    }
-
-    /// How often an outlet is read.
-    pub(super) fn users(&self, outlet: Outlet) -> usize {
-        let graph = &self.function.graph;
-        let count =
-            |id: NodeId| graph[id].inputs().iter().filter(|&&input| input == outlet).count();
-        let results = self.function.results.iter().filter(|&&result| result == outlet).count();
-        graph.data_consumers(outlet.node).map(count).sum::<usize>() + results
     }
 
     pub(super) fn operand(&self, outlet: Outlet) -> DraftOperand {

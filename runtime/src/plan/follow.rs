@@ -8,7 +8,7 @@
 
 use super::{
     device::DeviceDraft,
-    draft::{Body, Draft, DraftAction, origin},
+    draft::{Body, DraftAction, origin},
     placing::DevicePlace,
     planner::Planner,
 };
@@ -87,10 +87,8 @@ impl Planner<'_> {
         for &other in others {
             sources.push(Some(self.send(body, other, device)?));
         }
-        sources.iter().flatten().for_each(|&slot| self.read(&Draft::Device(slot)));
         let slot = self.device_slot(device);
         body.device_places.insert(Outlet::new(id, 0), DevicePlace { device, slot });
-        self.consumed(body, node);
         let origin = origin(node);
         self.note(&origin, device);
         let sinks = [(slot, expr.dtype(), shape)].into_iter().collect();

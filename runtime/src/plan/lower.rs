@@ -1,35 +1,38 @@
-//! Drafts become actions once it is known where everything lies.
+//! Emission: unscheduled actions with planned memory become the actions that run.
 
 use super::{
     Action, BranchAction, DeviceOpAction, DeviceStep, OpAction, Operand, Place, ScalarAction,
     WhileAction,
     device::DeviceDraft,
-    draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned, SlotKind},
+    draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned},
+    liveness::Deaths,
+    memory::Arena,
     planner::Planner,
     scalar,
     sequence::Gathered,
 };
-use crate::ops;
+use crate::{compile_options::CompileOptions, ops};
 use ferroflow_ir::{HostTensor, Lowering, OpDef, op::Call};
 use ferroflow_kernels::{
     Device,
     frame::{Region, Sink, Source, Step},
 };
-use smallvec::SmallVec;
+use smallvec::{Array, SmallVec};
 use std::{collections::HashMap, mem, ops::Range, sync::Arc};
 
-/// What is known once all lifetimes are.
+/// The planned memory, for emitting actions.
 pub(super) struct Layout<'a, 'b> {
     pub(super) planner: &'a Planner<'b>,
-    pub(super) offsets: Vec<usize>,
-    pub(super) cleared: HashMap<usize, SmallVec<[usize; 4]>>,
-    pub(super) devices_cleared: HashMap<usize, SmallVec<[usize; 4]>>,
+    pub(super) arena: Arena,
+    pub(super) deaths: Deaths,
     pub(super) constants: &'a HashMap<usize, HostTensor>,
+    pub(super) options: CompileOptions,
 }
 
 impl Layout<'_, '_> {
     pub(super) fn region(&self, buffer: usize, bytes: &Range<usize>) -> Region {
-        self.offsets[buffer] + bytes.start..self.offsets[buffer] + bytes.end
+        let offset = self.arena.offset(buffer);
+        offset + bytes.start..offset + bytes.end
     }
 
     /// The bytes of a buffer.
@@ -42,12 +45,6 @@ impl Layout<'_, '_> {
         self.constants.get(&slot)
     }
 
-    /// Whether a buffer is one of a loop or branch in `scope`, and of nobody outside.
-    pub(super) fn is_inside(&self, buffer: usize, scope: usize) -> bool {
-        let own = self.planner.buffers.scope(buffer);
-        own != scope && self.planner.timeline.is_inside(own, scope)
-    }
-
     fn place(&self, place: &Draft) -> Place {
         match place {
             Draft::Buffer(buffer, bytes) => Place::Arena(self.region(*buffer, bytes)),
@@ -56,25 +53,38 @@ impl Layout<'_, '_> {
         }
     }
 
-    pub(super) fn operand(&self, operand: DraftOperand, position: usize, scope: usize) -> Operand {
-        let slots = &self.planner.slots;
-        let take = match operand.place {
-            Draft::Slot(slot, _) => match self.planner.slot_kinds[slot] {
-                SlotKind::Plain => slots.scope(slot) == scope && slots.last(slot) == position,
-                SlotKind::Constant => false,
-                SlotKind::LoopVariable { scope: inside, body } => {
-                    let last = slots.last_read_in(slot, inside, &self.planner.timeline);
-                    scope == inside && position >= body && last == Some(position)
-                }
-            },
-            Draft::Buffer(..) | Draft::Device(_) => false,
-        };
+    /// An operand that leaves its slot as it is.
+    pub(super) fn kept_operand(&self, operand: DraftOperand) -> Operand {
         Operand {
             place: self.place(&operand.place),
             dtype: operand.ty.dtype,
             shape: operand.ty.shape.known(),
-            take,
+            take: false,
         }
+    }
+
+    /// The operands of the action at a position. The last of them that reads a slot which is dead
+    /// afterwards takes the tensor out of it.
+    fn operands<N: Array<Item = Operand>>(
+        &self,
+        operands: impl IntoIterator<Item = DraftOperand>,
+        position: usize,
+    ) -> SmallVec<N> {
+        let operands = operands.into_iter().map(|operand| self.kept_operand(operand));
+        let mut operands: SmallVec<N> = operands.collect();
+        for dead in self.deaths.host(position).filter(|_| self.options.donate) {
+            let mut readers = operands.iter_mut().rev();
+            let last = readers.find(|x| matches!(x.place, Place::Slot(slot, _) if slot == dead));
+            if let Some(last) = last {
+                last.take = true;
+            }
+        }
+        operands
+    }
+
+    fn operand(&self, operand: DraftOperand, position: usize) -> Operand {
+        let mut operands: SmallVec<[Operand; 1]> = self.operands([operand], position);
+        operands.remove(0)
     }
 
     /// The body that runs an op whatever its inputs turn out to be.
@@ -116,7 +126,7 @@ impl Layout<'_, '_> {
 
     /// Adds a run of actions on single numbers, as one where that is possible.
     fn scalars(&self, run: Vec<Positioned>, actions: &mut Vec<Action>) {
-        let program = scalar::program(self, &run);
+        let program = if self.options.scalar { scalar::program(self, &run) } else { None };
         let mut plain = Vec::with_capacity(run.len());
         run.into_iter().for_each(|draft| self.plain(draft, &mut plain));
         match program {
@@ -135,20 +145,25 @@ impl Layout<'_, '_> {
 
     /// Adds an action, but does not empty the device slots that nobody reads after it.
     pub(super) fn before_clearing(&self, draft: Positioned, actions: &mut Vec<Action>) {
-        let Positioned { position, scope, action } = draft;
-        actions.push(self.action(action, position, scope));
-        if let Some(slots) = self.cleared.get(&position) {
-            actions.push(Action::Clear(slots.clone()));
+        let Positioned { position, action } = draft;
+        let action = self.action(action, position);
+        let is_taken = |slot: &usize| action.takes(*slot);
+        let dead: SmallVec<[usize; 4]> =
+            self.deaths.host(position).filter(|slot| !is_taken(slot)).collect();
+        actions.push(action);
+        if !dead.is_empty() {
+            actions.push(Action::Clear(dead));
         }
     }
 
     pub(super) fn clear_devices(&self, position: usize, actions: &mut Vec<Action>) {
-        if let Some(slots) = self.devices_cleared.get(&position) {
-            actions.push(Action::ClearDevice(slots.clone()));
+        let dead: SmallVec<[usize; 4]> = self.deaths.device(position).collect();
+        if !dead.is_empty() {
+            actions.push(Action::ClearDevice(dead));
         }
     }
 
-    fn action(&self, action: DraftAction, position: usize, scope: usize) -> Action {
+    fn action(&self, action: DraftAction, position: usize) -> Action {
         match action {
             DraftAction::Kernel { kernel, sources, sinks, origin, .. } => {
                 let sources = sources.iter().map(|source| match source {
@@ -167,9 +182,7 @@ impl Layout<'_, '_> {
                 Action::Kernel(Step::new(kernel, sources, sinks), origin)
             }
             DraftAction::Op { op, attrs, inputs, outputs, origin } => {
-                let mut inputs: SmallVec<[Operand; 4]> =
-                    inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
-                keep_repeated(&mut inputs);
+                let inputs = self.operands(inputs, position);
                 // Where devices take part, variables may live there: the op finds out.
                 let on_host = self.planner.placing.is_none();
                 let optimizer = on_host.then(|| ops::training::optimizer(op.name)).flatten();
@@ -177,12 +190,12 @@ impl Layout<'_, '_> {
                 Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, origin })
             }
             DraftAction::Copy(from, to) => {
-                Action::Copy(self.operand(from, position, scope), self.place(&to))
+                Action::Copy(self.operand(from, position), self.place(&to))
             }
             DraftAction::While { condition, test, body, origin } => {
                 Action::While(Box::new(WhileAction {
                     condition: self.actions(condition),
-                    test: Operand { take: false, ..self.operand(test, position, scope) },
+                    test: self.kept_operand(test),
                     body: self.actions(body),
                     origin,
                 }))
@@ -190,7 +203,7 @@ impl Layout<'_, '_> {
             DraftAction::Branch { call, chooser, branches, origin } => {
                 Action::Branch(Box::new(BranchAction {
                     call,
-                    chooser: Operand { take: false, ..self.operand(chooser, position, scope) },
+                    chooser: self.kept_operand(chooser),
                     branches: branches.into_iter().map(|branch| self.actions(branch)).collect(),
                     origin,
                 }))
@@ -198,8 +211,7 @@ impl Layout<'_, '_> {
             DraftAction::Fail(error) => Action::Fail(error),
             DraftAction::Device(draft) => Action::Device(Box::new(self.device_step(draft))),
             DraftAction::DeviceOp { op, attrs, inputs, outputs, device, origin, .. } => {
-                let inputs =
-                    inputs.into_iter().map(|input| self.operand(input, position, scope)).collect();
+                let inputs = self.operands(inputs, position);
                 let outputs = outputs.iter().map(|output| self.place(output)).collect();
                 let device = self.device(device);
                 Action::DeviceOp(Box::new(DeviceOpAction {
@@ -213,7 +225,7 @@ impl Layout<'_, '_> {
                 }))
             }
             DraftAction::Transfer { from, to, device } => Action::Transfer(
-                Box::new(self.operand(from, position, scope)),
+                Box::new(self.operand(from, position)),
                 self.place(&to),
                 self.device(device),
             ),
@@ -228,18 +240,5 @@ impl Layout<'_, '_> {
     fn device_step(&self, draft: DeviceDraft) -> DeviceStep {
         let DeviceDraft { device, kernel, sources, sinks, origin } = draft;
         DeviceStep { device: self.device(device), kernel, sources, sinks, origin }
-    }
-}
-
-/// A slot that is read twice by one action is given up by the last read only.
-fn keep_repeated(inputs: &mut [Operand]) {
-    for index in 0..inputs.len() {
-        let Place::Slot(slot, _) = inputs[index].place else { continue };
-        let again = inputs[index + 1..]
-            .iter()
-            .any(|later| matches!(later.place, Place::Slot(other, _) if other == slot));
-        if again {
-            inputs[index].take = false;
-        }
     }
 }

@@ -1,10 +1,14 @@
 //! From a specialised function to a linear program.
 //!
-//! Planning has two stages. `draft` walks the nodes in order and decides for each how it runs
-//! (a kernel on known shapes, an op whose shapes come at run time, a body in the runtime, a loop, a
-//! branch) and where its results go: to the arena, if they are plain elements of known shape, or to
-//! a slot. `layout` then gives every arena buffer its offset and every slot the moment it is
-//! emptied.
+//! 1. `planner` walks the nodes in order and decides for each how it runs (a kernel on known shapes,
+//!    an op whose shapes come at run time, a body in the runtime, a loop, a branch) and what its
+//!    results are: buffers, if they are plain elements of known shape, or slots. A view of a value is
+//!    a range of its root. The result is a list of unscheduled actions.
+//! 2. `liveness` derives from that list when buffers are in use, and after which action each slot is
+//!    dead. Nothing else counts uses.
+//! 3. `memory` lets steps write over operands that are dead (donation) and gives buffers offsets in
+//!    one arena.
+//! 4. `lower` emits the actions that run.
 //!
 //! Loops and branches are nested lists of the same program: their bodies work on the same arena and
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
@@ -16,8 +20,9 @@ mod copies;
 mod device;
 mod draft;
 mod follow;
-mod layout;
+mod liveness;
 mod lower;
+mod memory;
 mod optimizer;
 mod placing;
 mod planner;
@@ -132,6 +137,30 @@ pub(crate) enum Action {
     Transfer(Box<Operand>, Place, Arc<dyn Device>),
     /// Empties device slots.
     ClearDevice(SmallVec<[usize; 4]>),
+}
+
+impl Action {
+    /// Whether the action takes the tensor out of a slot.
+    fn takes(&self, slot: usize) -> bool {
+        let is_taken = |operand: &Operand| {
+            operand.take && matches!(operand.place, Place::Slot(taken, _) if taken == slot)
+        };
+        match self {
+            Action::Op(op) => op.inputs.iter().any(is_taken),
+            Action::DeviceOp(op) => op.inputs.iter().any(is_taken),
+            Action::Copy(from, _) => is_taken(from),
+            Action::Transfer(from, ..) => is_taken(from),
+            Action::Kernel(..)
+            | Action::While(_)
+            | Action::Branch(_)
+            | Action::Scalar(_)
+            | Action::Fail(_)
+            | Action::Clear(_)
+            | Action::Device(_)
+            | Action::Sequence(_)
+            | Action::ClearDevice(_) => false,
+        }
+    }
 }
 
 /// A call of a kernel on a device.

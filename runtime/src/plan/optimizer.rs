@@ -54,7 +54,6 @@ impl Planner<'_> {
         let origin = origin(node);
         for (position, kernel) in kernels.iter() {
             let sources: SmallVec<[Option<usize>; 4]> = slots.iter().copied().map(Some).collect();
-            slots.iter().for_each(|&slot| self.read(&Draft::Device(slot)));
             let (slot, spec) = (self.device_slot(device), &specs[*position]);
             let sinks = [(slot, spec.dtype, spec.shape.clone())].into_iter().collect();
             let (kernel, origin) = (kernel.clone(), origin.clone());
@@ -65,7 +64,6 @@ impl Planner<'_> {
         for (position, _) in kernels {
             self.assign_variable(body, node, position, slots[position], &specs[position], device);
         }
-        self.consumed(body, node);
         self.note(&origin, device);
         Ok(true)
     }
@@ -106,7 +104,6 @@ impl Planner<'_> {
         device: usize,
     ) -> usize {
         let operand = body.operand(handle);
-        self.read(&operand.place);
         let slot = self.device_slot(device);
         let action = DraftAction::DeviceOp {
             op: registry::find("ReadVariableOp").expect("a built-in record"),
@@ -136,7 +133,6 @@ impl Planner<'_> {
         let value = DraftOperand { place, ty: ferroflow_ir::ValueType::new(spec.dtype, shape) };
         let inputs: SmallVec<[DraftOperand; 4]> =
             [body.operand(handle), value].into_iter().collect();
-        inputs.iter().for_each(|input| self.read(&input.place));
         let action = DraftAction::DeviceOp {
             op: registry::find("AssignVariableOp").expect("a built-in record"),
             attrs: Arc::new(Attrs::new().with("dtype", spec.dtype).with("validate_shape", false)),

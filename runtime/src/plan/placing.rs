@@ -2,7 +2,6 @@
 
 use super::{
     draft::{Body, Draft},
-    layout::Lifetimes,
     planner::Planner,
 };
 use crate::{
@@ -20,7 +19,6 @@ pub(super) struct Placing {
     /// The device of calls that ask for nothing.
     pub(super) default: Option<usize>,
     pub(super) devices: Vec<Arc<dyn Device>>,
-    pub(super) slots: Lifetimes,
     /// The device of each slot.
     pub(super) slot_devices: Vec<usize>,
     /// Slots that hold constants in every frame.
@@ -55,7 +53,6 @@ impl Placing {
         let mut placing = Placing {
             default: None,
             devices: Vec::new(),
-            slots: Lifetimes::default(),
             slot_devices: Vec::new(),
             constants: Vec::new(),
             notes: Notes::default(),

@@ -3,8 +3,9 @@
 use super::{
     DeviceParts, Program,
     draft::{Body, Draft, DraftAction, DraftOperand, Mode, Positioned, SlotKind, origin},
-    layout::{Lifetimes, Timeline},
+    liveness::{AnySlot, Deaths, Intervals},
     lower::Layout,
+    memory::{Arena, Liberties},
     placing::{DevicePlace, OnDevices, Placing},
 };
 use crate::{context::Context, error::Result, placement::Request};
@@ -31,13 +32,11 @@ pub(crate) fn plan(
     }
     let mut planner = Planner {
         context,
-        timeline: Timeline::new(),
-        buffers: Lifetimes::default(),
+        clock: 0,
+        depth: 0,
         buffer_bytes: Vec::new(),
-        slots: Lifetimes::default(),
         slot_kinds: Vec::new(),
         constants: Vec::new(),
-        unread: HashMap::new(),
         placing: None,
     };
     let n_args = function.args.len().saturating_sub(captured.len());
@@ -59,25 +58,21 @@ pub(crate) fn plan(
     for (index, place) in &device_args {
         arg_places[*index] = Draft::Device(place.slot);
     }
-    planner.timeline.advance();
     let (drafts, results) =
         planner.body(function, arg_places, &device_args, &|_| true, &|_| None)?;
-    results.iter().for_each(|result| planner.read(&result.place));
-    planner.timeline.advance();
     let device_args = device_args.into_iter().map(|(index, place)| (index, place.slot)).collect();
     Ok(planner.finish(drafts, args, device_args, results))
 }
 
 pub(super) struct Planner<'a> {
     pub(super) context: &'a Context,
-    pub(super) timeline: Timeline,
-    pub(super) buffers: Lifetimes,
+    /// The position of the next action.
+    clock: usize,
+    /// The number of loops and branches around the node at hand.
+    pub(super) depth: usize,
     pub(super) buffer_bytes: Vec<usize>,
-    pub(super) slots: Lifetimes,
     pub(super) slot_kinds: Vec<SlotKind>,
     pub(super) constants: Vec<(usize, HostTensor)>,
-    /// For each buffer that a kernel wrote, how many reads are still to be planned.
-    pub(super) unread: HashMap<usize, usize>,
     /// What runs elsewhere; `None` where everything is on the host.
     pub(super) placing: Option<Placing>,
 }
@@ -90,38 +85,18 @@ impl Planner<'_> {
 
     pub(super) fn slot(&mut self, kind: SlotKind) -> usize {
         self.slot_kinds.push(kind);
-        self.slots.define(&self.timeline)
+        self.slot_kinds.len() - 1
     }
 
     pub(super) fn buffer(&mut self, bytes: usize) -> usize {
         self.buffer_bytes.push(bytes);
-        self.buffers.define(&self.timeline)
+        self.buffer_bytes.len() - 1
     }
 
-    /// The next action reads a place.
-    pub(super) fn read(&mut self, place: &Draft) {
-        match place {
-            Draft::Device(slot) => {
-                if let Some(placing) = &mut self.placing {
-                    placing.slots.read(*slot, &self.timeline);
-                }
-            }
-            Draft::Buffer(id, _) => self.buffers.read(*id, &self.timeline),
-            Draft::Slot(slot, _) => self.slots.read(*slot, &self.timeline),
-        }
-    }
-
-    /// A place must last until the next action.
-    pub(super) fn keep(&mut self, place: &Draft) {
-        match place {
-            Draft::Device(slot) => {
-                if let Some(placing) = &mut self.placing {
-                    placing.slots.keep(*slot, &self.timeline);
-                }
-            }
-            Draft::Buffer(id, _) => self.buffers.keep(*id, &self.timeline),
-            Draft::Slot(slot, _) => self.slots.keep(*slot, &self.timeline),
-        }
+    /// Gives an action its position.
+    pub(super) fn positioned(&mut self, action: DraftAction) -> Positioned {
+        self.clock += 1;
+        Positioned { position: self.clock - 1, action }
     }
 
     /// Plans the nodes of a body; gives its actions and results. `wants_tensor` tells which
@@ -185,9 +160,7 @@ impl Planner<'_> {
             return Ok(body.device_operand(outlet, slot));
         }
         match body.device_places.get(&outlet) {
-            Some(place) if self.timeline.scope() == 0 => {
-                Ok(body.device_operand(outlet, place.slot))
-            }
+            Some(place) if self.depth == 0 => Ok(body.device_operand(outlet, place.slot)),
             Some(_) => {
                 self.fetch_outlet(body, outlet)?;
                 Ok(body.operand(outlet))
@@ -197,8 +170,8 @@ impl Planner<'_> {
     }
 
     pub(super) fn push(&mut self, body: &mut Body<'_>, action: DraftAction) {
-        let (scope, position) = (self.timeline.scope(), self.timeline.advance());
-        body.actions.push(Positioned { position, scope, action });
+        let action = self.positioned(action);
+        body.actions.push(action);
     }
 
     fn node(&mut self, body: &mut Body<'_>, id: NodeId) -> Result<()> {
@@ -210,14 +183,11 @@ impl Planner<'_> {
             Mode::Source => self.source(body, id, node),
             Mode::Alias => {
                 let place = body.places[&node.inputs()[0]].clone();
-                self.alias(body, Outlet::from(id), place);
+                body.places.insert(Outlet::from(id), place);
             }
             Mode::Kernel => return self.kernel(body, id, node),
             Mode::Op => self.op(body, id, node),
             Mode::Call => return self.call(body, id, node),
-        }
-        if body.modes[&id] == Mode::Op {
-            self.consumed(body, node);
         }
         Ok(())
     }
@@ -230,36 +200,10 @@ impl Planner<'_> {
         }
     }
 
-    /// The result lies where another value lies.
-    pub(super) fn alias(&mut self, body: &mut Body<'_>, outlet: Outlet, place: Draft) {
-        let users = body.users(outlet);
-        if let Some(unread) = self.unread_here(&place) {
-            *unread = (*unread + users).saturating_sub(1);
-        }
-        body.places.insert(outlet, place);
-    }
-
-    /// One read of each input is done.
-    pub(super) fn consumed(&mut self, body: &Body<'_>, node: &NodeDef) {
-        for input in node.inputs() {
-            if let Some(unread) = body.places.get(input).and_then(|place| self.unread_here(place)) {
-                *unread = unread.saturating_sub(1);
-            }
-        }
-    }
-
-    /// The count of reads still to be planned, of a buffer that belongs to the scope at hand.
-    pub(super) fn unread_here(&mut self, place: &Draft) -> Option<&mut usize> {
-        let Draft::Buffer(buffer, _) = place else { return None };
-        let here = self.buffers.scope(*buffer) == self.timeline.scope();
-        if here { self.unread.get_mut(buffer) } else { None }
-    }
-
     pub(super) fn op(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
         let Some(op) = node.op.def() else { return };
         let inputs: SmallVec<[DraftOperand; 4]> =
             node.inputs().iter().map(|&input| body.operand(input)).collect();
-        inputs.iter().for_each(|input| self.read(&input.place));
         let outputs: SmallVec<[usize; 2]> =
             node.outputs().iter().map(|_| self.slot(SlotKind::Plain)).collect();
         for (index, &slot) in outputs.iter().enumerate() {
@@ -269,7 +213,7 @@ impl Planner<'_> {
         self.push(body, DraftAction::Op { op, attrs, inputs, outputs, origin });
     }
 
-    /// Lays out the arena and turns drafts into actions.
+    /// Plans the memory, and emits the actions that run.
     fn finish(
         mut self,
         drafts: Vec<Positioned>,
@@ -277,33 +221,37 @@ impl Planner<'_> {
         device_args: Vec<(usize, usize)>,
         results: Vec<DraftOperand>,
     ) -> Program {
-        self.buffers.close(&self.timeline);
-        self.slots.close(&self.timeline);
-        let (offsets, arena) = self.buffers.place(&self.buffer_bytes);
-        let mut cleared: HashMap<usize, SmallVec<[usize; 4]>> = HashMap::new();
-        for slot in 0..self.slots.len() {
-            if self.slot_kinds[slot] == SlotKind::Plain {
-                cleared.entry(self.slots.last(slot)).or_default().push(slot);
-            }
-        }
-        let n_slots = self.slots.len();
-        let (n_device_slots, device_constants, devices_cleared) = self.finish_devices();
+        let options = self.context.compile_options();
+        let read_last = || results.iter().map(|result| result.place.clone());
+        let intervals = Intervals::of(self.buffer_bytes.len(), &drafts, read_last());
+        let liberties = Liberties { donate: options.donate, reuse: options.reuse };
+        let arena = Arena::plan(&self.buffer_bytes, &drafts, intervals, liberties);
+        let deaths = Deaths::of(&drafts, read_last(), &|slot| self.is_constant(slot));
+        let n_slots = self.slot_kinds.len();
+        let device_slots = self
+            .placing
+            .as_mut()
+            .map(|placing| (placing.slot_devices.len(), mem::take(&mut placing.constants)));
         let placement = self.placement();
         let constants = mem::take(&mut self.constants);
         let values = constants.iter().cloned().collect();
-        let layout =
-            Layout { planner: &self, offsets, cleared, devices_cleared, constants: &values };
-        let last = usize::MAX;
-        let results = results.into_iter().map(|result| layout.operand(result, last, 0)).collect();
+        let layout = Layout { planner: &self, arena, deaths, constants: &values, options };
+        let results = results.into_iter().map(|result| layout.kept_operand(result)).collect();
         let actions = layout.actions(drafts);
-        let devices = placement.map(|placement| {
-            Box::new(DeviceParts {
-                n_slots: n_device_slots,
-                constants: device_constants,
-                args: device_args,
-                placement,
-            })
+        let devices = placement.zip(device_slots).map(|(placement, (n_slots, constants))| {
+            Box::new(DeviceParts { n_slots, constants, args: device_args, placement })
         });
+        let arena = layout.arena.bytes;
         Program { actions, arena, n_slots, constants, args, results, devices }
+    }
+
+    fn is_constant(&self, slot: AnySlot) -> bool {
+        match (slot, &self.placing) {
+            (AnySlot::Host(slot), _) => self.slot_kinds[slot] == SlotKind::Constant,
+            (AnySlot::Device(slot), Some(placing)) => {
+                placing.constants.iter().any(|(constant, _)| *constant == slot)
+            }
+            (AnySlot::Device(_), None) => false,
+        }
     }
 }

@@ -7,6 +7,7 @@
 use super::{
     Action, Origin,
     draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned},
+    liveness::first_position,
     lower::Layout,
 };
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, op::Call};
@@ -120,10 +121,11 @@ fn width(operand: &DraftOperand) -> Option<usize> {
 
 /// The program of a run of actions, all of which are [scalar](is_scalar).
 pub(super) fn program(layout: &Layout<'_, '_>, run: &[Positioned]) -> Option<ScalarAction> {
-    let scope = run.first()?.scope;
+    let (start, end) = (first_position(run), run.last()?.position);
     let mut translation = Translation {
         layout,
-        scope,
+        start,
+        end,
         program: Program::new(),
         registers: HashMap::new(),
         loads: Vec::new(),
@@ -144,8 +146,9 @@ pub(super) fn program(layout: &Layout<'_, '_>, run: &[Positioned]) -> Option<Sca
 /// A program in the making.
 struct Translation<'a, 'b, 'c> {
     layout: &'a Layout<'b, 'c>,
-    /// The scope that the run is in.
-    scope: usize,
+    /// The positions of the first and the last action of the run.
+    start: usize,
+    end: usize,
     program: Program,
     registers: HashMap<Key, Register>,
     loads: Vec<Load>,
@@ -271,7 +274,7 @@ impl Translation<'_, '_, '_> {
                 register
             }
         };
-        if self.outlives(buffer) && !self.written.iter().any(|(other, ..)| *other == buffer) {
+        if self.is_live_after(buffer) && !self.written.iter().any(|(other, ..)| *other == buffer) {
             self.written.push((buffer, width, register));
         }
         Some(register)
@@ -281,7 +284,7 @@ impl Translation<'_, '_, '_> {
         let to = self.program.register();
         self.registers.insert(key, to);
         let from = match key {
-            Key::Buffer(buffer) if !self.outlives(buffer) => return to,
+            Key::Buffer(buffer) if !self.is_live_before(buffer) => return to,
             Key::Buffer(buffer) => Source::Arena(self.layout.region(buffer, &(0..width))),
             Key::Slot(slot, _) => {
                 let start = start(place);
@@ -304,9 +307,14 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Whether a buffer is there before or after the run.
-    fn outlives(&self, buffer: usize) -> bool {
-        !self.layout.is_inside(buffer, self.scope)
+    /// Whether a buffer may hold a value when the run begins.
+    fn is_live_before(&self, buffer: usize) -> bool {
+        self.layout.arena.interval(buffer).is_some_and(|interval| interval.first < self.start)
+    }
+
+    /// Whether an action after the run may read a buffer.
+    fn is_live_after(&self, buffer: usize) -> bool {
+        self.layout.arena.interval(buffer).is_some_and(|interval| interval.last > self.end)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Gathered {
 /// Calls of one device.
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<(usize, usize, DeviceDraft)>,
+    calls: Vec<(usize, DeviceDraft)>,
     /// Positions of actions that are done before them, where device slots may be emptied only after
     /// them.
     overtaken_by: Vec<usize>,
@@ -47,7 +47,7 @@ enum Way {
 
 impl Calls {
     fn gives(&self, slot: usize) -> bool {
-        self.calls.iter().any(|(.., call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
+        self.calls.iter().any(|(_, call)| call.sinks.iter().any(|(sink, ..)| *sink == slot))
     }
 
     /// What the actions that are done after these calls read, but for the variables they are about.
@@ -61,7 +61,7 @@ impl Calls {
 
     /// Whether what is still to be done reads a slot.
     fn reads(&self, slot: usize) -> bool {
-        self.calls.iter().any(|(.., call)| call.sources.contains(&Some(slot)))
+        self.calls.iter().any(|(_, call)| call.sources.contains(&Some(slot)))
             || self.read_later().any(|place| *place == Draft::Device(slot))
     }
 
@@ -110,18 +110,18 @@ impl Layout<'_, '_> {
     pub(super) fn gathered(&self, drafts: Vec<Positioned>) -> Vec<Gathered> {
         let mut gathered = Vec::with_capacity(drafts.len());
         let mut open: Option<Calls> = None;
-        for Positioned { position, scope, action } in drafts {
+        for Positioned { position, action } in drafts {
             let action = match action {
                 DraftAction::Device(call) => {
-                    let is_other = |calls: &mut Calls| calls.calls[0].2.device != call.device;
+                    let is_other = |calls: &mut Calls| calls.calls[0].1.device != call.device;
                     gathered.extend(open.take_if(is_other).map(Gathered::Calls));
-                    open.get_or_insert_default().calls.push((position, scope, call));
+                    open.get_or_insert_default().calls.push((position, call));
                     continue;
                 }
                 other => other,
             };
             let way = open.as_ref().map_or(Way::Between, |calls| calls.way(&action));
-            let draft = Positioned { position, scope, action };
+            let draft = Positioned { position, action };
             match (way, &mut open) {
                 (Way::Before, Some(calls)) => {
                     calls.overtaken_by.push(position);
@@ -148,20 +148,20 @@ impl Layout<'_, '_> {
             })
             .collect();
         let Calls { calls, overtaken_by, later } = calls;
-        let positions: Vec<usize> = calls.iter().map(|(position, ..)| *position).collect();
-        let cleared = positions.iter().filter_map(|at| self.devices_cleared.get(at)).flatten();
+        let positions: Vec<usize> = calls.iter().map(|(position, _)| *position).collect();
+        let dead = positions.iter().flat_map(|&at| self.deaths.device(at));
         let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
-            cleared.partition(|slot| read_later.contains(slot));
-        let device = self.device(calls[0].2.device);
+            dead.partition(|slot| read_later.contains(slot));
+        let device = self.device(calls[0].1.device);
         let wanted = Wanted::of(&calls, &cleared);
         let sequence = device.sequence(wanted.plan);
-        let origins = calls.iter().map(|(.., call)| call.origin.clone()).collect();
+        let origins = calls.iter().map(|(_, call)| call.origin.clone()).collect();
         let mut plain = Vec::with_capacity(calls.len());
-        for (position, scope, call) in calls {
+        for (position, call) in calls {
             let action = DraftAction::Device(call);
-            self.before_clearing(Positioned { position, scope, action }, &mut plain);
-            let last = self.devices_cleared.get(&position).into_iter().flatten();
-            clear(last.filter(|slot| cleared.contains(slot)), &mut plain);
+            self.before_clearing(Positioned { position, action }, &mut plain);
+            let dead = self.deaths.device(position);
+            clear(dead.filter(|slot| cleared.contains(slot)), &mut plain);
         }
         match sequence {
             None => actions.extend(plain),
@@ -169,12 +169,12 @@ impl Layout<'_, '_> {
                 let (inputs, outputs) = (wanted.inputs, wanted.outputs);
                 let action = SequenceAction { device, sequence, inputs, outputs, origins, plain };
                 actions.push(Action::Sequence(Box::new(action)));
-                clear(cleared.difference(&wanted.given), actions);
+                clear(cleared.difference(&wanted.given).copied(), actions);
             }
         }
         let after: Vec<usize> = later.iter().map(|draft| draft.position).collect();
         later.into_iter().for_each(|draft| self.before_clearing(draft, actions));
-        clear(kept.iter(), actions);
+        clear(kept.into_iter(), actions);
         for position in overtaken_by.into_iter().chain(after) {
             self.clear_devices(position, actions);
         }
@@ -182,8 +182,8 @@ impl Layout<'_, '_> {
 }
 
 /// Adds an action that empties slots, if there are any.
-fn clear<'s>(slots: impl Iterator<Item = &'s usize>, actions: &mut Vec<Action>) {
-    let slots: SmallVec<[usize; 4]> = slots.copied().collect();
+fn clear(slots: impl Iterator<Item = usize>, actions: &mut Vec<Action>) {
+    let slots: SmallVec<[usize; 4]> = slots.collect();
     if !slots.is_empty() {
         actions.push(Action::ClearDevice(slots));
     }
@@ -201,10 +201,10 @@ struct Wanted {
 
 impl Wanted {
     /// `cleared` are the slots that nobody reads after these calls.
-    fn of(calls: &[(usize, usize, DeviceDraft)], cleared: &HashSet<usize>) -> Wanted {
+    fn of(calls: &[(usize, DeviceDraft)], cleared: &HashSet<usize>) -> Wanted {
         let mut values: HashMap<usize, usize> = HashMap::new();
         let mut wanted = Wanted::default();
-        for (.., call) in calls {
+        for (_, call) in calls {
             let mut sources = SmallVec::new();
             for source in &call.sources {
                 sources.push(source.map(|slot| {

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{error::Result, kernel_call::compile};
 use ferroflow_ir::{Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len};
-use ferroflow_kernels::{Kernel, OpCall, check_size};
+use ferroflow_kernels::{OpCall, check_size};
 use smallvec::SmallVec;
 
 impl Planner<'_> {
@@ -19,16 +19,15 @@ impl Planner<'_> {
             && let Some(places) = self.windows(body, node, &call, rule)?
         {
             for (index, place) in places.into_iter().enumerate() {
-                self.alias(body, Outlet::new(id, index), place);
+                body.places.insert(Outlet::new(id, index), place);
             }
-            self.consumed(body, node);
             return Ok(());
         }
         let kernel = match compile(self.context, &call) {
             Ok(kernel) => kernel,
             Err(error) => {
                 let error = origin(node).locate(error);
-                if self.timeline.scope() == 0 {
+                if self.depth == 0 {
                     return Err(error);
                 }
                 self.push(body, DraftAction::Fail(error));
@@ -38,15 +37,13 @@ impl Planner<'_> {
         };
         let sources: SmallVec<[Draft; 3]> =
             node.inputs().iter().map(|input| body.places[input].clone()).collect();
-        sources.iter().for_each(|source| self.read(source));
         let mut sinks = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let outlet = Outlet::new(id, index);
-            let (sink, place) = self.sink(body, outlet, ty, index, &*kernel, &sources)?;
+            let (sink, place) = self.sink(body, outlet, ty)?;
             sinks.push(sink);
             body.places.insert(outlet, place);
         }
-        self.consumed(body, node);
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
         let origin = origin(node);
         self.push(body, DraftAction::Kernel { kernel, scalar, sources, sinks, origin });
@@ -86,15 +83,13 @@ impl Planner<'_> {
         Ok(Some(views.iter().map(place).collect()))
     }
 
-    /// Where output `index` of a kernel goes.
+    /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where the
+    /// size is unknown; otherwise a buffer.
     fn sink(
         &mut self,
         body: &Body<'_>,
         outlet: Outlet,
         ty: &ValueType,
-        index: usize,
-        kernel: &dyn Kernel,
-        sources: &[Draft],
     ) -> Result<(DraftSink, Draft)> {
         let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
             let slot = self.slot(SlotKind::Plain);
@@ -106,28 +101,7 @@ impl Planner<'_> {
             return Ok((DraftSink::Slot(slot, ty.clone(), shape), Draft::Slot(slot, None)));
         }
         let bytes = byte_len(ty.dtype, &shape)?;
-        let users = body.users(outlet);
-        if index == 0
-            && bytes > 0
-            && let Some(buffer) = self.reusable(bytes, kernel, sources)
-        {
-            self.unread.insert(buffer, users + 1); // This node's own read is still to be counted.
-            self.buffers.keep(buffer, &self.timeline);
-            return Ok((DraftSink::Buffer(buffer, bytes), Draft::Buffer(buffer, 0..bytes)));
-        }
         let buffer = self.buffer(bytes);
-        self.unread.insert(buffer, users);
         Ok((DraftSink::Buffer(buffer, bytes), Draft::Buffer(buffer, 0..bytes)))
-    }
-
-    /// The buffer of an input that nobody reads after this kernel, which may write over it.
-    fn reusable(&self, bytes: usize, kernel: &dyn Kernel, sources: &[Draft]) -> Option<usize> {
-        sources.iter().enumerate().find_map(|(index, source)| {
-            let Draft::Buffer(buffer, range) = source else { return None };
-            let last = self.unread.get(buffer) == Some(&1);
-            let whole = *range == (0..bytes) && self.buffer_bytes[*buffer] == bytes;
-            let here = self.buffers.scope(*buffer) == self.timeline.scope();
-            (last && whole && here && kernel.in_place(index)).then_some(*buffer)
-        })
     }
 }

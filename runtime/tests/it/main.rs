@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod aliasing;
 mod attention;
 mod devices;
 mod eager;

@@ -4,7 +4,7 @@ use super::{Flow, Scope, flow, irregular};
 use crate::{
     error::Result,
     graph::{Graph, NodeDef, NodeId, Outlet},
-    op::Lowering,
+    op::{AliasKind, Lowering},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -187,7 +187,10 @@ impl Liveness {
 
     /// The input of a node that only passes it on, and what it is.
     fn passed_on(&self, node: &NodeDef) -> Option<(Outlet, Alias)> {
-        let passes = node.op.def().is_some_and(|op| matches!(op.lowering, Lowering::Alias));
+        let passes = node
+            .op
+            .def()
+            .is_some_and(|op| matches!(op.lowering, Lowering::Alias(AliasKind::Identity)));
         match node.inputs() {
             [input] if passes => Some((*input, self.alias(*input))),
             _ => None,
