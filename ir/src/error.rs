@@ -163,6 +163,17 @@ pub enum Error {
         /// The rule that is broken.
         rule: Cow<'static, str>,
     },
+    /// A graph that a pass of the compiler made and that breaks an invariant: a defect of the pass, or
+    /// of the shape function of an op.
+    #[error("`{node}` is wrong after {pass}: {problem}")]
+    Pass {
+        /// The pass.
+        pass: &'static str,
+        /// The offending node.
+        node: String,
+        /// The invariant that is broken.
+        problem: String,
+    },
     /// A limit that protects against hostile or runaway programs.
     #[error("{what} needs {needed}, the limit is {limit}")]
     Limit {
@@ -241,6 +252,7 @@ impl Error {
             | Error::DivisionByZero
             | Error::NegativePower
             | Error::Malformed { .. } => Code::InvalidArgument,
+            Error::Pass { .. } => Code::Internal,
             Error::Unsupported { .. } => Code::Unimplemented,
             Error::NotFound { .. } => Code::NotFound,
             Error::Duplicate { .. } => Code::AlreadyExists,

@@ -197,6 +197,16 @@ impl Step {
         Step { kernel, sources, sinks, in_place, arena, slots }
     }
 
+    /// Where it reads its inputs.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Where it writes its outputs.
+    pub fn sinks(&self) -> &[Sink] {
+        &self.sinks
+    }
+
     /// Bytes of the results, once it has run.
     pub fn output_bytes(&self, frame: &Frame) -> usize {
         let bytes = |sink: &Sink| match sink {

@@ -12,18 +12,14 @@ use crate::{
     plan::plan,
     profile::{Profile, RunMetadata, RunOptions, TraceLevel},
     resource::{ResourceHandle, ResourceManager},
+    specializations::{Specialization, Specializations},
 };
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, HostTensor, ValueType, pass::specialize::Argument,
 };
 use ferroflow_kernels::Device;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
-use std::{
-    borrow::Borrow,
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{borrow::Borrow, fmt, sync::Arc};
 
 /// A value that a function uses without being given it.
 #[derive(Clone, Debug)]
@@ -51,21 +47,7 @@ struct Inner {
     surroundings: Surroundings,
     def: Arc<FunctionDef>,
     captures: Vec<Capture>,
-    /// The form that was compiled first, which most functions never need another than. It stays,
-    /// so that it is found without a lock.
-    first: OnceLock<Arc<Form>>,
-    /// The forms compiled later, oldest first.
-    later: RwLock<Vec<Arc<Form>>>,
-}
-
-/// A function compiled for arguments of certain types.
-struct Form {
-    types: Vec<ValueType>,
-    /// Where it was called, if not where the context runs everything.
-    device: Option<Arc<str>>,
-    /// The devices that arguments are on; empty where all are on the host.
-    args: Vec<Option<Arc<str>>>,
-    executable: Executable,
+    specializations: Specializations,
 }
 
 impl fmt::Debug for ConcreteFunction {
@@ -80,9 +62,6 @@ enum Shapes {
     AsDeclared,
     Any,
 }
-
-/// No more than this many forms besides the first are kept; the oldest goes first.
-const KEPT_FORMS: usize = 64;
 
 impl ConcreteFunction {
     /// A function that captures nothing and calls no other.
@@ -105,8 +84,8 @@ impl ConcreteFunction {
         captures: Vec<Capture>,
     ) -> ConcreteFunction {
         let surroundings = Surroundings { context: context.clone(), library, resources };
-        let (first, later) = (OnceLock::new(), RwLock::default());
-        ConcreteFunction(Arc::new(Inner { surroundings, def, captures, first, later }))
+        let specializations = Specializations::new(context.specializations());
+        ConcreteFunction(Arc::new(Inner { surroundings, def, captures, specializations }))
     }
 
     /// The definition.
@@ -150,7 +129,7 @@ impl ConcreteFunction {
         device: &Arc<dyn Device>,
         args: &[&EagerTensor],
     ) -> Result<Vec<EagerTensor>> {
-        self.placed_form(Some(device), args, Shapes::AsDeclared)?
+        self.placed_specialization(Some(device), args, Shapes::AsDeclared)?
             .run(self.0.surroundings.scope(), args)
     }
 
@@ -165,9 +144,9 @@ impl ConcreteFunction {
         device: Option<&Arc<dyn Device>>,
         args: &[&EagerTensor],
     ) -> Result<Placement> {
-        let form = self.placed_form(device, args, Shapes::Any)?;
+        let specialization = self.placed_specialization(device, args, Shapes::Any)?;
         let cpu = self.0.surroundings.context.cpu().name();
-        Ok(form.executable.placement_or(cpu))
+        Ok(specialization.executable.placement_or(cpu))
     }
 
     /// Calls the function with borrowed arguments.
@@ -190,16 +169,18 @@ impl ConcreteFunction {
         args: &[&EagerTensor],
     ) -> Result<(Vec<EagerTensor>, RunMetadata)> {
         let inner = &*self.0;
-        let form = self.form(args, Shapes::AsDeclared)?;
+        let specialization = self.specialization(args, Shapes::AsDeclared)?;
         let profile = Profile::new();
         let noted = match options.trace_level {
             TraceLevel::None => None,
             TraceLevel::Ops => Some(&profile),
         };
         let scope = Scope { profile: noted, ..inner.surroundings.scope() };
-        let results = form.run(scope, args)?;
+        let results = specialization.run(scope, args)?;
         let device = inner.surroundings.context.cpu().name();
-        Ok((results, profile.into_metadata(device, form.executable.arena_bytes())))
+        let mut metadata = profile.into_metadata(device, specialization.executable.arena_bytes());
+        metadata.compilations = inner.specializations.compilations();
+        Ok((results, metadata))
     }
 
     /// Calls the function with arguments of any shape, whatever it was traced for. TensorFlow does
@@ -218,42 +199,36 @@ impl ConcreteFunction {
         shapes: Shapes,
         scope: Scope<'_>,
     ) -> Result<Vec<EagerTensor>> {
-        if let Some(form) = self.0.first.get().filter(|form| form.fits(args)) {
-            return form.run(scope, args);
+        if let Some(first) = self.0.specializations.first(args) {
+            return first.run(scope, args);
         }
-        self.form(args, shapes)?.run(scope, args)
+        self.specialization(args, shapes)?.run(scope, args)
     }
 
-    /// The form for these arguments.
-    fn form<T: Borrow<EagerTensor>>(&self, args: &[T], shapes: Shapes) -> Result<Arc<Form>> {
-        let inner = &*self.0;
-        if args.len() != self.n_args() {
-            return Err(self.wrong("the arguments", self.n_args(), args.len()));
+    /// The specialization for these arguments.
+    fn specialization<T: Borrow<EagerTensor>>(
+        &self,
+        args: &[T],
+        shapes: Shapes,
+    ) -> Result<Arc<Specialization>> {
+        if args.len() == self.n_args() && args.iter().all(|arg| arg.borrow().device().is_none()) {
+            let found = self.0.specializations.on_host(args);
+            return found.map_or_else(|| self.compiled(None, args, shapes), Ok);
         }
-        if let Some(form) = inner.first.get().filter(|form| form.fits(args)) {
-            return Ok(form.clone());
-        }
-        if args.iter().any(|arg| arg.borrow().device().is_some()) {
-            return self.placed_form(None, args, shapes);
-        }
-        let found = inner.later.read().iter().find(|form| form.fits(args)).cloned();
-        found.map_or_else(|| self.compiled(None, args, shapes), Ok)
+        self.placed_specialization(None, args, shapes)
     }
 
-    /// The form for a call on a device, or for arguments on devices.
-    fn placed_form<T: Borrow<EagerTensor>>(
+    /// The specialization for a call on a device, or for arguments on devices.
+    fn placed_specialization<T: Borrow<EagerTensor>>(
         &self,
         device: Option<&Arc<dyn Device>>,
         args: &[T],
         shapes: Shapes,
-    ) -> Result<Arc<Form>> {
+    ) -> Result<Arc<Specialization>> {
         if args.len() != self.n_args() {
             return Err(self.wrong("the arguments", self.n_args(), args.len()));
         }
-        let name = device.map(|device| device.name());
-        let fits = |form: &&Arc<Form>| form.fits_on(name, args);
-        let first = self.0.first.get().filter(fits).cloned();
-        let found = first.or_else(|| self.0.later.read().iter().find(fits).cloned());
+        let found = self.0.specializations.on(device.map(|device| device.name()), args);
         found.map_or_else(|| self.compiled(device, args, shapes), Ok)
     }
 
@@ -271,13 +246,13 @@ impl ConcreteFunction {
         }
     }
 
-    /// A new form, for arguments of these types.
+    /// A new specialization, for arguments of these types.
     fn compiled<T: Borrow<EagerTensor>>(
         &self,
         device: Option<&Arc<dyn Device>>,
         args: &[T],
         shapes: Shapes,
-    ) -> Result<Arc<Form>> {
+    ) -> Result<Arc<Specialization>> {
         let inner = &*self.0;
         let types: Vec<ValueType> = args.iter().map(|arg| value_type(arg.borrow())).collect();
         for (index, ty) in types.iter().enumerate() {
@@ -289,16 +264,9 @@ impl ConcreteFunction {
             }
         }
         let args: SmallVec<[&EagerTensor; 4]> = args.iter().map(Borrow::borrow).collect();
-        let form = Arc::new(self.compile(types, device, &args)?);
-        let is_placed = device.is_some() || !form.args.is_empty();
-        if is_placed || inner.first.set(form.clone()).is_err() {
-            let mut later = inner.later.write();
-            if later.len() == KEPT_FORMS {
-                later.remove(0);
-            }
-            later.push(form.clone());
-        }
-        Ok(form)
+        let specialization = Arc::new(self.compile(types, device, &args)?);
+        inner.specializations.insert(specialization.clone());
+        Ok(specialization)
     }
 
     fn compile(
@@ -306,7 +274,7 @@ impl ConcreteFunction {
         types: Vec<ValueType>,
         device: Option<&Arc<dyn Device>>,
         given: &[&EagerTensor],
-    ) -> Result<Form> {
+    ) -> Result<Specialization> {
         let inner = &*self.0;
         let mut args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let mut captured = Vec::with_capacity(inner.captures.len());
@@ -327,7 +295,7 @@ impl ConcreteFunction {
         let args = given.iter().map(|arg| arg.device().map(Arc::from));
         let anywhere = given.iter().any(|arg| arg.device().is_some());
         let args = if anywhere { args.collect() } else { Vec::new() };
-        Ok(Form { types, device, args, executable })
+        Ok(Specialization::new(types, device, args, executable))
     }
 
     /// The optimised graph that runs for arguments of these types, as text.
@@ -342,45 +310,6 @@ impl ConcreteFunction {
         let request = Request { device, args: Vec::new() };
         let specialized = optimize(&inner.surroundings, &inner.def, &args, &request)?;
         Ok(specialized.graph.to_string())
-    }
-}
-
-impl Form {
-    /// Whether it serves a call with arguments on the host that says nothing of devices.
-    fn fits<T: Borrow<EagerTensor>>(&self, args: &[T]) -> bool {
-        self.device.is_none()
-            && self.args.is_empty()
-            && args.iter().all(|arg| arg.borrow().device().is_none())
-            && self.fits_types(args)
-    }
-
-    /// Whether it serves a call on a device with arguments wherever these are.
-    fn fits_on<T: Borrow<EagerTensor>>(&self, device: Option<&str>, args: &[T]) -> bool {
-        let expected = |index: usize| self.args.get(index).and_then(Option::as_deref);
-        let same = |(index, arg): (usize, &T)| expected(index) == arg.borrow().device();
-        self.device.as_deref() == device
-            && args.iter().enumerate().all(same)
-            && self.fits_types(args)
-    }
-
-    fn fits_types<T: Borrow<EagerTensor>>(&self, args: &[T]) -> bool {
-        self.types.len() == args.len()
-            && self.types.iter().zip(args).all(|(ty, arg)| {
-                let arg = arg.borrow();
-                let shape = ty.shape.dims().is_some_and(|dims| {
-                    dims.len() == arg.shape().rank()
-                        && dims.iter().zip(arg.shape().iter()).all(|(a, b)| *a == Some(*b))
-                });
-                ty.dtype == arg.dtype() && shape && (ty.pointee.is_none() || *ty == value_type(arg))
-            })
-    }
-
-    fn run<T: Borrow<EagerTensor>>(
-        &self,
-        scope: Scope<'_>,
-        args: &[T],
-    ) -> Result<Vec<EagerTensor>> {
-        self.executable.run(scope, args.iter().map(Borrow::borrow))
     }
 }
 

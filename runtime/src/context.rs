@@ -39,7 +39,13 @@ pub struct ContextOptions {
     pub precision: Precision,
     /// Switches of the compiler.
     pub compile: CompileOptions,
+    /// The number of executables that a function keeps besides its first, each for other types of
+    /// arguments; the one used longest ago is dropped. 512 if `None`.
+    pub specializations: Option<NonZeroUsize>,
 }
+
+/// A service that is given images of some hundred sizes compiles each size once.
+const SPECIALIZATIONS: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
 
 /// Which files ops may touch. Reading a model's own files while it is loaded is always allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -91,6 +97,7 @@ struct Inner {
     default: Option<Arc<dyn Device>>,
     precision: Precision,
     compile: CompileOptions,
+    specializations: NonZeroUsize,
     devices: Devices,
     /// Eager calls compiled for devices.
     placed: PlacedCalls,
@@ -137,6 +144,7 @@ impl Context {
             default,
             precision: options.precision,
             compile: options.compile,
+            specializations: options.specializations.unwrap_or(SPECIALIZATIONS),
             devices,
             placed: PlacedCalls::default(),
             placements: Mutex::default(),
@@ -156,6 +164,11 @@ impl Context {
     /// The switches of the compiler.
     pub fn compile_options(&self) -> CompileOptions {
         self.0.compile
+    }
+
+    /// The number of executables that a function keeps besides its first.
+    pub fn specializations(&self) -> NonZeroUsize {
+        self.0.specializations
     }
 
     /// The ops.

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 use ferroflow_ir::{
-    Error as IrError, FunctionLibrary, HostTensor,
+    Error as IrError, FunctionLibrary, HostTensor, ValueType,
     pass::specialize::{chosen_branch, truthiness},
 };
 use ferroflow_kernels::{
@@ -233,8 +233,12 @@ impl Run<'_> {
             Some(body) => body(&mut RuntimeCall { scope, op, attrs, inputs })?,
             None => execute_op(scope, op, attrs, inputs)?,
         };
-        for (&slot, result) in action.outputs.iter().zip(results) {
-            *self.frame.slot_mut(slot) = Some(result.into_host()?);
+        for ((&slot, ty), result) in action.outputs.iter().zip(&action.types).zip(results) {
+            let result = result.into_host()?;
+            if !is_typed(&result, ty) {
+                return Err(mistyped(action, &result, ty));
+            }
+            *self.frame.slot_mut(slot) = Some(result);
         }
         Ok(())
     }
@@ -385,6 +389,23 @@ fn stopped(action: &ScalarAction, stop: Stop, limit: u64) -> Error {
     };
     let origin = action.origins.iter().rev().find(|(start, _)| *start <= position);
     origin.map_or_else(|| error.clone().into(), |(_, origin)| origin.locate(error.clone()))
+}
+
+/// Whether a tensor is of the type that the graph has for it.
+fn is_typed(tensor: &HostTensor, ty: &ValueType) -> bool {
+    let Some(dims) = ty.shape.dims() else { return tensor.dtype() == ty.dtype };
+    tensor.dtype() == ty.dtype
+        && dims.len() == tensor.shape().rank()
+        && dims.iter().zip(tensor.shape().iter()).all(|(dim, size)| dim.is_none_or(|x| x == *size))
+}
+
+/// The error of an op whose result is not what its shape function said.
+#[cold]
+fn mistyped(action: &OpAction, result: &HostTensor, ty: &ValueType) -> Error {
+    let found = ValueType::new(result.dtype(), result.shape());
+    let message =
+        format!("the shape function of {} says {ty}, its result is {found}", action.op.name);
+    Error::Status { code: ferroflow_ir::Code::Internal, message }
 }
 
 /// Whether a tensor has the operand's dtype and shape.

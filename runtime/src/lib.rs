@@ -58,6 +58,7 @@ pub mod resource;
 mod rows;
 mod single_op;
 pub mod sparse;
+mod specializations;
 mod staging;
 mod table;
 mod tensor_array;

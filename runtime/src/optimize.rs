@@ -11,6 +11,7 @@ use ferroflow_ir::{
         hoist::hoist,
         prune::prune,
         specialize::{Argument, Evaluate, Specialized, Specializer},
+        verify::verify,
     },
 };
 use ferroflow_kernels::{OpCall, OperandSpec};
@@ -32,9 +33,14 @@ pub(crate) fn optimize(
     let options = context.compile_options();
     let evaluate: &dyn Evaluate = if options.fold { context } else { &NoFolding };
     let specializer = Specializer { library: &surroundings.library, evaluate, limits };
+    let check = |specialized: &Specialized, after: &'static str| {
+        if options.verify { verify(specialized, after) } else { Ok(()) }
+    };
     let mut specialized = specializer.specialize(def, args)?;
+    check(&specialized, "specialization")?;
     if options.hoist {
         specialized.for_each_body(&mut hoist)?;
+        check(&specialized, "hoisting")?;
     }
     specialized.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
@@ -58,6 +64,7 @@ pub(crate) fn optimize(
         body.results = results;
         Ok(())
     })?;
+    check(&specialized, "fusion")?;
     Ok(specialized)
 }
 

@@ -34,6 +34,10 @@ pub struct RunMetadata {
     pub elapsed: Duration,
     /// Bytes of the memory that values of known size share.
     pub arena_bytes: usize,
+    /// How often the function was compiled until now, once for each combination of input types. A
+    /// number that goes on growing tells that more are in use than the context keeps
+    /// (`ContextOptions::specializations`).
+    pub compilations: usize,
 }
 
 /// What one op did.
@@ -125,6 +129,6 @@ impl Profile {
             output_bytes,
         };
         let ops = self.ops.into_inner().into_iter().map(stats).collect();
-        RunMetadata { ops, elapsed, arena_bytes }
+        RunMetadata { ops, elapsed, arena_bytes, compilations: 0 }
     }
 }

@@ -13,3 +13,4 @@ pub mod hoist;
 pub mod infer_types;
 pub mod prune;
 pub mod specialize;
+pub mod verify;

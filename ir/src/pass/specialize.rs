@@ -68,6 +68,21 @@ pub struct Specialized {
     pub nested: HashMap<NodeId, Vec<Specialized>>,
     /// What stopped specialisation: whatever reaches the end of the body fails with this.
     pub failure: Option<Error>,
+    /// The aliases that were replaced by their inputs, for [`verify`](super::verify).
+    pub dropped: Vec<DroppedAlias>,
+}
+
+/// An alias that was replaced by its input though it could change dtype or shape.
+#[derive(Debug, Clone)]
+pub struct DroppedAlias {
+    /// The name of its node.
+    pub node: Box<str>,
+    /// Its op.
+    pub op: &'static OpDef,
+    /// The type of its input.
+    pub input: ValueType,
+    /// The type of its result.
+    pub output: ValueType,
 }
 
 impl Specialized {
@@ -127,6 +142,7 @@ impl Specializer<'_> {
             known: HashMap::new(),
             values: Vec::new(),
             nested: HashMap::new(),
+            dropped: Vec::new(),
             path: mem::take(path),
             prefix: String::new(),
             function: function.name.clone(),
@@ -142,8 +158,8 @@ impl Specializer<'_> {
             Err(error) => (Vec::new(), Some(error)),
         };
         *path = body.path;
-        let (graph, nested) = (body.graph, body.nested);
-        Ok(Specialized { graph, args: arg_outlets, results, nested, failure })
+        let (graph, nested, dropped) = (body.graph, body.nested, body.dropped);
+        Ok(Specialized { graph, args: arg_outlets, results, nested, failure, dropped })
     }
 }
 
@@ -156,6 +172,7 @@ struct Body<'a> {
     /// The outlets behind the ids that formulas use.
     values: Vec<Outlet>,
     nested: HashMap<NodeId, Vec<Specialized>>,
+    dropped: Vec<DroppedAlias>,
     /// The functions around the node at hand, outermost first.
     path: Vec<Arc<str>>,
     /// What the names of nodes at hand begin with.
@@ -287,6 +304,10 @@ impl Body<'_> {
         if let Lowering::Alias(kind) = op.lowering
             && is_redundant(kind, &types[0], &outputs[0])
         {
+            if kind == AliasKind::Reinterpret {
+                let (input, output) = (types[0].clone(), outputs[0].clone());
+                self.dropped.push(DroppedAlias { node: name.into(), op, input, output });
+            }
             return Ok(SmallVec::from_slice(&inputs[..1]));
         }
         if let Lowering::Composite(_) = op.lowering

@@ -1,7 +1,9 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
+    Covers,
     draft::{Body, Draft, DraftAction, DraftOperand, Positioned, SlotKind, origin},
+    faults::{Fault, is_planted},
     placing::{DevicePlace, device_at},
     planner::Planner,
 };
@@ -59,10 +61,12 @@ impl Planner<'_> {
             self.depth -= 1;
             branches.push(actions);
         }
+        let results = targets.iter().map(|(target, _)| target.clone()).collect();
         for (index, (target, _)) in targets.into_iter().enumerate() {
             self.settle(body, Outlet::new(id, index), target);
         }
-        self.push(body, DraftAction::Branch { call, chooser, branches, origin: origin(node) });
+        let origin = origin(Covers::Node(id), node);
+        self.push(body, DraftAction::Branch { call, chooser, branches, results, origin });
         Ok(())
     }
 
@@ -146,14 +150,19 @@ impl Planner<'_> {
         self.leave_loop();
         self.assign_variables(&mut actions, &inner, results, &fixed);
         self.depth -= 1;
+        let variables = inner.iter().enumerate();
+        let variables =
+            variables.map(|(index, place)| (!fixed(index)).then(|| place.clone())).collect();
         for (index, place) in inner.into_iter().enumerate() {
             self.settle(body, Outlet::new(id, index), place);
         }
         for (index, place) in device_args {
             body.device_places.insert(Outlet::new(id, index), place);
         }
-        let origin = origin(node);
-        self.push(body, DraftAction::While { condition: tests, test, body: actions, origin });
+        let origin = origin(Covers::Node(id), node);
+        let condition = tests;
+        let action = DraftAction::While { condition, test, body: actions, variables, origin };
+        self.push(body, action);
         Ok(())
     }
 
@@ -172,7 +181,7 @@ impl Planner<'_> {
             let other = variables.iter().enumerate().any(|(variable, place)| {
                 variable != *index && !fixed(variable) && place.root() == result.place.root()
             });
-            if !other {
+            if !other || is_planted(Fault::AssignInOrder) {
                 continue;
             }
             let aside = match &result.place {

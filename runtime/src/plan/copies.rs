@@ -48,6 +48,7 @@ impl Planner<'_> {
             Some(value) => {
                 if let Buffer::Device(buffer) = target.upload(&value)? {
                     placing.constants.push((slot, buffer));
+                    placing.constant_values.push((slot, value));
                 }
             }
             None => {

@@ -5,7 +5,7 @@
 //! the function is planned.
 
 use super::{
-    Origin,
+    Covers, Origin,
     draft::{Body, Draft, DraftAction, DraftOperand, Mode, origin},
     placing::DevicePlace,
     planner::Planner,
@@ -47,7 +47,7 @@ impl Planner<'_> {
                 return Ok(false);
             }
             Mode::Call => {
-                self.note_on_host(node, Reason::Control);
+                self.note_on_host(id, node, Reason::Control);
                 return Ok(false);
             }
             Mode::Kernel => match self.wanted(body, node) {
@@ -65,7 +65,7 @@ impl Planner<'_> {
             },
             Mode::Op => match (node.op.def(), self.wanted(body, node)) {
                 (Some(op), Some(device)) if ops::takes_any_device(op.name) => {
-                    if self.optimizer(body, node, op, device)? {
+                    if self.optimizer(body, id, node, op, device)? {
                         return Ok(true);
                     }
                     return self.device_op(body, id, node, op, device).map(|()| true);
@@ -76,7 +76,7 @@ impl Planner<'_> {
             },
         };
         self.fetch(body, node)?;
-        self.note_on_host(node, reason);
+        self.note_on_host(id, node, reason);
         Ok(false)
     }
 
@@ -87,10 +87,10 @@ impl Planner<'_> {
         inputs.chain(node.outputs()).all(|ty| placing.devices[device].holds(ty.dtype))
     }
 
-    fn note_on_host(&mut self, node: &NodeDef, reason: Reason) {
+    fn note_on_host(&mut self, id: NodeId, node: &NodeDef, reason: Reason) {
         let cpu = self.host_name();
         if let Some(placing) = &mut self.placing {
-            placing.notes.call(&origin(node), &cpu, reason);
+            placing.notes.call(&origin(Covers::Node(id), node), &cpu, reason);
         }
     }
 
@@ -159,7 +159,7 @@ impl Planner<'_> {
             sinks.push((slot, ty.dtype, call.output_shape(index)?));
             body.device_places.insert(Outlet::new(id, index), DevicePlace { device, slot });
         }
-        let origin = origin(node);
+        let origin = origin(Covers::Node(id), node);
         self.note(&origin, device);
         let draft = DeviceDraft { device, kernel, sources, sinks, origin };
         self.push(body, DraftAction::Device(draft));
@@ -201,7 +201,7 @@ impl Planner<'_> {
                 outputs.push(place);
             }
         }
-        let (attrs, origin) = (node.attrs.clone(), origin(node));
+        let (attrs, origin) = (node.attrs.clone(), origin(Covers::Node(id), node));
         self.note(&origin, device);
         let variable = match node.inputs() {
             [handle, ..] if ops::touches_one_variable(op.name) => self.variable(body, *handle),

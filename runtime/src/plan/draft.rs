@@ -1,6 +1,6 @@
 //! Values and actions before the arena is laid out, and the bodies they are drafted for.
 
-use super::{Origin, device::DeviceDraft, placing::DevicePlace, scalar::ScalarCall};
+use super::{Covers, Origin, device::DeviceDraft, placing::DevicePlace, scalar::ScalarCall};
 use crate::error::{Error, Result};
 use ferroflow_ir::{
     Attrs, HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet, Shape, ValueType, op::Call,
@@ -76,6 +76,7 @@ pub(super) enum DraftAction {
         attrs: Arc<Attrs>,
         inputs: SmallVec<[DraftOperand; 4]>,
         outputs: SmallVec<[usize; 2]>,
+        types: SmallVec<[ValueType; 1]>,
         origin: Arc<Origin>,
     },
     Copy(DraftOperand, Draft),
@@ -102,12 +103,14 @@ pub(super) enum DraftAction {
         condition: Vec<Positioned>,
         test: DraftOperand,
         body: Vec<Positioned>,
+        variables: Vec<Option<Draft>>,
         origin: Arc<Origin>,
     },
     Branch {
         call: Call,
         chooser: DraftOperand,
         branches: Vec<Vec<Positioned>>,
+        results: Vec<Draft>,
         origin: Arc<Origin>,
     },
     Fail(Error),
@@ -226,8 +229,10 @@ impl Body<'_> {
     }
 }
 
-pub(super) fn origin(node: &NodeDef) -> Arc<Origin> {
+/// The origin of an action that computes this much of the graph.
+pub(super) fn origin(covers: Covers, node: &NodeDef) -> Arc<Origin> {
     Arc::new(Origin {
+        covers,
         node: node.name.clone(),
         op: node.op.name().into(),
         function: node.function.clone().unwrap_or_else(|| "".into()),

@@ -7,6 +7,7 @@
 //! too: computing them for each element costs less than starting them.
 
 use super::{
+    Covers,
     device::DeviceDraft,
     draft::{Body, DraftAction, origin},
     placing::DevicePlace,
@@ -89,7 +90,7 @@ impl Planner<'_> {
         }
         let slot = self.device_slot(device);
         body.device_places.insert(Outlet::new(id, 0), DevicePlace { device, slot });
-        let origin = origin(node);
+        let origin = origin(Covers::Merged(id), node);
         self.note(&origin, device);
         let sinks = [(slot, expr.dtype(), shape)].into_iter().collect();
         let draft = DeviceDraft { device, kernel, sources, sinks, origin };

@@ -9,7 +9,10 @@
 //! - [`Deaths`] are the slots that no action reads again, by the action after which that holds. A
 //!   slot dies inside the body of a loop when the body writes it before the next round reads it.
 
-use super::draft::{Draft, DraftAction, DraftSink, Positioned};
+use super::{
+    draft::{Draft, DraftAction, DraftSink, Positioned},
+    faults::{Fault, is_planted},
+};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 
@@ -188,7 +191,7 @@ impl Deaths {
         results: impl Iterator<Item = Draft>,
         kept: &dyn Fn(AnySlot) -> bool,
     ) -> Deaths {
-        let mut walk = Backward { deaths: Deaths::default(), kept };
+        let mut walk = Backward { deaths: Deaths::default(), kept, loops: 0 };
         let mut live: Live = results.filter_map(|result| AnySlot::of(&result)).collect();
         walk.actions(actions, &mut live);
         walk.deaths
@@ -221,6 +224,8 @@ type Live = BTreeSet<AnySlot>;
 struct Backward<'a> {
     deaths: Deaths,
     kept: &'a dyn Fn(AnySlot) -> bool,
+    /// The number of loops around the action at hand.
+    loops: usize,
 }
 
 impl Backward<'_> {
@@ -237,7 +242,9 @@ impl Backward<'_> {
                 let summary = Summary::of_loop(condition, test_slot(action), body);
                 let head = summary.before(&after);
                 let mut before_body = head.clone();
+                self.loops += 1;
                 self.actions(body, &mut before_body);
+                self.loops -= 1;
                 *live = &after | &before_body;
                 live.extend(AnySlot::of(&test.place));
                 self.actions(condition, live);
@@ -262,9 +269,11 @@ impl Backward<'_> {
                 action.for_each_access(&mut |access, value| {
                     touched.extend(AnySlot::of(value).map(|slot| (access, slot)));
                 });
-                let dead =
-                    touched.iter().map(|(_, slot)| *slot).filter(|slot| !live.contains(slot));
-                let dead: Live = dead.collect();
+                let is_faulty = self.loops > 0 && is_planted(Fault::TakeInvariant);
+                let is_dead = |(access, slot): &&(Access, AnySlot)| {
+                    !live.contains(slot) || is_faulty && *access == Access::Read
+                };
+                let dead: Live = touched.iter().filter(is_dead).map(|(_, slot)| *slot).collect();
                 self.die(*position, dead.into_iter());
                 for (access, slot) in touched.iter().rev() {
                     match access {

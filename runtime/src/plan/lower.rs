@@ -181,30 +181,32 @@ impl Layout<'_, '_> {
                 });
                 Action::Kernel(Step::new(kernel, sources, sinks), origin)
             }
-            DraftAction::Op { op, attrs, inputs, outputs, origin } => {
+            DraftAction::Op { op, attrs, inputs, outputs, types, origin } => {
                 let inputs = self.operands(inputs, position);
                 // Where devices take part, variables may live there: the op finds out.
                 let on_host = self.planner.placing.is_none();
                 let optimizer = on_host.then(|| ops::training::optimizer(op.name)).flatten();
                 let body = self.body(op);
-                Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, origin })
+                Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, types, origin })
             }
             DraftAction::Copy(from, to) => {
                 Action::Copy(self.operand(from, position), self.place(&to))
             }
-            DraftAction::While { condition, test, body, origin } => {
+            DraftAction::While { condition, test, body, variables, origin } => {
                 Action::While(Box::new(WhileAction {
                     condition: self.actions(condition),
                     test: self.kept_operand(test),
                     body: self.actions(body),
+                    variables: variables.iter().map(|x| Some(self.place(x.as_ref()?))).collect(),
                     origin,
                 }))
             }
-            DraftAction::Branch { call, chooser, branches, origin } => {
+            DraftAction::Branch { call, chooser, branches, results, origin } => {
                 Action::Branch(Box::new(BranchAction {
                     call,
                     chooser: self.kept_operand(chooser),
                     branches: branches.into_iter().map(|branch| self.actions(branch)).collect(),
+                    results: results.iter().map(|result| self.place(result)).collect(),
                     origin,
                 }))
             }

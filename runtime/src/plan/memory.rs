@@ -6,6 +6,7 @@
 
 use super::{
     draft::{Draft, DraftAction, DraftSink, Positioned},
+    faults::{Fault, is_planted},
     liveness::{Interval, Intervals},
 };
 use ferroflow_ir::memory::ALIGNMENT;
@@ -104,7 +105,7 @@ impl Donation<'_> {
         let Draft::Buffer(buffer, range) = &sources[index] else { return None };
         let root = self.roots[*buffer];
         let is_whole = *range == (0..bytes) && self.sizes[root] == bytes && bytes > 0;
-        let is_dead = self.intervals.get(root)?.last == position;
+        let is_dead = self.intervals.get(root)?.last == position || is_planted(Fault::DonateLive);
         let is_alone = sources.iter().enumerate().all(|(other, source)| match source {
             Draft::Buffer(buffer, _) => other == index || self.roots[*buffer] != root,
             Draft::Slot(..) | Draft::Device(_) => true,

@@ -9,6 +9,7 @@
 //! 3. `memory` lets steps write over operands that are dead (donation) and gives buffers offsets in
 //!    one arena.
 //! 4. `lower` emits the actions that run.
+//! 5. `validate` runs them symbolically against the graph, if the context's switches ask for it.
 //!
 //! Loops and branches are nested lists of the same program: their bodies work on the same arena and
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
@@ -19,6 +20,7 @@ mod control;
 mod copies;
 mod device;
 mod draft;
+mod faults;
 mod follow;
 mod liveness;
 mod lower;
@@ -29,9 +31,12 @@ mod planner;
 mod scalar;
 mod sequence;
 mod step;
+mod validate;
 
 use crate::{ops::Body, placement::Placement};
-use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, Shape, error::SourceLocation, op::Call};
+use ferroflow_ir::{
+    Attrs, DType, HostTensor, NodeId, OpDef, Shape, ValueType, error::SourceLocation, op::Call,
+};
 use ferroflow_kernels::{
     Device, DeviceBuffer, Kernel,
     frame::{Region, Step},
@@ -216,6 +221,8 @@ pub(crate) struct OpAction {
     pub(crate) inputs: SmallVec<[Operand; 4]>,
     /// The slots of the results.
     pub(crate) outputs: SmallVec<[usize; 2]>,
+    /// The types that the graph has for the results.
+    pub(crate) types: SmallVec<[ValueType; 1]>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -224,6 +231,8 @@ pub(crate) struct WhileAction {
     pub(crate) condition: Vec<Action>,
     pub(crate) test: Operand,
     pub(crate) body: Vec<Action>,
+    /// Where the variables are that rounds assign; `None` for those that never change.
+    pub(crate) variables: Vec<Option<Place>>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -232,6 +241,8 @@ pub(crate) struct BranchAction {
     pub(crate) call: Call,
     pub(crate) chooser: Operand,
     pub(crate) branches: Vec<Vec<Action>>,
+    /// Where every branch leaves the results.
+    pub(crate) results: Vec<Place>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -257,9 +268,29 @@ pub(crate) struct Operand {
     pub(crate) take: bool,
 }
 
+/// What an action computes of the graph it was planned from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Covers {
+    /// A node: all its inputs are read, all its results are written.
+    Node(NodeId),
+    /// A node and others that only it needs; the results are those of the node.
+    Merged(NodeId),
+    /// A part of a node, whose values are none of the graph's.
+    Part(NodeId),
+}
+
+impl Covers {
+    pub(crate) fn node(self) -> NodeId {
+        match self {
+            Covers::Node(id) | Covers::Merged(id) | Covers::Part(id) => id,
+        }
+    }
+}
+
 /// Which node of which function an action stems from, for error messages.
 #[derive(Debug)]
 pub(crate) struct Origin {
+    pub(crate) covers: Covers,
     pub(crate) node: Box<str>,
     pub(crate) op: Box<str>,
     pub(crate) function: Arc<str>,

@@ -3,6 +3,7 @@
 //! So they take part in what the device starts together, and are compiled with the function.
 
 use super::{
+    Covers,
     device::DeviceDraft,
     draft::{Body, Draft, DraftAction, DraftOperand, VariableId, origin},
     planner::Planner,
@@ -11,7 +12,7 @@ use crate::{
     error::Result,
     ops::training_on_device::{formulas, kernel},
 };
-use ferroflow_ir::{Attrs, DType, NodeDef, OpDef, Outlet, Shape, registry};
+use ferroflow_ir::{Attrs, DType, NodeDef, NodeId, OpDef, Outlet, Shape, registry};
 use ferroflow_kernels::{Kernel, OperandSpec};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ impl Planner<'_> {
     pub(super) fn optimizer(
         &mut self,
         body: &mut Body<'_>,
+        id: NodeId,
         node: &NodeDef,
         op: &'static OpDef,
         device: usize,
@@ -48,10 +50,10 @@ impl Planner<'_> {
         for (&input, spec) in node.inputs().iter().zip(&specs) {
             slots.push(match self.variable(body, input) {
                 None => self.send(body, input, device)?,
-                Some(_) => self.read_variable(body, node, input, spec.dtype, device),
+                Some(_) => self.read_variable(body, (id, node), input, spec.dtype, device),
             });
         }
-        let origin = origin(node);
+        let origin = origin(Covers::Part(id), node);
         for (position, kernel) in kernels.iter() {
             let sources: SmallVec<[Option<usize>; 4]> = slots.iter().copied().map(Some).collect();
             let (slot, spec) = (self.device_slot(device), &specs[*position]);
@@ -62,7 +64,14 @@ impl Planner<'_> {
             slots[*position] = slot;
         }
         for (position, _) in kernels {
-            self.assign_variable(body, node, position, slots[position], &specs[position], device);
+            self.assign_variable(
+                body,
+                (id, node),
+                position,
+                slots[position],
+                &specs[position],
+                device,
+            );
         }
         self.note(&origin, device);
         Ok(true)
@@ -98,7 +107,7 @@ impl Planner<'_> {
     fn read_variable(
         &mut self,
         body: &mut Body<'_>,
-        node: &NodeDef,
+        (id, node): (NodeId, &NodeDef),
         handle: Outlet,
         dtype: DType,
         device: usize,
@@ -112,7 +121,7 @@ impl Planner<'_> {
             outputs: [Draft::Device(slot)].into_iter().collect(),
             device,
             variable: self.variable(body, handle),
-            origin: origin(node),
+            origin: origin(Covers::Part(id), node),
         };
         self.push(body, action);
         slot
@@ -121,7 +130,7 @@ impl Planner<'_> {
     fn assign_variable(
         &mut self,
         body: &mut Body<'_>,
-        node: &NodeDef,
+        (id, node): (NodeId, &NodeDef),
         position: usize,
         slot: usize,
         spec: &OperandSpec,
@@ -140,7 +149,7 @@ impl Planner<'_> {
             outputs: SmallVec::new(),
             device,
             variable: self.variable(body, handle),
-            origin: origin(node),
+            origin: origin(Covers::Part(id), node),
         };
         self.push(body, action);
     }

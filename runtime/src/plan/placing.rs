@@ -23,6 +23,8 @@ pub(super) struct Placing {
     pub(super) slot_devices: Vec<usize>,
     /// Slots that hold constants in every frame.
     pub(super) constants: Vec<(usize, DeviceBuffer)>,
+    /// The values they were copied from.
+    pub(super) constant_values: Vec<(usize, HostTensor)>,
     pub(super) notes: Notes,
     /// Variables that live on devices, and which, by the slots of their handles: loops and branches
     /// have the same ones.
@@ -55,6 +57,7 @@ impl Placing {
             devices: Vec::new(),
             slot_devices: Vec::new(),
             constants: Vec::new(),
+            constant_values: Vec::new(),
             notes: Notes::default(),
             homes: HashMap::new(),
             loops: 0,

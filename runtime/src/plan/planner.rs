@@ -1,12 +1,13 @@
 //! How each node runs, and where its results go.
 
 use super::{
-    DeviceParts, Program,
+    Covers, DeviceParts, Program,
     draft::{Body, Draft, DraftAction, DraftOperand, Mode, Positioned, SlotKind, origin},
     liveness::{AnySlot, Deaths, Intervals},
     lower::Layout,
     memory::{Arena, Liberties},
     placing::{DevicePlace, OnDevices, Placing},
+    validate::validate,
 };
 use crate::{context::Context, error::Result, placement::Request};
 use ferroflow_ir::{HostTensor, NodeDef, NodeId, Outlet, pass::specialize::Specialized};
@@ -61,7 +62,12 @@ pub(crate) fn plan(
     let (drafts, results) =
         planner.body(function, arg_places, &device_args, &|_| true, &|_| None)?;
     let device_args = device_args.into_iter().map(|(index, place)| (index, place.slot)).collect();
-    Ok(planner.finish(drafts, args, device_args, results))
+    let values = planner.placing.as_mut().map(|placing| mem::take(&mut placing.constant_values));
+    let program = planner.finish(drafts, args, device_args, results);
+    if context.compile_options().verify {
+        validate(function, &program, &values.unwrap_or_default())?;
+    }
+    Ok(program)
 }
 
 pub(super) struct Planner<'a> {
@@ -135,7 +141,8 @@ impl Planner<'_> {
         }
         for &id in &order {
             let node = &graph[id];
-            self.node(&mut body, id).map_err(|error| origin(node).locate(error))?;
+            self.node(&mut body, id)
+                .map_err(|error| origin(Covers::Node(id), node).locate(error))?;
         }
         if let Some(error) = &function.failure {
             self.push(&mut body, DraftAction::Fail(error.clone().into()));
@@ -209,8 +216,9 @@ impl Planner<'_> {
         for (index, &slot) in outputs.iter().enumerate() {
             body.places.insert(Outlet::new(id, index), Draft::Slot(slot, None));
         }
-        let (attrs, origin) = (node.attrs.clone(), origin(node));
-        self.push(body, DraftAction::Op { op, attrs, inputs, outputs, origin });
+        let (attrs, origin) = (node.attrs.clone(), origin(Covers::Node(id), node));
+        let types = node.outputs().iter().cloned().collect();
+        self.push(body, DraftAction::Op { op, attrs, inputs, outputs, types, origin });
     }
 
     /// Plans the memory, and emits the actions that run.

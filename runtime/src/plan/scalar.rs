@@ -193,7 +193,7 @@ impl Translation<'_, '_, '_> {
                 self.program.copy(from, to);
                 Some(())
             }
-            DraftAction::While { condition, test, body, origin } => {
+            DraftAction::While { condition, test, body, origin, .. } => {
                 self.repeat(condition, test, body, origin)
             }
             DraftAction::Branch { chooser, branches, .. } => {

@@ -1,6 +1,7 @@
 //! Calls of kernels whose inputs and results are known, and where those lie.
 
 use super::{
+    Covers,
     draft::{Body, Draft, DraftAction, DraftSink, SlotKind, origin},
     planner::Planner,
     scalar::ScalarCall,
@@ -26,7 +27,7 @@ impl Planner<'_> {
         let kernel = match compile(self.context, &call) {
             Ok(kernel) => kernel,
             Err(error) => {
-                let error = origin(node).locate(error);
+                let error = origin(Covers::Node(id), node).locate(error);
                 if self.depth == 0 {
                     return Err(error);
                 }
@@ -45,7 +46,7 @@ impl Planner<'_> {
             body.places.insert(outlet, place);
         }
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
-        let origin = origin(node);
+        let origin = origin(Covers::Node(id), node);
         self.push(body, DraftAction::Kernel { kernel, scalar, sources, sinks, origin });
         Ok(())
     }

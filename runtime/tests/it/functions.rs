@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use ferroflow_ir::{Attrs, DType, HostTensor, PartialShape, Shape, ValueType};
-use ferroflow_runtime::{ConcreteFunction, EagerTensor};
+use ferroflow_runtime::{ConcreteFunction, Context, ContextOptions, EagerTensor, RunOptions};
+use std::num::NonZeroUsize;
 
 #[test]
 fn a_chain_becomes_one_fused_call() {
@@ -189,4 +190,24 @@ fn unknown_shapes_are_resolved_while_running() {
     assert_eq!(values(&result, 0), [14.0, 77.0]);
     let result = flat.call(&[x, shape(&[3, 2])]).unwrap();
     assert_eq!(values(&result, 0), [5.0, 25.0, 61.0]);
+}
+
+#[test]
+fn the_specialization_used_longest_ago_is_dropped() {
+    let context = Context::with_options(ContextOptions {
+        specializations: NonZeroUsize::new(2),
+        ..ContextOptions::default()
+    });
+    let def = function("double", &[("x", vectors())], |b, args| {
+        b.call("AddV2", "sum", &[args[0], args[0]])
+    });
+    let double = concrete(&context, def, Vec::new(), Vec::new());
+    let compilations = |size: usize| {
+        let x = vector(&vec![1.0; size]);
+        let (results, metadata) = double.call_with_options(&RunOptions::default(), &[&x]).unwrap();
+        assert_eq!(values(&results, 0), vec![2.0; size]);
+        metadata.compilations
+    };
+    // The first stays; of the others, 2 is the oldest when 4 comes.
+    assert_eq!([1, 2, 3, 3, 4, 3, 1, 2].map(compilations), [1, 2, 3, 3, 4, 4, 4, 5]);
 }

@@ -1,0 +1,213 @@
+//! Verification of specialised functions, between the passes that rewrite them.
+//!
+//! **Invariants:**
+//! - a node reads what nodes before it give;
+//! - the types that a node's op infers from its inputs agree with the recorded ones: dtypes are equal,
+//!   and there is a shape that both describe;
+//! - loops and branches take and give what their bodies do;
+//! - an alias was dropped only if both types were known and equal, or if it never changes the type.
+
+use super::specialize::{DroppedAlias, Specialized};
+use crate::{
+    error::{Error, Result},
+    graph::{NodeDef, NodeId, Outlet},
+    host_tensor::HostTensor,
+    infer::{Input, infer},
+    op::{AliasKind, Call, Lowering, OpDef},
+    spec::ValueType,
+};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+
+/// Checks a specialised function and the bodies inside it. `after` is the pass that made it.
+///
+/// # Errors
+///
+/// [`Error::Pass`], naming the pass and the node, when an invariant does not hold.
+pub fn verify(function: &Specialized, after: &'static str) -> Result<()> {
+    let mut defined: HashSet<NodeId> = function.args.iter().map(|arg| arg.node).collect();
+    let wrong =
+        |node: &str, problem: String| Error::Pass { pass: after, node: node.into(), problem };
+    let fail = |node: &NodeDef, problem: String| wrong(&node.name, problem);
+    for dropped in &function.dropped {
+        check_dropped(dropped).map_err(|problem| wrong(&dropped.node, problem))?;
+    }
+    for (id, node) in function.graph.iter() {
+        let is_defined = |input: &&Outlet| !defined.contains(&input.node);
+        if let Some(input) = node.inputs().iter().find(is_defined) {
+            let name = &function.graph[input.node].name;
+            return Err(fail(node, format!("reads `{name}`, which comes later")));
+        }
+        check_node(function, id, node).map_err(|problem| fail(node, problem))?;
+        defined.insert(id);
+    }
+    for body in function.nested.values().flatten() {
+        verify(body, after)?;
+    }
+    Ok(())
+}
+
+type Check = std::result::Result<(), String>;
+
+fn check_dropped(dropped: &DroppedAlias) -> Check {
+    let Lowering::Alias(kind) = dropped.op.lowering else {
+        return Err(format!("{} was dropped, which is no alias", dropped.op.name));
+    };
+    let is_exact = dropped.input == dropped.output;
+    if is_exact && (kind == AliasKind::Identity || dropped.output.shape.is_known()) {
+        return Ok(());
+    }
+    Err(format!(
+        "{} from {} to {} was dropped, which may change the shape",
+        dropped.op.name, dropped.input, dropped.output
+    ))
+}
+
+fn check_node(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
+    let Some(op) = node.op.def() else { return Ok(()) };
+    let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
+    match (op.call, op.lowering) {
+        (Call::While, _) => check_loop(function, node, bodies),
+        (Call::If | Call::Case, _) => check_branch(function, node, bodies),
+        (Call::Inline, _) => Err("a call is not inlined".into()),
+        (Call::None, Lowering::Fused) => check_fused(node),
+        (Call::None, _) if op.inputs.is_empty() => Ok(()),
+        (Call::None, _) => check_types(function, op, node),
+    }
+}
+
+fn check_fused(node: &NodeDef) -> Check {
+    let found = node.outputs().first().map(|ty| ty.dtype);
+    match &node.expr {
+        Some(expr) if Some(expr.dtype()) == found => Ok(()),
+        _ => Err(format!("the expression does not compute {found:?}")),
+    }
+}
+
+fn check_types(function: &Specialized, op: &'static OpDef, node: &NodeDef) -> Check {
+    let graph = &function.graph;
+    let types: Option<SmallVec<[&ValueType; 4]>> =
+        node.inputs().iter().map(|&input| graph.ty(input)).collect();
+    let types = types.ok_or("an input has no type")?;
+    let values: SmallVec<[Option<&HostTensor>; 4]> = node
+        .inputs()
+        .iter()
+        .map(|input| {
+            let source = &graph[input.node];
+            let is_source = source.op.def().is_some_and(|op| op.inputs.is_empty());
+            source.attrs.tensor("value").ok().filter(|_| is_source)
+        })
+        .collect();
+    let facts: SmallVec<[Input<'_>; 4]> =
+        types.iter().zip(values).map(|(ty, value)| Input { ty, value }).collect();
+    let inferred = infer(op, &node.attrs, &facts).map_err(|error| error.to_string())?;
+    if inferred.len() != node.outputs().len() {
+        return Err(format!("{} results, found {}", inferred.len(), node.outputs().len()));
+    }
+    for (index, (inferred, recorded)) in inferred.iter().zip(node.outputs()).enumerate() {
+        let agree =
+            inferred.dtype == recorded.dtype && inferred.shape.is_compatible_with(&recorded.shape);
+        if !agree {
+            return Err(format!("result {index} is {inferred}, recorded as {recorded}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a value of the first type may be taken for one of the second.
+fn fits(ty: &ValueType, as_ty: &ValueType) -> bool {
+    ty.dtype == as_ty.dtype && ty.shape.is_subtype_of(&as_ty.shape)
+}
+
+fn check_loop(function: &Specialized, node: &NodeDef, bodies: &[Specialized]) -> Check {
+    let [condition, body] = bodies else { return Err("a loop has two bodies".into()) };
+    check_args(function, node.inputs(), node.outputs(), condition)?;
+    check_args(function, node.inputs(), node.outputs(), body)?;
+    for (index, ty) in node.outputs().iter().enumerate() {
+        let given = node.inputs().get(index).and_then(|&input| function.graph.ty(input));
+        if !given.is_some_and(|given| fits(given, ty)) {
+            return Err(format!("variable {index} is {ty}, given another type"));
+        }
+    }
+    check_results(body, node.outputs())
+}
+
+fn check_branch(function: &Specialized, node: &NodeDef, bodies: &[Specialized]) -> Check {
+    let args = node.inputs().get(1..).unwrap_or_default();
+    let types: Option<Vec<ValueType>> =
+        args.iter().map(|&arg| function.graph.ty(arg).cloned()).collect();
+    let types = types.ok_or("an argument has no type")?;
+    for body in bodies {
+        check_args(function, args, &types, body)?;
+        check_results(body, node.outputs())?;
+    }
+    Ok(())
+}
+
+fn check_args(
+    function: &Specialized,
+    given: &[Outlet],
+    types: &[ValueType],
+    body: &Specialized,
+) -> Check {
+    if body.args.len() != types.len() || given.len() != types.len() {
+        return Err(format!("{} values for {} arguments", given.len(), body.args.len()));
+    }
+    for (index, ((&arg, ty), &given)) in body.args.iter().zip(types).zip(given).enumerate() {
+        let arg = body.graph.ty(arg);
+        let given = function.graph.ty(given);
+        let agree = arg.is_some_and(|arg| {
+            arg.dtype == ty.dtype
+                && fits(ty, arg)
+                && given.is_some_and(|given| given.dtype == ty.dtype)
+        });
+        if !agree {
+            return Err(format!("argument {index} is {ty}, the body takes another type"));
+        }
+    }
+    Ok(())
+}
+
+fn check_results(body: &Specialized, types: &[ValueType]) -> Check {
+    if body.failure.is_some() {
+        return Ok(());
+    }
+    if body.results.len() < types.len() {
+        return Err(format!("{} results of {}", body.results.len(), types.len()));
+    }
+    for (index, ty) in types.iter().enumerate() {
+        if !body.result_type(index).is_some_and(|result| fits(result, ty)) {
+            return Err(format!("result {index} of a body is not {ty}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{dtype::DType, graph::Graph, registry, shape::PartialShape};
+    use std::collections::HashMap;
+
+    fn dropped(op: &str, shape: PartialShape) -> Specialized {
+        let ty = ValueType::new(DType::F32, shape);
+        let op = registry::find(op).unwrap();
+        let dropped = DroppedAlias { node: "x".into(), op, input: ty.clone(), output: ty };
+        let graph = Graph::new();
+        let (args, results, nested) = (Vec::new(), Vec::new(), HashMap::new());
+        Specialized { graph, args, results, nested, failure: None, dropped: vec![dropped] }
+    }
+
+    #[test]
+    fn a_dropped_reshape_of_unknown_sizes_is_found() {
+        let known = PartialShape::ranked([Some(2), Some(3)]);
+        assert!(verify(&dropped("Reshape", known), "specialization").is_ok());
+        for shape in [PartialShape::of_rank(2), PartialShape::Unknown] {
+            assert!(verify(&dropped("Identity", shape.clone()), "specialization").is_ok());
+            for op in ["Reshape", "ExpandDims", "Squeeze", "Bitcast"] {
+                let error = verify(&dropped(op, shape.clone()), "specialization").unwrap_err();
+                assert!(error.to_string().contains("which may change the shape"), "{error}");
+            }
+        }
+    }
+}

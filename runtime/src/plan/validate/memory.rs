@@ -1,0 +1,167 @@
+//! Symbolic memory: which value each range of the arena and each slot holds.
+
+use super::{super::Place, values::Number};
+use ferroflow_kernels::frame::Region;
+use std::collections::BTreeMap;
+
+/// A value in memory, from its byte `start` on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Content {
+    pub(super) number: Number,
+    pub(super) start: usize,
+}
+
+/// A range of the arena, up to `end`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Segment {
+    end: usize,
+    content: Content,
+}
+
+/// The memory of a frame. What is not there holds nothing that may be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Memory {
+    /// By the first byte; segments do not overlap.
+    arena: BTreeMap<usize, Segment>,
+    slots: Vec<Option<Content>>,
+    devices: Vec<Option<Content>>,
+}
+
+impl Memory {
+    pub(super) fn new(n_slots: usize, n_device_slots: usize) -> Memory {
+        let (slots, devices) = (vec![None; n_slots], vec![None; n_device_slots]);
+        Memory { arena: BTreeMap::new(), slots, devices }
+    }
+
+    pub(super) fn write(&mut self, place: &Place, content: Content) {
+        match place {
+            Place::Arena(region) => self.write_arena(region, Some(content)),
+            Place::Slot(slot, _) => self.slots[*slot] = Some(content),
+            Place::Device(slot) => self.devices[*slot] = Some(content),
+        }
+    }
+
+    pub(super) fn forget(&mut self, place: &Place) {
+        match place {
+            Place::Arena(region) => self.write_arena(region, None),
+            Place::Slot(slot, _) => self.slots[*slot] = None,
+            Place::Device(slot) => self.devices[*slot] = None,
+        }
+    }
+
+    /// What a place holds, if it is one value throughout.
+    pub(super) fn read(&self, place: &Place) -> Option<Content> {
+        match place {
+            Place::Arena(region) => self.read_arena(region),
+            Place::Device(slot) => self.devices[*slot],
+            Place::Slot(slot, None) => self.slots[*slot],
+            Place::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| Content {
+                number: content.number,
+                start: content.start + bytes.start,
+            }),
+        }
+    }
+
+    fn read_arena(&self, region: &Region) -> Option<Content> {
+        let (&start, first) = self.arena.range(..=region.start).next_back()?;
+        if first.end <= region.start {
+            return None;
+        }
+        let number = first.content.number;
+        let origin = first.content.start + (region.start - start);
+        let mut at = first.end;
+        while at < region.end {
+            let next = self.arena.get(&at)?;
+            let expected = origin + (at - region.start);
+            if next.content.number != number || next.content.start != expected {
+                return None;
+            }
+            at = next.end;
+        }
+        Some(Content { number, start: origin })
+    }
+
+    fn write_arena(&mut self, region: &Region, content: Option<Content>) {
+        if region.is_empty() {
+            return;
+        }
+        self.split(region.start);
+        self.split(region.end);
+        let inside: Vec<usize> = self.arena.range(region.clone()).map(|(&at, _)| at).collect();
+        for at in inside {
+            self.arena.remove(&at);
+        }
+        if let Some(content) = content {
+            self.arena.insert(region.start, Segment { end: region.end, content });
+        }
+    }
+
+    /// Makes a segment begin at a byte, if one covers it.
+    fn split(&mut self, at: usize) {
+        let Some((&start, segment)) = self.arena.range(..at).next_back() else { return };
+        let Segment { end, content } = *segment;
+        if end <= at {
+            return;
+        }
+        self.arena.insert(start, Segment { end: at, content });
+        let content = Content { number: content.number, start: content.start + (at - start) };
+        self.arena.insert(at, Segment { end, content });
+    }
+
+    /// Keeps only what `other` holds as well.
+    pub(super) fn meet(&mut self, other: &Memory) {
+        let agree = |own: &mut Option<Content>, other: &Option<Content>| {
+            if own != other {
+                *own = None;
+            }
+        };
+        self.slots.iter_mut().zip(&other.slots).for_each(|(own, other)| agree(own, other));
+        self.devices.iter_mut().zip(&other.devices).for_each(|(own, other)| agree(own, other));
+        let own = std::mem::take(&mut self.arena);
+        for (start, segment) in own {
+            self.common(start, segment, other);
+        }
+    }
+
+    /// Adds the parts of a segment that `other` holds as well.
+    fn common(&mut self, start: usize, segment: Segment, other: &Memory) {
+        let before = other.arena.range(..start).next_back();
+        let within = other.arena.range(start..segment.end);
+        for (&at, theirs) in before.into_iter().chain(within) {
+            let (from, to) = (start.max(at), segment.end.min(theirs.end));
+            if from >= to || segment.content.number != theirs.content.number {
+                continue;
+            }
+            let own = segment.content.start + (from - start);
+            if own == theirs.content.start + (from - at) {
+                let content = Content { number: segment.content.number, start: own };
+                self.arena.insert(from, Segment { end: to, content });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::values::Numbers, *};
+
+    #[test]
+    fn reads_find_windows_of_what_was_written() {
+        let mut numbers = Numbers::default();
+        let (a, b) = (numbers.fresh(), numbers.fresh());
+        let mut memory = Memory::new(0, 0);
+        memory.write(&Place::Arena(0..16), Content { number: a, start: 0 });
+        let window = |memory: &Memory, region| memory.read(&Place::Arena(region));
+        assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
+        memory.write(&Place::Arena(8..12), Content { number: b, start: 0 });
+        assert_eq!(window(&memory, 0..8), Some(Content { number: a, start: 0 }));
+        assert_eq!(window(&memory, 12..16), Some(Content { number: a, start: 12 }));
+        assert_eq!(window(&memory, 4..16), None);
+        let mut other = Memory::new(0, 0);
+        other.write(&Place::Arena(4..16), Content { number: a, start: 4 });
+        memory.meet(&other);
+        assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
+        assert_eq!(window(&memory, 0..4), None);
+        assert_eq!(window(&memory, 8..12), None);
+    }
+}

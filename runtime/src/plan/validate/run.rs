@@ -1,0 +1,500 @@
+//! The symbolic run of actions.
+
+use super::{
+    super::{Action, BranchAction, Covers, Operand, Origin, Place, WhileAction},
+    effects::{Effects, has_effects},
+    memory::{Content, Memory},
+    values::{Environment, Number, Numbers, Value},
+    wrong,
+};
+use crate::error::Result;
+use ferroflow_ir::{Effect, NodeId, Outlet};
+use ferroflow_kernels::frame::{Sink, Source, Step};
+
+/// A loop whose memory still changes after so many rounds is a defect of the validator.
+const MAX_ROUNDS: usize = 64;
+
+pub(super) struct Run<'n> {
+    numbers: &'n mut Numbers,
+    memory: Memory,
+}
+
+impl<'n> Run<'n> {
+    pub(super) fn new(numbers: &'n mut Numbers, memory: Memory) -> Run<'n> {
+        Run { numbers, memory }
+    }
+
+    /// Runs the actions of a body; `false` if it ends in a failure that was found while planning.
+    pub(super) fn body(
+        &mut self,
+        actions: &[Action],
+        environment: &mut Environment<'_>,
+    ) -> Result<bool> {
+        note_computed(actions, &mut |id| environment.computed.extend([id]));
+        let mut effects = Effects::default();
+        if !self.actions(actions, environment, &mut effects)? {
+            return Ok(false);
+        }
+        let function = environment.function;
+        for (id, node) in function.graph.iter() {
+            let must_run = match node.op.def().map(|op| op.effect) {
+                Some(Effect::Writes | Effect::Stateful) | None => true,
+                Some(Effect::OfCallee) => has_effects(function, id),
+                Some(Effect::Pure | Effect::Reads) => false,
+            };
+            if must_run && !environment.computed.contains(&id) && !is_argument(environment, id) {
+                return Err(wrong(&node.name, "a node with effects has no step"));
+            }
+        }
+        Ok(true)
+    }
+
+    fn actions(
+        &mut self,
+        actions: &[Action],
+        environment: &mut Environment<'_>,
+        effects: &mut Effects,
+    ) -> Result<bool> {
+        for action in actions {
+            if let Some(id) = covered(action)
+                && let Some(later) = effects.run(environment, self.numbers, id)
+            {
+                let what = format!("`{}` has run before", environment.function.graph[later].name);
+                return Err(wrong(&environment.function.graph[id].name, &what));
+            }
+            if !self.action(action, environment, effects)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn action(
+        &mut self,
+        action: &Action,
+        environment: &mut Environment<'_>,
+        effects: &mut Effects,
+    ) -> Result<bool> {
+        match action {
+            Action::Kernel(step, origin) => self.step(step, origin, environment)?,
+            Action::Op(op) => {
+                let reads: Vec<&Place> = op.inputs.iter().map(|input| &input.place).collect();
+                self.reads(&op.origin, &reads, environment)?;
+                self.take(&op.inputs);
+                let writes: Vec<Place> =
+                    op.outputs.iter().map(|&slot| Place::Slot(slot, None)).collect();
+                self.writes(&op.origin, &writes, environment);
+            }
+            Action::Copy(from, to) => self.copy(from, to, environment)?,
+            Action::Transfer(from, to, _) => self.copy(from, to, environment)?,
+            Action::While(repeat) => self.repeat(repeat, environment)?,
+            Action::Branch(branch) => return self.branch(branch, environment),
+            Action::Scalar(scalar) => {
+                if !self.actions(&scalar.plain, environment, effects)? {
+                    return Ok(false);
+                }
+                let is_stored = |place: &Place| {
+                    scalar.stores.iter().any(|store| *place == Place::Arena(store.to.clone()))
+                };
+                let mut lost = Vec::new();
+                for_each_write(&scalar.plain, &mut |place| {
+                    lost.extend((!is_stored(place)).then(|| place.clone()));
+                });
+                lost.iter().for_each(|place| self.memory.forget(place));
+            }
+            Action::Sequence(sequence) => {
+                if !self.actions(&sequence.plain, environment, effects)? {
+                    return Ok(false);
+                }
+                let is_given = |slot: usize| sequence.outputs.iter().any(|(out, ..)| *out == slot);
+                let mut lost = Vec::new();
+                for_each_write(&sequence.plain, &mut |place| {
+                    let kept = matches!(place, Place::Device(slot) if is_given(*slot));
+                    lost.extend((!kept).then(|| place.clone()));
+                });
+                lost.iter().for_each(|place| self.memory.forget(place));
+            }
+            Action::Fail(_) => return Ok(false),
+            Action::Clear(slots) => {
+                slots.iter().for_each(|&slot| self.memory.forget(&Place::Slot(slot, None)));
+            }
+            Action::ClearDevice(slots) => {
+                slots.iter().for_each(|&slot| self.memory.forget(&Place::Device(slot)));
+            }
+            Action::Device(step) => {
+                let sources = step.sources.iter().map(|slot| slot.map(Place::Device));
+                let sources: Vec<Option<Place>> = sources.collect();
+                self.device_reads(&step.origin, &sources, environment)?;
+                let writes: Vec<Place> =
+                    step.sinks.iter().map(|&(slot, ..)| Place::Device(slot)).collect();
+                self.writes(&step.origin, &writes, environment);
+            }
+            Action::DeviceOp(op) => {
+                let reads: Vec<&Place> = op.inputs.iter().map(|input| &input.place).collect();
+                self.reads(&op.origin, &reads, environment)?;
+                self.take(&op.inputs);
+                self.writes(&op.origin, &op.outputs, environment);
+            }
+        }
+        Ok(true)
+    }
+
+    fn step(
+        &mut self,
+        step: &Step,
+        origin: &Origin,
+        environment: &mut Environment<'_>,
+    ) -> Result<()> {
+        let place = |source: &Source| match source {
+            Source::Arena(region) => Place::Arena(region.clone()),
+            Source::Slot(slot) => Place::Slot(*slot, None),
+            Source::SlotBytes(slot, bytes) => Place::Slot(*slot, Some(bytes.clone())),
+        };
+        let places: Vec<Place> = step.sources().iter().map(place).collect();
+        self.reads(origin, &places.iter().collect::<Vec<_>>(), environment)?;
+        let place = |sink: &Sink| match sink {
+            Sink::Arena(region) => Place::Arena(region.clone()),
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Place::Slot(*slot, None),
+        };
+        let places: Vec<Place> = step.sinks().iter().map(place).collect();
+        self.writes(origin, &places, environment);
+        Ok(())
+    }
+
+    /// A step reads the inputs of its node.
+    fn reads(
+        &mut self,
+        origin: &Origin,
+        places: &[&Place],
+        environment: &mut Environment<'_>,
+    ) -> Result<()> {
+        let places: Vec<Option<Place>> = places.iter().map(|&place| Some(place.clone())).collect();
+        self.device_reads(origin, &places, environment)
+    }
+
+    /// The same, where kernels need not read what they were compiled with.
+    fn device_reads(
+        &mut self,
+        origin: &Origin,
+        places: &[Option<Place>],
+        environment: &mut Environment<'_>,
+    ) -> Result<()> {
+        let Covers::Node(id) = origin.covers else {
+            let mut read = places.iter().flatten();
+            return match read.find(|place| self.memory.read(place).is_none()) {
+                Some(place) => Err(wrong(&step_name(origin), &format!("{place:?} holds nothing"))),
+                None => Ok(()),
+            };
+        };
+        let inputs = environment.function.graph[id].inputs().to_vec();
+        if inputs.len() != places.len() {
+            let what = format!("reads {} values of {}", places.len(), inputs.len());
+            return Err(wrong(&step_name(origin), &what));
+        }
+        for (outlet, place) in inputs.into_iter().zip(places) {
+            if let Some(place) = place {
+                self.expect(place, environment, outlet, &|| step_name(origin))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A place must hold a value of the graph.
+    pub(super) fn expect(
+        &mut self,
+        place: &Place,
+        environment: &mut Environment<'_>,
+        outlet: Outlet,
+        step: &dyn Fn() -> String,
+    ) -> Result<()> {
+        let Some(value) = environment.value(outlet, self.numbers) else {
+            let what = format!("reads `{}` before it is computed", environment.name(outlet));
+            return Err(wrong(&step(), &what));
+        };
+        let len = value.bytes.as_ref().map(|bytes| bytes.len());
+        let len = len.or_else(|| environment.byte_len(outlet));
+        if len == Some(0) {
+            return Ok(());
+        }
+        let region = match place {
+            Place::Arena(region) => Some(region),
+            Place::Slot(_, bytes) => bytes.as_ref(),
+            Place::Device(_) => None,
+        };
+        let found = self.memory.read(place);
+        let is_whole = region.is_none_or(|region| Some(region.len()) == len);
+        let is_found = found.is_some_and(|content| {
+            content.number == value.number && content.start == value.start()
+        });
+        if is_whole && is_found {
+            return Ok(());
+        }
+        let held = match found {
+            None => "nothing whole".to_string(),
+            Some(content) if content.number == value.number => "another part of it".to_string(),
+            Some(_) => "another value".to_string(),
+        };
+        let what = format!("reads `{}` at {place:?}, which holds {held}", environment.name(outlet));
+        Err(wrong(&step(), &what))
+    }
+
+    /// A step writes the results of its node.
+    fn writes(&mut self, origin: &Origin, places: &[Place], environment: &mut Environment<'_>) {
+        for (index, place) in places.iter().enumerate() {
+            let number = match origin.covers {
+                Covers::Node(id) | Covers::Merged(id) => {
+                    let outlet = Outlet::new(id, index);
+                    let number = self.numbers.result(environment.function, outlet);
+                    environment.define(outlet, Value::whole(number));
+                    number
+                }
+                Covers::Part(_) => self.numbers.fresh(),
+            };
+            self.memory.write(place, Content { number, start: 0 });
+        }
+    }
+
+    /// Operands that are taken leave their slots empty.
+    fn take(&mut self, operands: &[Operand]) {
+        for operand in operands.iter().filter(|operand| operand.take) {
+            self.memory.forget(&operand.place);
+        }
+    }
+
+    fn copy(&mut self, from: &Operand, to: &Place, environment: &Environment<'_>) -> Result<()> {
+        let is_empty = |place: &Place| matches!(place, Place::Arena(region) if region.is_empty());
+        let Some(content) = self.memory.read(&from.place) else {
+            if is_empty(&from.place) || is_empty(to) {
+                return Ok(());
+            }
+            let step = format!("function `{}`, a copy to {to:?}", environment.function_name());
+            return Err(wrong(&step, &format!("{:?} holds nothing whole", from.place)));
+        };
+        if from.take {
+            self.memory.forget(&from.place);
+        }
+        self.memory.write(to, content);
+        Ok(())
+    }
+
+    fn repeat(&mut self, action: &WhileAction, outer: &mut Environment<'_>) -> Result<()> {
+        let Covers::Node(id) = action.origin.covers else {
+            return Err(wrong(&step_name(&action.origin), "a loop stands for one node"));
+        };
+        let function = outer.function;
+        let Some([condition, body]) = function.nested.get(&id).map(Vec::as_slice) else {
+            return Err(wrong(&step_name(&action.origin), "the loop has no bodies"));
+        };
+        let inputs = function.graph[id].inputs().to_vec();
+        let is_fixed =
+            |index: usize| body.failure.is_some() || body.results[index] == body.args[index];
+        let mut values = Vec::with_capacity(inputs.len());
+        for (index, &input) in inputs.iter().enumerate() {
+            let place = action.variables.get(index).and_then(Option::as_ref);
+            values.push(match (is_fixed(index), place) {
+                (true, _) => outer.value(input, self.numbers).ok_or_else(|| {
+                    wrong(&step_name(&action.origin), "an input has not been computed")
+                })?,
+                (false, None) => {
+                    return Err(wrong(&step_name(&action.origin), "a variable is nowhere"));
+                }
+                (false, Some(place)) => {
+                    self.expect(place, outer, input, &|| step_name(&action.origin))?;
+                    let number = self.numbers.result(body, body.args[index]);
+                    self.memory.write(place, Content { number, start: 0 });
+                    Value::whole(number)
+                }
+            });
+        }
+        let with_args = |function| {
+            let mut environment = Environment::of(function);
+            let args = environment.function.args.clone();
+            args.iter()
+                .zip(&values)
+                .for_each(|(&arg, value)| environment.define(arg, value.clone()));
+            environment
+        };
+        for _ in 0..MAX_ROUNDS {
+            let head = self.memory.clone();
+            let mut tests = with_args(condition);
+            if !self.body(&action.condition, &mut tests)? {
+                return Ok(());
+            }
+            if let Some(&test) = condition.results.first() {
+                self.expect(&action.test.place, &mut tests, test, &|| step_name(&action.origin))?;
+            }
+            let after = self.memory.clone();
+            let mut round = with_args(body);
+            let goes_on = self.body(&action.body, &mut round)?;
+            if goes_on {
+                for (index, value) in values.iter().enumerate() {
+                    let place = action.variables.get(index).and_then(Option::as_ref);
+                    if let (false, Some(place)) = (is_fixed(index), place) {
+                        let name = || format!("{}, end of a round", step_name(&action.origin));
+                        self.expect(place, &mut round, body.results[index], &name)?;
+                        self.memory.write(place, Content { number: value.number, start: 0 });
+                    }
+                }
+                self.memory.meet(&head);
+            }
+            if !goes_on || self.memory == head {
+                self.memory = after;
+                self.results_of_loop(id, &values, action, outer);
+                return Ok(());
+            }
+        }
+        Err(wrong(&step_name(&action.origin), "the loop has no fixed point"))
+    }
+
+    fn results_of_loop(
+        &mut self,
+        id: NodeId,
+        values: &[Value],
+        action: &WhileAction,
+        outer: &mut Environment<'_>,
+    ) {
+        for (index, value) in values.iter().enumerate() {
+            let outlet = Outlet::new(id, index);
+            match action.variables.get(index).and_then(Option::as_ref) {
+                None => outer.define(outlet, value.clone()),
+                Some(place) => self.relabel(place, value.number, outlet, outer),
+            }
+        }
+    }
+
+    /// A place that holds one value holds it as a result of the node from now on.
+    fn relabel(
+        &mut self,
+        place: &Place,
+        from: Number,
+        outlet: Outlet,
+        environment: &mut Environment<'_>,
+    ) {
+        let number = self.numbers.result(environment.function, outlet);
+        environment.define(outlet, Value::whole(number));
+        if self.memory.read(place) == Some(Content { number: from, start: 0 }) {
+            self.memory.write(place, Content { number, start: 0 });
+        }
+    }
+
+    fn branch(&mut self, action: &BranchAction, outer: &mut Environment<'_>) -> Result<bool> {
+        let name = || step_name(&action.origin);
+        let Covers::Node(id) = action.origin.covers else {
+            return Err(wrong(&name(), "a branch stands for one node"));
+        };
+        let function = outer.function;
+        let node = &function.graph[id];
+        let arms = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
+        if arms.len() != action.branches.len() {
+            return Err(wrong(&name(), "the branch has other arms"));
+        }
+        self.expect(&action.chooser.place, outer, node.inputs()[0], &name)?;
+        let before = self.memory.clone();
+        let mut after: Option<Memory> = None;
+        for (arm, actions) in arms.iter().zip(&action.branches) {
+            self.memory = before.clone();
+            let mut environment = Environment::of(arm);
+            for (&arg, &input) in arm.args.iter().zip(&node.inputs()[1..]) {
+                let value = outer.value(input, self.numbers);
+                let value = value.ok_or_else(|| wrong(&name(), "an input is not computed"))?;
+                environment.define(arg, value);
+            }
+            if !self.body(actions, &mut environment)? {
+                continue;
+            }
+            for (index, place) in action.results.iter().enumerate() {
+                let Some(&result) = arm.results.get(index) else { continue };
+                self.expect(place, &mut environment, result, &name)?;
+                let number = self.numbers.result(function, Outlet::new(id, index));
+                self.memory.write(place, Content { number, start: 0 });
+            }
+            match &mut after {
+                None => after = Some(self.memory.clone()),
+                Some(after) => after.meet(&self.memory),
+            }
+        }
+        for index in 0..action.results.len() {
+            let outlet = Outlet::new(id, index);
+            let number = self.numbers.result(function, outlet);
+            outer.define(outlet, Value::whole(number));
+        }
+        let goes_on = after.is_some();
+        self.memory = after.unwrap_or(before);
+        Ok(goes_on)
+    }
+}
+
+fn step_name(origin: &Origin) -> String {
+    format!("function `{}`, node `{}` ({})", origin.function, origin.node, origin.op)
+}
+
+fn is_argument(environment: &Environment<'_>, id: NodeId) -> bool {
+    environment.function.args.iter().any(|arg| arg.node == id)
+}
+
+/// The node whose effects an action has.
+fn covered(action: &Action) -> Option<NodeId> {
+    let origin = match action {
+        Action::Kernel(_, origin) => origin,
+        Action::Op(op) => &op.origin,
+        Action::DeviceOp(op) => &op.origin,
+        Action::While(repeat) => &repeat.origin,
+        Action::Branch(branch) => &branch.origin,
+        _ => return None,
+    };
+    match origin.covers {
+        Covers::Node(id) => Some(id),
+        Covers::Merged(_) | Covers::Part(_) => None,
+    }
+}
+
+/// Visits the nodes that the actions of one body compute.
+fn note_computed(actions: &[Action], visit: &mut impl FnMut(NodeId)) {
+    for action in actions {
+        match action {
+            Action::Scalar(scalar) => note_computed(&scalar.plain, visit),
+            Action::Sequence(sequence) => note_computed(&sequence.plain, visit),
+            Action::Device(step) => visit(step.origin.covers.node()),
+            Action::Kernel(_, origin) => visit(origin.covers.node()),
+            Action::Op(op) => visit(op.origin.covers.node()),
+            Action::DeviceOp(op) => visit(op.origin.covers.node()),
+            Action::While(repeat) => visit(repeat.origin.covers.node()),
+            Action::Branch(branch) => visit(branch.origin.covers.node()),
+            Action::Copy(..)
+            | Action::Fail(_)
+            | Action::Clear(_)
+            | Action::Transfer(..)
+            | Action::ClearDevice(_) => {}
+        }
+    }
+}
+
+/// Visits the memory that actions write, nested bodies included.
+fn for_each_write(actions: &[Action], visit: &mut impl FnMut(&Place)) {
+    for action in actions {
+        match action {
+            Action::Kernel(step, _) => step.sinks().iter().for_each(|sink| match sink {
+                Sink::Arena(region) => visit(&Place::Arena(region.clone())),
+                Sink::Slot(slot, ..) | Sink::Unknown(slot) => visit(&Place::Slot(*slot, None)),
+            }),
+            Action::Op(op) => {
+                op.outputs.iter().for_each(|&slot| visit(&Place::Slot(slot, None)));
+            }
+            Action::Copy(_, to) | Action::Transfer(_, to, _) => visit(to),
+            Action::While(repeat) => {
+                for_each_write(&repeat.condition, visit);
+                for_each_write(&repeat.body, visit);
+            }
+            Action::Branch(branch) => {
+                branch.branches.iter().for_each(|branch| for_each_write(branch, visit));
+            }
+            Action::Scalar(scalar) => for_each_write(&scalar.plain, visit),
+            Action::Sequence(sequence) => for_each_write(&sequence.plain, visit),
+            Action::Device(step) => {
+                step.sinks.iter().for_each(|&(slot, ..)| visit(&Place::Device(slot)));
+            }
+            Action::DeviceOp(op) => op.outputs.iter().for_each(|place| visit(place)),
+            Action::Fail(_) | Action::Clear(_) | Action::ClearDevice(_) => {}
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Values of a graph, by number, and what the graph says of them.
+
+use ferroflow_ir::{DType, HostTensor, Lowering, NodeId, Outlet, pass::specialize::Specialized};
+use ferroflow_kernels::{OpCall, OperandSpec};
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
+
+/// One value: the result of a step, an argument, a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Number(u32);
+
+/// A value, or a window of one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Value {
+    pub(super) number: Number,
+    /// The bytes, where they are known to be fewer than all.
+    pub(super) bytes: Option<Range<usize>>,
+}
+
+impl Value {
+    pub(super) fn whole(number: Number) -> Value {
+        Value { number, bytes: None }
+    }
+
+    /// The first byte.
+    pub(super) fn start(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.start)
+    }
+}
+
+/// What makes two constants the same value.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ConstantKey {
+    Elements(DType, usize, SmallVec<[u8; 16]>),
+    Address(DType, usize, usize),
+}
+
+impl ConstantKey {
+    fn of(value: &HostTensor) -> Option<ConstantKey> {
+        let (dtype, len) = (value.dtype(), value.len());
+        if value.is_plain() {
+            let bytes = value.bytes();
+            return Some(match bytes.len() {
+                0..=16 => ConstantKey::Elements(dtype, len, bytes.into()),
+                _ => ConstantKey::Address(dtype, len, bytes.as_ptr() as usize),
+            });
+        }
+        let address = match (value.strings(), value.handles()) {
+            (Ok(strings), _) => strings.as_ptr() as usize,
+            (_, Ok([one])) => Arc::as_ptr(one).cast::<()>() as usize,
+            (_, Ok(handles)) => handles.as_ptr() as usize,
+            _ => return None,
+        };
+        Some(ConstantKey::Address(dtype, len, address))
+    }
+}
+
+/// The numbers given so far.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    next: u32,
+    constants: HashMap<ConstantKey, Number>,
+    /// Values of bodies that run again keep their numbers.
+    results: HashMap<(usize, Outlet), Number>,
+}
+
+impl Numbers {
+    pub(super) fn fresh(&mut self) -> Number {
+        self.next += 1;
+        Number(self.next)
+    }
+
+    /// The number of a constant. Small ones are known by their elements, others by where these are.
+    pub(super) fn constant(&mut self, value: &HostTensor) -> Number {
+        let Some(key) = ConstantKey::of(value) else { return self.fresh() };
+        if let Some(&number) = self.constants.get(&key) {
+            return number;
+        }
+        let number = self.fresh();
+        self.constants.insert(key, number);
+        number
+    }
+
+    /// The number of a value that a body computes.
+    pub(super) fn result(&mut self, body: &Specialized, outlet: Outlet) -> Number {
+        let key = (std::ptr::from_ref(body) as usize, outlet);
+        if let Some(&number) = self.results.get(&key) {
+            return number;
+        }
+        let number = self.fresh();
+        self.results.insert(key, number);
+        number
+    }
+}
+
+/// The values of a body that are known so far.
+pub(super) struct Environment<'a> {
+    pub(super) function: &'a Specialized,
+    values: HashMap<Outlet, Value>,
+    /// The nodes that actions compute.
+    pub(super) computed: HashSet<NodeId>,
+}
+
+impl<'a> Environment<'a> {
+    pub(super) fn of(function: &'a Specialized) -> Environment<'a> {
+        Environment { function, values: HashMap::new(), computed: HashSet::new() }
+    }
+
+    pub(super) fn define(&mut self, outlet: Outlet, value: Value) {
+        self.values.insert(outlet, value);
+    }
+
+    /// The value of an outlet; `None` for one that has not been computed yet.
+    pub(super) fn value(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+        if let Some(value) = self.values.get(&outlet) {
+            return Some(value.clone());
+        }
+        let value = self.derived(outlet, numbers)?;
+        self.values.insert(outlet, value.clone());
+        Some(value)
+    }
+
+    /// The value of an outlet that needs no step: a constant, or another name for a value.
+    fn derived(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+        if self.computed.contains(&outlet.node) {
+            return None;
+        }
+        let node = &self.function.graph[outlet.node];
+        let op = node.op.def()?;
+        if op.inputs.is_empty() {
+            return node.attrs.tensor("value").ok().map(|x| Value::whole(numbers.constant(x)));
+        }
+        match op.lowering {
+            Lowering::Alias(_) => self.value(*node.inputs().first()?, numbers),
+            Lowering::View(_) => self.window(outlet, numbers),
+            _ => None,
+        }
+    }
+
+    /// The window of its input that a view is.
+    fn window(&mut self, outlet: Outlet, numbers: &mut Numbers) -> Option<Value> {
+        let node = &self.function.graph[outlet.node];
+        let op = node.op.def()?;
+        let Lowering::View(rule) = op.lowering else { return None };
+        let specs: SmallVec<[OperandSpec; 4]> =
+            node.inputs().iter().map(|&input| self.spec(input)).collect::<Option<_>>()?;
+        let call = OpCall::new(op, &node.attrs, &specs, None).ok()?;
+        let views = call.with_context(rule).ok()?;
+        let view = views.get(outlet.index as usize).filter(|view| view.is_contiguous())?;
+        let size = call.dtype(0).size()?;
+        let source = self.value(node.inputs()[0], numbers)?;
+        let offset = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
+        let start = source.start() + offset;
+        let bytes = start..start + view.num_elements() * size;
+        Some(Value { number: source.number, bytes: Some(bytes) })
+    }
+
+    fn spec(&self, outlet: Outlet) -> Option<OperandSpec> {
+        let node = &self.function.graph[outlet.node];
+        let is_source = node.op.def().is_some_and(|op| op.inputs.is_empty());
+        if let (true, Ok(value)) = (is_source, node.attrs.tensor("value")) {
+            return Some(OperandSpec::known(value.clone()));
+        }
+        let ty = self.function.graph.ty(outlet)?;
+        Some(OperandSpec::new(ty.dtype, ty.shape.known()?))
+    }
+
+    /// The bytes of an outlet, where its type tells.
+    pub(super) fn byte_len(&self, outlet: Outlet) -> Option<usize> {
+        let ty = self.function.graph.ty(outlet)?;
+        ty.shape.known()?.num_elements().checked_mul(ty.dtype.size()?)
+    }
+
+    /// The name of the function that the body stems from.
+    pub(super) fn function_name(&self) -> &str {
+        let mut names = self.function.graph.iter().map(|(_, node)| node.function.as_deref());
+        names.find_map(|name| name).unwrap_or_default()
+    }
+
+    /// An outlet as text, for errors.
+    pub(super) fn name(&self, outlet: Outlet) -> String {
+        format!("{}:{}", self.function.graph[outlet.node].name, outlet.index)
+    }
+}
