@@ -493,7 +493,7 @@ fn for_each_write(actions: &[Action], visit: &mut impl FnMut(&Place)) {
             Action::Device(step) => {
                 step.sinks.iter().for_each(|&(slot, ..)| visit(&Place::Device(slot)));
             }
-            Action::DeviceOp(op) => op.outputs.iter().for_each(|place| visit(place)),
+            Action::DeviceOp(op) => op.outputs.iter().for_each(&mut *visit),
             Action::Fail(_) | Action::Clear(_) | Action::ClearDevice(_) => {}
         }
     }
