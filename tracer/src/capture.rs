@@ -134,10 +134,15 @@ impl Captures {
         }
     }
 
-    /// What an argument is outside, as a tensor.
+    /// The tensor outside that an argument was captured from; none for what surrounds a call,
+    /// which is there only when the call is made.
     pub(crate) fn captured_as(&self, argument: Outlet) -> Option<Tensor> {
         let (capture, _) = self.list.iter().find(|(_, outlet)| *outlet == argument)?;
-        capture.tensor().ok()
+        match capture {
+            Capture::Tensor(tensor) => Some(tensor.clone()),
+            Capture::Resource(handle) => Some(handle.to_tensor().into()),
+            Capture::Ambient(_) => None,
+        }
     }
 
     /// The captures, and the arguments they came in by. First come those that the surroundings of a

@@ -1,6 +1,6 @@
 //! Calls, captures and constants join the graph.
 
-use super::{Call, FuncGraph, Outputs, Semantics, State, out_of_scope, values::small_constant};
+use super::{Call, FuncGraph, Outputs, Semantics, out_of_scope, values::small_constant};
 use crate::{
     capture::Capture,
     context,
@@ -10,8 +10,8 @@ use crate::{
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{
-    DType, Effect, HostTensor, NodeDef, NodeId, Outlet, ValueType, build::infer_attrs,
-    emit::check_call, infer::Input,
+    DType, HostTensor, NodeDef, NodeId, Outlet, ValueType, build::infer_attrs, emit::check_call,
+    infer::Input,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -24,27 +24,18 @@ impl FuncGraph {
 
     /// Adds a call of an op that runs after the call added last.
     pub(crate) fn call_after_last(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
-        let last = self.state.lock().last;
+        let last = self.state.with(|state| state.last);
         let outputs = self.call(call)?;
-        self.state.lock().delay_last(last)?;
+        self.state.with(|state| state.delay_last(last))?;
         Ok(outputs)
     }
 
     /// Adds a call of an op that runs after all calls so far that change the state it is given.
     pub(crate) fn call_after_changes(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
         let outputs = self.call(call)?;
-        if self.semantics == Semantics::Program {
-            return Ok(outputs);
+        if self.semantics == Semantics::Graph {
+            self.state.with(|state| state.delay_last_after_changes(&self.library))?;
         }
-        let mut state = self.state.lock();
-        let given = state.last.map_or(&[][..], |id| state.graph[id].inputs());
-        let changes = state.graph.iter().filter(|(_, node)| {
-            let effect = self.library.effect_of(&node.op, &node.attrs);
-            let shares_state = node.inputs().iter().any(|input| given.contains(input));
-            shares_state && matches!(effect, Effect::Writes | Effect::Stateful)
-        });
-        let changes: Vec<NodeId> = changes.map(|(id, _)| id).collect();
-        state.delay_last(changes)?;
         Ok(outputs)
     }
 
@@ -60,14 +51,14 @@ impl FuncGraph {
         }
     }
 
-    /// What an argument that came in as a capture is outside.
+    /// The tensor outside that an argument was captured from; none for what surrounds a call.
     pub(crate) fn captured_as(&self, outlet: Outlet) -> Option<Tensor> {
-        self.state.lock().captures.captured_as(outlet)
+        self.state.with(|state| state.captures.captured_as(outlet))
     }
 
     /// The value of an outlet, where it follows from constants.
     pub(crate) fn known_value(&self, outlet: Outlet) -> Option<HostTensor> {
-        self.constant_value(&mut self.state.lock(), outlet)
+        self.constant_value(outlet)
     }
 
     /// Adds a call that no tape sees.
@@ -79,23 +70,23 @@ impl FuncGraph {
         let Call { op, attrs, inputs, name, location } = call;
         let controls = self.requested_controls()?;
         let base = if name.is_empty() { op.name } else { name };
-        let mut state = self.state.lock();
-        let name = state.graph.unique_name(base);
+        let name = self.state.with(|state| state.graph.unique_name(base));
         let mut outlets: SmallVec<[Outlet; 4]> = SmallVec::new();
         for (index, input) in inputs.iter().enumerate() {
             let argument =
                 op.inputs.get(index).or(op.inputs.last()).map_or("input", |arg| arg.name);
-            outlets.push(self.outlet(&mut state, input, || format!("{name}/{argument}"))?);
+            outlets.push(self.outlet(input, || format!("{name}/{argument}"))?);
         }
-        let types: SmallVec<[ValueType; 4]> =
-            outlets.iter().map(|&outlet| state.ty(outlet).clone()).collect();
+        let types: SmallVec<[ValueType; 4]> = self
+            .state
+            .with(|state| outlets.iter().map(|&outlet| state.ty(outlet).clone()).collect());
         let dtypes: SmallVec<[DType; 4]> = types.iter().map(|ty| ty.dtype).collect();
         let attrs = infer_attrs(op, attrs, &dtypes);
         let is_host = op.host_inputs(&attrs)?;
         let mut values: SmallVec<[Option<HostTensor>; 4]> = SmallVec::new();
         for (index, &outlet) in outlets.iter().enumerate() {
             let needed = is_host.get(index) == Some(&true);
-            values.push(if needed { self.constant_value(&mut state, outlet) } else { None });
+            values.push(if needed { self.constant_value(outlet) } else { None });
         }
         let facts: SmallVec<[Input<'_>; 4]> = types
             .iter()
@@ -112,17 +103,11 @@ impl FuncGraph {
             .with_outputs(outputs.iter().cloned());
         node.device = (&*context::current_device()).into();
         node.location = location;
-        let before = match self.semantics {
-            Semantics::Program => state.order.before(effect, &outlets, &types),
-            Semantics::Graph => SmallVec::new(),
+        let order = match self.semantics {
+            Semantics::Program => Some(effect),
+            Semantics::Graph => None,
         };
-        let node = node.with_controls(before.iter().copied().chain(controls));
-        let id = state.graph.add(node)?;
-        state.last = Some(id);
-        state.calls.push(id);
-        if self.semantics == Semantics::Program {
-            state.order.ran(id, effect, &outlets, &types, &outputs);
-        }
+        let id = self.state.with(|state| state.add_call(node, &types, controls, order))?;
         let tensors = outputs.into_iter().enumerate();
         Ok(tensors.map(|(index, ty)| self.tensor(Outlet::new(id, index), ty, location)).collect())
     }
@@ -145,7 +130,6 @@ impl FuncGraph {
     /// Where a tensor is in this graph: captured if it comes from outside.
     pub(super) fn outlet(
         self: &Arc<FuncGraph>,
-        state: &mut State,
         tensor: &Tensor,
         name: impl Fn() -> String,
     ) -> Result<Outlet> {
@@ -159,20 +143,29 @@ impl FuncGraph {
             }
         }
         if let Some(constant) = small_constant(tensor).filter(|_| !recording::is_watched(tensor)) {
-            return state.constant(&name(), constant);
+            let name = name();
+            return self.state.with(|state| state.constant(&name, constant));
         }
         let around = match &self.parent {
             Some(parent) => Some(parent.own(tensor, &name)?),
             None => None,
         };
         let tensor = around.as_ref().unwrap_or(tensor);
-        let capture = Capture::new(tensor)?;
-        if let Some(outlet) = state.captures.find(&capture) {
+        self.capture(Capture::new(tensor)?, tensor.value_type(), name)
+    }
+
+    /// Where a capture is in this graph: an argument of its own, added when it is first used.
+    fn capture(
+        &self,
+        capture: Capture,
+        ty: ValueType,
+        name: impl Fn() -> String,
+    ) -> Result<Outlet> {
+        if let Some(outlet) = self.state.with(|state| state.captures.find(&capture)) {
             return Ok(outlet);
         }
-        let outlet = state.add_argument(&name(), tensor.value_type())?;
-        state.captures.add(capture, outlet);
-        Ok(outlet)
+        let name = name();
+        self.state.with(|state| state.add_capture(capture, &name, ty))
     }
 
     /// What surrounds each call of the function: an argument that nobody gives.
@@ -180,16 +173,9 @@ impl FuncGraph {
         if let Some(parent) = &self.parent {
             return parent.ambient(ambient);
         }
-        let (mut state, capture, ty) = (self.state.lock(), Capture::Ambient(ambient), ambient.ty());
-        let outlet = match state.captures.find(&capture) {
-            Some(outlet) => outlet,
-            None => {
-                let outlet = state.add_argument(ambient.name(), ty.clone())?;
-                state.captures.add(capture, outlet);
-                outlet
-            }
-        };
-        drop(state);
+        let ty = ambient.ty();
+        let name = || ambient.name().to_string();
+        let outlet = self.capture(Capture::Ambient(ambient), ty.clone(), name)?;
         Ok(self.tensor(outlet, ty, None))
     }
 
@@ -200,11 +186,11 @@ impl FuncGraph {
         tensor: &Tensor,
         name: &dyn Fn() -> String,
     ) -> Result<Tensor> {
-        let mut state = self.state.lock();
-        let outlet = self.outlet(&mut state, tensor, name)?;
-        let outlet = state.order.origin(outlet);
-        let ty = state.ty(outlet).clone();
-        drop(state);
+        let outlet = self.outlet(tensor, name)?;
+        let (outlet, ty) = self.state.with(|state| {
+            let outlet = state.order.origin(outlet);
+            (outlet, state.ty(outlet).clone())
+        });
         Ok(self.tensor(outlet, ty, None))
     }
 }

@@ -20,11 +20,11 @@ use std::sync::Arc;
 impl FuncGraph {
     /// Ends the trace: a function that gives `outputs`, each through a node of its own.
     pub(crate) fn finish(self: &Arc<FuncGraph>, outputs: &[Tensor]) -> Result<Finished> {
-        let created = std::mem::take(&mut self.state.lock().created);
+        let created = self.state.with(|state| std::mem::take(&mut state.created));
         let first_values = created.iter().filter_map(|created| self.first_value(created));
         let first_values = first_values.collect::<Result<_>>()?;
         let results = self.results(outputs, |_, _| false)?;
-        let state = self.take_state();
+        let state = self.state.with(State::take);
         let (captures, capture_nodes) = state.captures.into_parts();
         let args: Vec<NodeId> = state.args.into_iter().chain(capture_nodes).collect();
         let graph = numbered(state.graph, &args);
@@ -34,13 +34,6 @@ impl FuncGraph {
         let def = FunctionDef { name: name.into(), graph, args, results, control_results, attrs };
         let created = created.into_iter().map(|created| created.variable).collect();
         Ok(Finished { def, library: self.library.clone(), captures, created, first_values })
-    }
-
-    /// The state of the graph, which is finished; the names of its nodes stay known.
-    fn take_state(&self) -> State {
-        let mut state = self.state.lock();
-        let names = state.graph.iter().map(|(id, node)| (id, node.name.clone())).collect();
-        std::mem::replace(&mut *state, State { names, ..State::default() })
     }
 
     /// Results of the function, each through a node of its own unless it is to be `direct`.
@@ -78,14 +71,13 @@ impl FuncGraph {
         captures: &[Tensor],
         passes_captures: bool,
     ) -> Result<FunctionDef> {
-        let args = self.state.lock().args.clone();
+        let args = self.state.with(|state| state.args.clone());
         let mut results = self.results(outputs, |index, outlet| {
             args.get(index).is_some_and(|&arg| Outlet::from(arg) == outlet)
         })?;
         let mut nodes = Vec::with_capacity(captures.len());
         for capture in captures {
-            let mut state = self.state.lock();
-            nodes.push(self.outlet(&mut state, capture, || "capture".into())?.node);
+            nodes.push(self.outlet(capture, || "capture".into())?.node);
         }
         if passes_captures {
             let first = results.len();
@@ -94,7 +86,7 @@ impl FuncGraph {
                 passed.map(|(index, &node)| (format!("identity_{}", first + index), node.into())),
             );
         }
-        let state = self.take_state();
+        let state = self.state.with(State::take);
         let args: Vec<NodeId> = state.args.into_iter().chain(nodes).collect();
         Ok(FunctionDef {
             name: self.name.clone(),
@@ -117,7 +109,7 @@ impl FuncGraph {
         }
         let value = small_constant(&created.initial);
         let value = value.filter(|_| self.semantics == Semantics::Program)?;
-        let outlet = self.state.lock().constant("initial_value", value);
+        let outlet = self.state.with(|state| state.constant("initial_value", value));
         Some(outlet.and_then(|outlet| self.carve(variable, outlet, true)))
     }
 
@@ -135,20 +127,29 @@ impl FuncGraph {
     }
 
     fn carve(&self, variable: &Variable, value: Outlet, is_known: bool) -> Result<FirstValue> {
-        let state = self.state.lock();
-        let needed = state.graph.reachable_from([value.node]);
-        let needs_arguments = state.args.iter().any(|arg| needed.contains(arg));
-        let (captures, capture_nodes) = state.captures.clone().into_parts();
+        let name = format!("__initializer_{}_{}", self.name, unique_id());
+        let (def, captures, needs_arguments) =
+            self.state.with(|state| state.carve(value, &name))?;
+        let (variable, def) = (variable.clone(), def.into());
+        Ok(FirstValue { variable, def, captures, needs_arguments, is_known })
+    }
+}
+
+impl State {
+    /// The function that computes `value` alone, the captures that it needs, and whether it needs
+    /// arguments.
+    fn carve(&self, value: Outlet, name: &str) -> Result<(FunctionDef, Vec<Capture>, bool)> {
+        let needed = self.graph.reachable_from([value.node]);
+        let needs_arguments = self.args.iter().any(|arg| needed.contains(arg));
+        let (captures, capture_nodes) = self.captures.clone().into_parts();
         let captured = captures.into_iter().zip(capture_nodes);
         let (captures, capture_nodes): (Vec<Capture>, Vec<NodeId>) =
             captured.filter(|(_, node)| needed.contains(node)).unzip();
-        let args = state.args.iter().copied().chain(capture_nodes).map(Outlet::from);
-        let feeds = args.map(|outlet| Feed { outlet, ty: state.ty(outlet).clone() }).collect();
+        let args = self.args.iter().copied().chain(capture_nodes).map(Outlet::from);
+        let feeds = args.map(|outlet| Feed { outlet, ty: self.ty(outlet).clone() }).collect();
         let results = vec![("value".to_string(), value)];
-        let name = format!("__initializer_{}_{}", self.name, unique_id());
-        let def = Part { feeds, results, targets: Vec::new() }.carve(&state.graph, name)?;
-        let (variable, def) = (variable.clone(), def.into());
-        Ok(FirstValue { variable, def, captures, needs_arguments, is_known })
+        let part = Part { feeds, results, targets: Vec::new() };
+        Ok((part.carve(&self.graph, name)?, captures, needs_arguments))
     }
 }
 

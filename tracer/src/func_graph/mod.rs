@@ -2,10 +2,11 @@
 
 mod calls;
 mod finish;
+mod state;
 mod values;
 
 use crate::{
-    capture::{Capture, Captures},
+    capture::Capture,
     context,
     control_order::ControlOrder,
     error::{Error, Result},
@@ -15,14 +16,12 @@ use crate::{
     variable::Variable,
 };
 use ferroflow_ir::{
-    Attrs, FunctionDef, FunctionLibrary, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet,
-    ValueType, error::SourceLocation, registry,
+    Attrs, FunctionDef, FunctionLibrary, NodeId, OpDef, Outlet, ValueType, error::SourceLocation,
 };
 use ferroflow_runtime::Context;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
+use state::{Locked, State};
 use std::{
-    collections::HashMap,
     fmt,
     sync::{
         Arc,
@@ -69,25 +68,7 @@ pub(crate) struct FuncGraph {
     library: Arc<FunctionLibrary>,
     /// The graph around this one, if this is a branch or a part of a loop.
     parent: Option<Arc<FuncGraph>>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    graph: Graph,
-    args: Vec<NodeId>,
-    captures: Captures,
-    order: ControlOrder,
-    created: Vec<Created>,
-    /// The call added last.
-    last: Option<NodeId>,
-    /// The calls and constants added so far, in order.
-    calls: Vec<NodeId>,
-    collections: HashMap<String, Vec<Value>>,
-    /// Values that were needed while tracing.
-    known: HashMap<Outlet, Option<HostTensor>>,
-    /// The names of the nodes, once the graph is finished and belongs to a function.
-    names: HashMap<NodeId, Box<str>>,
+    state: Locked,
 }
 
 /// A variable made while a function was traced.
@@ -146,7 +127,7 @@ impl FuncGraph {
             creation,
             library: Arc::default(),
             parent: None,
-            state: Mutex::default(),
+            state: Locked::default(),
         })
     }
 
@@ -161,7 +142,7 @@ impl FuncGraph {
             creation: parent.creation,
             library: parent.library.clone(),
             parent: Some(parent),
-            state: Mutex::default(),
+            state: Locked::default(),
         })
     }
 
@@ -178,7 +159,7 @@ impl FuncGraph {
     /// Makes the node of a tensor run even if nobody uses it.
     pub(crate) fn require(&self, tensor: &Tensor) {
         if let Repr::Symbolic(symbolic) = &tensor.0 {
-            self.state.lock().order.require(symbolic.outlet.node);
+            self.state.with(|state| state.order.require(symbolic.outlet.node));
         }
     }
 
@@ -193,12 +174,7 @@ impl FuncGraph {
 
     /// Adds an argument.
     pub(crate) fn argument(self: &Arc<FuncGraph>, name: &str, ty: ValueType) -> Result<Tensor> {
-        let outlet = {
-            let mut state = self.state.lock();
-            let outlet = state.add_argument(name, ty.clone())?;
-            state.args.push(outlet.node);
-            outlet
-        };
+        let outlet = self.state.with(|state| state.add_given_argument(name, ty.clone()))?;
         Ok(self.tensor(outlet, ty, None))
     }
 
@@ -213,16 +189,14 @@ impl FuncGraph {
 
     /// The name of an outlet, such as `add:0`.
     pub(crate) fn outlet_name(&self, outlet: Outlet) -> String {
-        // A message may be made while the state is locked by a call of this very thread.
-        let Some(state) = self.state.try_lock() else { return format!("{outlet:?}") };
-        let name = state.names.get(&outlet.node).unwrap_or_else(|| &state.graph[outlet.node].name);
+        let name = self.state.with(|state| state.node_name(outlet.node));
         format!("{name}:{}", outlet.index)
     }
 
     /// The name of a new variable for which this one is asked: in code with the semantics of
     /// TensorFlow 1, one that no variable has yet.
     pub(crate) fn variable_name(&self, base: String) -> String {
-        let created = &self.root().state.lock().created;
+        let created = self.root().state.with(|state| state.created.clone());
         let is_free = |name: &String| created.iter().all(|c| c.variable.name() != name);
         match self.semantics {
             Semantics::Graph if !is_free(&base) => {
@@ -247,7 +221,7 @@ impl FuncGraph {
             });
         }
         let variable = created.variable.clone();
-        self.root().state.lock().created.push(created);
+        self.root().state.with(|state| state.created.push(created));
         if self.semantics == Semantics::Graph {
             self.collect(crate::v1::GLOBAL_VARIABLES, Value::Variable(variable));
         }
@@ -256,12 +230,16 @@ impl FuncGraph {
 
     /// Adds a value to a collection.
     pub(crate) fn collect(&self, name: &str, value: Value) {
-        self.root().state.lock().collections.entry(name.into()).or_default().push(value);
+        let add = |state: &mut State| {
+            state.collections.entry(name.into()).or_default().push(value);
+        };
+        self.root().state.with(add);
     }
 
     /// The values of a collection.
     pub(crate) fn collection(&self, name: &str) -> Vec<Value> {
-        self.root().state.lock().collections.get(name).cloned().unwrap_or_default()
+        let found = self.root().state.with(|state| state.collections.get(name).cloned());
+        found.unwrap_or_default()
     }
 
     /// Whose semantics the code has.
@@ -271,25 +249,17 @@ impl FuncGraph {
 
     /// The tensors of the graph around this one that it uses.
     pub(crate) fn captured(&self) -> Vec<Tensor> {
-        self.state.lock().captures.tensors().collect()
+        self.state.with(|state| state.captures.tensors().collect())
     }
 
     /// Where the trace stands, to come back to.
     pub(crate) fn mark(&self) -> Mark {
-        let state = self.state.lock();
-        Mark { n_calls: state.calls.len(), order: state.order.clone(), last: state.last }
+        self.state.with(|state| state.mark())
     }
 
     /// Takes back the calls since the mark.
     pub(crate) fn roll_back(&self, mark: Mark) -> Result<()> {
-        let mut state = self.state.lock();
-        let calls = state.calls.split_off(mark.n_calls);
-        for id in calls.into_iter().rev() {
-            state.known.retain(|outlet, _| outlet.node != id);
-            state.graph.remove(id)?;
-        }
-        (state.order, state.last) = (mark.order, mark.last);
-        Ok(())
+        self.state.with(|state| state.roll_back(mark))
     }
 }
 
@@ -300,38 +270,5 @@ pub(crate) fn out_of_scope(tensor: &Tensor, symbolic: &Symbolic, used_in: String
         defined_in: symbolic.graph.name().into(),
         location: symbolic.location,
         used_in,
-    }
-}
-
-impl State {
-    fn ty(&self, outlet: Outlet) -> &ValueType {
-        self.graph.ty(outlet).expect("every node of a trace has types")
-    }
-
-    /// Makes the call added last run after these others.
-    fn delay_last(&mut self, others: impl IntoIterator<Item = NodeId>) -> Result<()> {
-        let Some(id) = self.last else { return Ok(()) };
-        let node = &self.graph[id];
-        let controls: Vec<NodeId> = node.controls().iter().copied().chain(others).collect();
-        let inputs = node.inputs().to_vec();
-        Ok(self.graph.connect(id, inputs, controls)?)
-    }
-
-    fn add_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
-        let op = registry::find("_Arg").expect("a built-in record");
-        let attrs = Attrs::new().with("T", ty.dtype).with("index", 0i64);
-        let name = self.graph.unique_name(name);
-        let node = NodeDef::new(name, op, attrs).with_outputs([ty]);
-        Ok(self.graph.add(node)?.into())
-    }
-
-    fn constant(&mut self, name: &str, value: HostTensor) -> Result<Outlet> {
-        let op = registry::find("Const").expect("a built-in record");
-        let ty = ValueType::new(value.dtype(), value.shape());
-        let attrs = Attrs::new().with("dtype", value.dtype()).with("value", value);
-        let name = self.graph.unique_name(name);
-        let id = self.graph.add(NodeDef::new(name, op, attrs).with_outputs([ty]))?;
-        self.calls.push(id);
-        Ok(id.into())
     }
 }

@@ -3,41 +3,46 @@
 use super::{FuncGraph, State};
 use crate::tensor::{Repr, Tensor};
 use ferroflow_ir::{
-    DType, Effect, HostTensor, Outlet, ValueType, infer::Input, pass::specialize::Evaluate,
+    Attrs, DType, Effect, HostTensor, OpDef, Outlet, ValueType, infer::Input,
+    pass::specialize::Evaluate,
 };
 use ferroflow_runtime::Asset;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Where a value comes from.
+enum Origin {
+    Constant(HostTensor),
+    /// A tensor of the graph around.
+    Captured(Tensor),
+    Call {
+        op: &'static OpDef,
+        attrs: Arc<Attrs>,
+        inputs: SmallVec<[Outlet; 4]>,
+        types: SmallVec<[ValueType; 4]>,
+    },
+}
 
 impl FuncGraph {
     /// The value of an outlet, where it follows from constants.
-    pub(super) fn constant_value(&self, state: &mut State, outlet: Outlet) -> Option<HostTensor> {
-        if let Some(known) = state.known.get(&outlet) {
-            return known.clone();
+    pub(super) fn constant_value(&self, outlet: Outlet) -> Option<HostTensor> {
+        if let Some(known) = self.state.with(|state| state.known.get(&outlet).cloned()) {
+            return known;
         }
-        let value = self.evaluate(state, outlet);
-        state.known.insert(outlet, value.clone());
+        let value = self.evaluate(outlet);
+        self.state.with(|state| state.known.insert(outlet, value.clone()));
         value
     }
 
-    fn evaluate(&self, state: &mut State, outlet: Outlet) -> Option<HostTensor> {
-        let node = &state.graph[outlet.node];
-        let op = node.op.def()?;
-        if op.name == "Const" {
-            return node.attrs.tensor("value").ok().cloned();
-        }
-        if node.op.name() == "_Arg" {
-            return self.value_around(state, outlet);
-        }
-        if op.effect != Effect::Pure {
-            return None;
-        }
-        let (attrs, inputs) = (node.attrs.clone(), node.inputs().to_vec());
-        let types: Vec<ValueType> = inputs.iter().map(|&input| state.ty(input).clone()).collect();
-        if !op.shape_only && types.iter().any(|ty| !is_small(ty)) {
-            return None;
-        }
+    fn evaluate(&self, outlet: Outlet) -> Option<HostTensor> {
+        let (op, attrs, inputs, types) = match self.state.with(|state| state.origin(outlet))? {
+            Origin::Constant(value) => return Some(value),
+            Origin::Captured(tensor) => return self.value_around(&tensor),
+            Origin::Call { op, attrs, inputs, types } => (op, attrs, inputs, types),
+        };
         let values: Vec<Option<HostTensor>> = inputs
             .iter()
-            .map(|&input| if op.shape_only { None } else { self.constant_value(state, input) })
+            .map(|&input| if op.shape_only { None } else { self.constant_value(input) })
             .collect();
         if !op.shape_only && values.iter().any(Option::is_none) {
             return None;
@@ -51,13 +56,32 @@ impl FuncGraph {
         results.into_iter().nth(outlet.index as usize)
     }
 
-    /// The value of an argument that stands for a tensor of the graph around.
-    fn value_around(&self, state: &State, argument: Outlet) -> Option<HostTensor> {
-        let parent = self.parent.as_ref()?;
-        let Repr::Symbolic(symbolic) = &state.captures.tensor_of(argument)?.0 else {
+    /// The value of a tensor of the graph around.
+    fn value_around(&self, tensor: &Tensor) -> Option<HostTensor> {
+        let Repr::Symbolic(symbolic) = &tensor.0 else { return None };
+        self.parent.as_ref()?.constant_value(symbolic.outlet)
+    }
+}
+
+impl State {
+    /// Where a value comes from, if it may follow from constants.
+    fn origin(&self, outlet: Outlet) -> Option<Origin> {
+        let node = self.graph.contains(outlet.node).then(|| &self.graph[outlet.node])?;
+        let op = node.op.def()?;
+        if op.name == "Const" {
+            return node.attrs.tensor("value").ok().cloned().map(Origin::Constant);
+        }
+        if op.name == "_Arg" {
+            return self.captures.tensor_of(outlet).cloned().map(Origin::Captured);
+        }
+        if op.effect != Effect::Pure {
             return None;
-        };
-        parent.constant_value(&mut parent.state.lock(), symbolic.outlet)
+        }
+        let inputs: SmallVec<[Outlet; 4]> = node.inputs().into();
+        let types: SmallVec<[ValueType; 4]> =
+            inputs.iter().map(|&input| self.ty(input).clone()).collect();
+        let is_known = op.shape_only || types.iter().all(is_small);
+        is_known.then(|| Origin::Call { op, attrs: node.attrs.clone(), inputs, types })
     }
 }
 

@@ -1,5 +1,5 @@
 use super::{near, values};
-use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, function};
+use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, cond, function, summary};
 
 #[test]
 fn functions_are_run_once_whatever_their_gradient_needs() -> Result<()> {
@@ -158,5 +158,37 @@ fn functions_without_a_gradient_run_until_one_is_asked_for() -> Result<()> {
     assert_eq!(y.to_scalar::<f32>()?, 9.0);
     let error = tape.gradient(&y, &x).unwrap_err();
     assert!(error.to_string().contains("PreventGradient"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn summaries_between_the_loss_and_its_gradient() -> Result<()> {
+    let f = function(|x: Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let loss = x.square()?;
+        summary::scalar("loss", &loss, 1)?;
+        let dx = tape.gradient(&loss, &x)?.unwrap();
+        summary::scalar("slope", &dx, 1)?;
+        Ok::<_, ferroflow_tracer::Error>(dx)
+    });
+    assert_eq!(f.call((3.0f32,))?.to_scalar::<f32>()?, 6.0);
+    // In a branch, and in a function that is called.
+    let inner = f.clone();
+    let g = function(move |x: Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let y = cond(
+            &x.greater(0.0)?,
+            || {
+                summary::scalar("branch", &x, 1)?;
+                x.square()
+            },
+            || inner.call((&x,)),
+        )?;
+        Ok::<_, ferroflow_tracer::Error>(tape.gradient(&y, &x)?.unwrap())
+    });
+    assert_eq!(g.call((3.0f32,))?.to_scalar::<f32>()?, 6.0);
+    assert_eq!(g.call((-3.0f32,))?.to_scalar::<f32>()?, 2.0);
     Ok(())
 }
