@@ -56,7 +56,7 @@ fn among(boxes: &[Corners]) -> impl Fn(usize, usize) -> f32 {
 struct Rule {
     /// How many at most.
     most: usize,
-    /// Boxes that overlap more exclude each other.
+    /// Boxes that overlap more exclude each other, unless overlap lowers scores.
     overlap: f32,
     /// Boxes need a higher score.
     score: f32,
@@ -104,8 +104,7 @@ fn choose(rule: Rule, overlap: impl Fn(usize, usize) -> f32, scores: &[f32]) -> 
         for &(other, _) in chosen[next.compared..].iter().rev() {
             let common = overlap(next.index, other);
             if soft {
-                let kept = (-0.5 / rule.sigma * common * common).exp();
-                next.score *= if common <= rule.overlap { kept } else { 0.0 };
+                next.score *= (-0.5 / rule.sigma * common * common).exp();
             } else if common > rule.overlap {
                 excluded = true;
             }
@@ -271,6 +270,16 @@ mod tests {
         let rule = Rule { most: 3, overlap: 0.5, score: 0.0, sigma: 0.0 };
         assert_eq!(choose(rule, among(&BOXES), &[0.5, 0.5, 0.4]), [(0, 0.5), (2, 0.4)]);
         assert_eq!(choose(Rule { most: 1, ..rule }, among(&BOXES), &[0.5, 0.6, 0.4]), [(1, 0.6)]);
+    }
+
+    #[test]
+    fn where_overlap_lowers_scores_it_excludes_nothing() {
+        let rule = Rule { most: 3, overlap: 0.1, score: 0.0, sigma: 0.5 };
+        let chosen = choose(rule, among(&BOXES), &[0.5, 0.5, 0.4]);
+        assert_eq!(chosen.iter().map(|chosen| chosen.0).collect::<Vec<_>>(), [0, 2, 1]);
+        // A score that falls to the threshold is no longer above it.
+        let low = Rule { score: 0.2, ..rule };
+        assert_eq!(choose(low, among(&BOXES), &[0.5, 0.5, 0.4]), [(0, 0.5), (2, 0.4)]);
     }
 
     #[test]
