@@ -184,7 +184,7 @@ pub(crate) fn betainc<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (p, q, x) = (b.x(0), b.x(1), b.x(2));
     let gamma = |x: Value<'e>| call("Lgamma", [x]);
     let log_beta = gamma(p) + gamma(q) - gamma(p + q);
-    let log_density = (q - 1.0) * (-x).log1p() + call("Xlogy", [p - 1.0, x]) - log_beta;
+    let log_density = call("Xlog1py", [q - 1.0, -x]) + call("Xlogy", [p - 1.0, x]) - log_beta;
     only(2, b.dy(0) * log_density.exp())
 }
 
