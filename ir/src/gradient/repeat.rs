@@ -39,10 +39,35 @@ fn is_invariant(body: &FunctionDef, index: usize) -> bool {
     }
 }
 
-/// The values that each iteration appends to lists.
+/// What each iteration appends to a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Saved {
+    /// A value that the gradient of the body takes.
+    Kept(Kept),
+    /// The variable before the iteration, of which only zeros are made.
+    Before(usize),
+    /// The shape of the variable before the iteration.
+    ShapeBefore(usize),
+}
+
+/// A list that each iteration appends to.
 struct Stack {
-    kept: Kept,
+    saved: Saved,
     element: ValueType,
+}
+
+/// What tells the shape of a variable before each iteration, where its gradient is zeros of that
+/// shape and the iteration may change it.
+fn shape_before(body: &FunctionDef, part: &Differentiated, index: usize) -> Option<Stack> {
+    let ty = body.arg_type(index);
+    if part.gradients[index].is_some() || !has_gradient(ty.dtype) {
+        return None;
+    }
+    if ty.dtype == DType::Variant {
+        return Some(Stack { saved: Saved::Before(index), element: ty.clone() });
+    }
+    let element = ValueType::new(DType::I64, PartialShape::vector(ty.shape.rank()));
+    (!ty.shape.is_known()).then_some(Stack { saved: Saved::ShapeBefore(index), element })
 }
 
 /// A loop that also appends what each iteration keeps to lists.
@@ -65,8 +90,9 @@ pub(super) fn a_loop(
             Kept::Argument(index) => body.arg_type(index).clone(),
             Kept::Result(index) => results[index].clone(),
         };
-        stacks.push(Stack { kept, element });
+        stacks.push(Stack { saved: Saved::Kept(kept), element });
     }
+    stacks.extend((0..n).filter_map(|index| shape_before(body, &part, index)));
     let mut types: Vec<ValueType> = (0..n).map(|index| body.arg_type(index).clone()).collect();
     let list = ValueType::new(DType::Variant, PartialShape::scalar());
     types.push(ValueType::new(DType::I32, PartialShape::scalar()));
@@ -137,9 +163,13 @@ fn recording_body(
     let one = sketch.constant(HostTensor::scalar(1i32))?;
     results.push(sketch.call("AddV2", Attrs::new(), &[xs[n], one])?[0]);
     for (stack, &list) in stacks.iter().zip(&xs[n + 1..]) {
-        let element = match stack.kept {
-            Kept::Argument(index) => xs[index],
-            Kept::Result(index) => found[index],
+        let element = match stack.saved {
+            Saved::Kept(Kept::Argument(index)) | Saved::Before(index) => xs[index],
+            Saved::Kept(Kept::Result(index)) => found[index],
+            Saved::ShapeBefore(index) => {
+                let attrs = Attrs::new().with("out_type", DType::I64);
+                sketch.call("Shape", attrs, &[xs[index]])?[0]
+            }
         };
         let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
         results.push(sketch.call("TensorListPushBack", attrs, &[list, element])?[0]);
@@ -200,16 +230,17 @@ fn backward_loop(
         let attrs = Attrs::new().with("element_dtype", stack.element.dtype);
         let found = sketch.call("TensorListPopBack", attrs, &[list, any])?;
         shorter.push(found[0]);
-        popped.push((stack.kept, found[1]));
+        popped.push((stack.saved, found[1]));
     }
+    let popped_for =
+        |saved: Saved| popped.iter().find(|(other, _)| *other == saved).map(|(_, id)| *id);
     let mut given: Vec<ValueId> = part
         .seeds
         .iter()
         .map(|seed| dys[seeds.iter().position(|index| index == seed).expect("same rule")])
         .collect();
     for kept in &part.kept {
-        let stacked = popped.iter().find(|(stacked, _)| stacked == kept).map(|(_, id)| *id);
-        given.push(match (stacked, kept) {
+        given.push(match (popped_for(Saved::Kept(*kept)), kept) {
             (Some(id), _) => id,
             (None, Kept::Argument(index)) => finals[*index],
             (None, Kept::Result(_)) => unreachable!("results that are kept have lists"),
@@ -219,7 +250,17 @@ fn backward_loop(
     for (&index, &dy) in seeds.iter().zip(dys) {
         results.push(match part.gradients[index] {
             // What the body neither uses nor gives on has no gradient before it.
-            None => zeros(&mut sketch, dy)?,
+            None => match (popped_for(Saved::ShapeBefore(index)), popped_for(Saved::Before(index)))
+            {
+                (Some(shape), _) => {
+                    let zero = sketch.constant(HostTensor::scalar(0.0f64))?;
+                    let attrs = Attrs::new().with("DstT", sketch.ty(dy).dtype);
+                    let zero = sketch.call("Cast", attrs, &[zero])?[0];
+                    sketch.call("Fill", Attrs::new(), &[shape, zero])?[0]
+                }
+                (None, Some(before)) => zeros(&mut sketch, before)?,
+                (None, None) => zeros(&mut sketch, dy)?,
+            },
             place => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
         });
     }

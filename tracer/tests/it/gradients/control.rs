@@ -1,5 +1,9 @@
 use super::{near, values};
-use ferroflow_tracer::{GradientTape, Result, Tensor, Variable, cond, function, while_loop};
+use ferroflow_ir::PartialShape;
+use ferroflow_tracer::{
+    GradientTape, Result, Tensor, Variable, WhileOptions, cond, function, ops, while_loop,
+    while_loop_with,
+};
 
 #[test]
 fn branches_differentiate_the_one_that_ran() -> Result<()> {
@@ -109,5 +113,76 @@ fn arrays_of_tensors_in_loops() -> Result<()> {
     tape.watch(&x)?;
     let y = f.call((&x,))?;
     near(&values(tape.gradient(&y, &x)?)?, &[2.0, 4.0, 6.0, 8.0]);
+    Ok(())
+}
+
+/// A loop whose `seen` is as long as the round says, and that no round reads.
+fn growing(x: &Tensor, rounds: i32) -> Result<(Tensor, Tensor)> {
+    let unknown = PartialShape::vector(None);
+    let options = WhileOptions {
+        shape_invariants: vec![PartialShape::scalar(), PartialShape::scalar(), unknown],
+        ..WhileOptions::default()
+    };
+    let (_, y, seen) = while_loop_with(
+        &options,
+        |(i, _, _): &(Tensor, Tensor, Tensor)| i.less(rounds),
+        |(i, y, _): (Tensor, Tensor, Tensor)| {
+            let i = (i + 1)?;
+            let y = (y * x)?;
+            let seen = ops::fill(&i.expand_dims(0)?, &y)?;
+            Ok((i, y, seen))
+        },
+        (Tensor::from(0), x.clone(), Tensor::from([1.0f32, 1.0])),
+    )?;
+    Ok((y, seen))
+}
+
+#[test]
+fn loops_that_replace_a_variable_by_one_of_another_shape() -> Result<()> {
+    let f = function(|x: Tensor| growing(&x, 3));
+    let x = Tensor::from(2.0f32);
+    let tape = GradientTape::persistent();
+    tape.watch(&x)?;
+    let (y, seen) = f.call((&x,))?;
+    assert_eq!(seen.to_vec::<f32>()?, [16.0; 3]);
+    near(&values(tape.gradient(&y, &x)?)?, &[32.0]);
+    near(&values(tape.gradient(&seen, &x)?)?, &[96.0]);
+    near(&values(tape.gradient(&(y, seen), &x)?)?, &[128.0]);
+    let step = function(|x: Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let (y, seen) = growing(&x, 3)?;
+        Ok::<_, ferroflow_tracer::Error>(tape.gradient(&(y, seen), &x)?.unwrap())
+    });
+    near(&values(Some(step.call((&x,))?))?, &[128.0]);
+    Ok(())
+}
+
+#[test]
+fn the_value_before_such_a_loop_has_a_gradient_of_its_shape() -> Result<()> {
+    let f = function(|first: Tensor, x: Tensor| {
+        let options = WhileOptions {
+            shape_invariants: vec![PartialShape::scalar(), PartialShape::vector(None)],
+            ..WhileOptions::default()
+        };
+        let (_, last) = while_loop_with(
+            &options,
+            |(i, _): &(Tensor, Tensor)| i.less(2),
+            |(i, _): (Tensor, Tensor)| {
+                let i = (i + 1)?;
+                let last = ops::fill(&i.expand_dims(0)?, &x)?;
+                Ok((i, last))
+            },
+            (Tensor::from(0), first.square()?),
+        )?;
+        Ok::<_, ferroflow_tracer::Error>(last)
+    });
+    let (first, x) = (Tensor::from([1.0f32, 2.0, 3.0]), Tensor::from(2.0f32));
+    let tape = GradientTape::new();
+    tape.watch(&(first.clone(), x.clone()))?;
+    let y = f.call((&first, &x))?;
+    let (dfirst, dx) = tape.gradient(&y, &(&first, &x))?;
+    near(&values(dfirst)?, &[0.0; 3]);
+    near(&values(dx)?, &[2.0]);
     Ok(())
 }
