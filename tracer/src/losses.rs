@@ -1,7 +1,8 @@
 //! Losses: how far predictions are from targets.
 //!
 //! Each gives one value per example, over the last dimension; the mean of them is what is usually
-//! minimised. Formulas are those of Keras (`keras/src/losses/losses.py`).
+//! minimised. Formulas are those of Keras (`keras/src/losses/losses.py`), and so are dtypes: that of
+//! floats that are predicted, otherwise `float32`; targets are cast to it.
 
 use crate::{
     error::{Error, Result},
@@ -27,9 +28,10 @@ const EPSILON: f64 = 1e-7;
 ///
 /// # Errors
 ///
-/// When the shapes do not broadcast, or the dtypes differ.
+/// When the shapes do not broadcast.
 #[track_caller]
 pub fn mean_squared_error(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     (prediction - target)?.square()?.mean(&[-1])
 }
 
@@ -40,6 +42,7 @@ pub fn mean_squared_error(target: &Tensor, prediction: &Tensor) -> Result<Tensor
 /// As [`mean_squared_error`].
 #[track_caller]
 pub fn mean_absolute_error(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     (prediction - target)?.abs()?.mean(&[-1])
 }
 
@@ -50,6 +53,7 @@ pub fn mean_absolute_error(target: &Tensor, prediction: &Tensor) -> Result<Tenso
 /// As [`mean_squared_error`].
 #[track_caller]
 pub fn huber(target: &Tensor, prediction: &Tensor, delta: f64) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     let error = (prediction - target)?.abs()?;
     let (near, far) = ((error.square()? * 0.5)?, ((&error * delta)? - (0.5 * delta * delta))?);
     error.less_equal(delta)?.select(&near, &far)?.mean(&[-1])
@@ -62,6 +66,7 @@ pub fn huber(target: &Tensor, prediction: &Tensor, delta: f64) -> Result<Tensor>
 /// As [`mean_squared_error`].
 #[track_caller]
 pub fn log_cosh(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     static SOFTPLUS: Op = Op::new("Softplus");
     let error = (prediction - target)?;
     let softplus = ops::one(&SOFTPLUS, Attrs::new(), &[&(&error * -2.0)?])?;
@@ -75,6 +80,7 @@ pub fn log_cosh(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
 /// As [`mean_squared_error`].
 #[track_caller]
 pub fn hinge(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     (1.0 - (target * prediction)?)?.maximum(0.0)?.mean(&[-1])
 }
 
@@ -85,6 +91,7 @@ pub fn hinge(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
 /// As [`mean_squared_error`].
 #[track_caller]
 pub fn kl_divergence(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     let bounded = |p: &Tensor| p.maximum(EPSILON)?.minimum(1.0);
     let (target, prediction) = (bounded(target)?, bounded(prediction)?);
     (&target * (&target / prediction)?.log()?)?.sum(&[-1])
@@ -110,6 +117,7 @@ pub fn binary_cross_entropy(
     prediction: &Tensor,
     kind: Prediction,
 ) -> Result<Tensor> {
+    let (target, prediction) = &floats(target, prediction)?;
     let each = match kind {
         Prediction::Logits => {
             // max(x, 0) - x·z + log(1 + exp(-|x|)) does not overflow.
@@ -138,6 +146,7 @@ pub fn categorical_cross_entropy(
     kind: Prediction,
 ) -> Result<Tensor> {
     static OP: Op = Op::new("SoftmaxCrossEntropyWithLogits");
+    let (target, prediction) = &floats(target, prediction)?;
     match kind {
         Prediction::Logits => {
             let width = last_size(prediction)?;
@@ -180,6 +189,12 @@ pub fn sparse_categorical_cross_entropy(
     let inputs = [&flat, &target];
     let found = ops::call(OP.record(), Attrs::new(), &inputs, "", Location::caller())?;
     rows_like(&found[0], prediction)
+}
+
+/// Both in the dtype that a loss is computed in.
+fn floats(target: &Tensor, prediction: &Tensor) -> Result<(Tensor, Tensor)> {
+    let dtype = if prediction.dtype().is_float() { prediction.dtype() } else { DType::F32 };
+    Ok((target.cast(dtype)?, prediction.cast(dtype)?))
 }
 
 fn last_size(x: &Tensor) -> Result<i64> {
@@ -230,6 +245,15 @@ mod tests {
         near(&values(huber(&y, &x, 1.0)), &[(0.125 + 2.5) / 2.0]);
         let expected = (0.5f32.cosh().ln() + 3.0f32.cosh().ln()) / 2.0;
         near(&values(log_cosh(&y, &x)), &[expected]);
+    }
+
+    #[test]
+    fn integers_are_compared_as_floats() {
+        let (y, x) = (Tensor::from([[0i32, 0]]), Tensor::from([[1i32, 2]]));
+        near(&values(mean_squared_error(&y, &x)), &[2.5]);
+        near(&values(mean_absolute_error(&y, &Tensor::from([[0.5f32, 2.0]]))), &[1.25]);
+        let found = binary_cross_entropy(&y, &Tensor::from([[0.0f32, 0.0]]), Prediction::Logits);
+        near(&values(found), &[2.0f32.ln()]);
     }
 
     #[test]

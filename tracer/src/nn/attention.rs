@@ -1,6 +1,6 @@
 //! Attention with several heads.
 
-use super::{Layer, Mode, Weights, rows};
+use super::{Layer, Mode, Weights, compute::input_for, rows};
 use crate::{error::Result, initializers::Initializer, ops, tensor::Tensor, variable::Variable};
 use ferroflow_ir::DType;
 use ferroflow_tracer_macros::Trackable;
@@ -87,6 +87,8 @@ impl MultiHeadAttention {
         value: &Tensor,
         mask: Option<&Tensor>,
     ) -> Result<Tensor> {
+        let float = |x: &Tensor| input_for(&self.query.kernel, x);
+        let (query, key, value) = (&float(query)?, &float(key)?, &float(value)?);
         let scale = 1.0 / (self.key_size as f64).sqrt();
         let q = (self.heads_of(&self.query, query)? * scale)?;
         let k = self.heads_of(&self.key, key)?;

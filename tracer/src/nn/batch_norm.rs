@@ -1,6 +1,9 @@
 //! Normalisation by the statistics of batches.
 
-use super::{Layer, Mode, Weights};
+use super::{
+    Layer, Mode, Weights,
+    compute::{input_for, wide},
+};
 use crate::{
     error::{Error, Result},
     initializers::Initializer,
@@ -8,7 +11,6 @@ use crate::{
     tensor::Tensor,
     variable::Variable,
 };
-use ferroflow_ir::DType;
 use ferroflow_tracer_macros::Trackable;
 
 /// Subtracts the mean of each channel and divides by its deviation, then scales and shifts by what
@@ -93,6 +95,7 @@ impl BatchNorm {
 
 impl Layer for BatchNorm {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = input_for(&self.gamma, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let (mean, variance) = match mode {
             Mode::Training => {
@@ -106,13 +109,5 @@ impl Layer for BatchNorm {
         let scale = (ops::rsqrt(&(variance + self.options.epsilon)?)? * self.gamma.read()?)?;
         let shift = (self.beta.read()? - (mean * &scale)?)?;
         ((wide * scale)? + shift)?.cast(x.dtype())
-    }
-}
-
-/// The dtype that statistics are taken in.
-pub(super) fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::F16 | DType::BF16 => DType::F32,
-        other => other,
     }
 }

@@ -1,6 +1,6 @@
 //! Convolutions in one, two and three dimensions.
 
-use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights};
+use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, compute::input_for};
 use crate::{
     error::{Error, Result},
     initializers::Initializer,
@@ -159,10 +159,11 @@ impl<const N: usize> ConvOptions<N> {
 
 impl<const N: usize> Layer for Conv<N> {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
         let y = match self.options.padding {
-            Padding::Causal => self.convolved(&padded_before(x, self)?, &kernel)?,
-            Padding::Valid | Padding::Same => self.convolved(x, &kernel)?,
+            Padding::Causal => self.convolved(&padded_before(&x, self)?, &kernel)?,
+            Padding::Valid | Padding::Same => self.convolved(&x, &kernel)?,
         };
         let y = match &self.bias {
             Some(bias) => ops::bias_add(&y, &bias.read()?.cast(x.dtype())?)?,

@@ -1,6 +1,6 @@
 //! Fully connected layers.
 
-use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, rows};
+use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, compute::input_for, rows};
 use crate::{error::Result, initializers::Initializer, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -89,7 +89,8 @@ impl Dense {
 
 impl Layer for Dense {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        let y = rows::times(x, &self.kernel.read()?.cast(x.dtype())?)?;
+        let x = input_for(&self.kernel, x)?;
+        let y = rows::times(&x, &self.kernel.read()?.cast(x.dtype())?)?;
         let y = match &self.bias {
             Some(bias) => (y + bias.read()?.cast(x.dtype())?)?,
             None => y,

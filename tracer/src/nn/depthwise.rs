@@ -1,6 +1,6 @@
 //! Convolutions of each channel on its own.
 
-use super::{ConvOptions, Layer, Mode, Padding, Weights, conv::of_all};
+use super::{ConvOptions, Layer, Mode, Padding, Weights, compute::input_for, conv::of_all};
 use crate::{error::Result, initializers::Initializer, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -51,8 +51,9 @@ impl Layer for DepthwiseConv2D {
         let padding = if *padding == Padding::Same { "SAME" } else { "VALID" };
         let attrs =
             ops::DepthwiseConv2dNativeAttrs { dilations: of_all(dilations), ..Default::default() };
+        let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
-        let y = ops::depthwise_conv2d_native_with(x, &kernel, &of_all(strides), padding, &attrs)?;
+        let y = ops::depthwise_conv2d_native_with(&x, &kernel, &of_all(strides), padding, &attrs)?;
         let y = match &self.bias {
             Some(bias) => ops::bias_add(&y, &bias.read()?.cast(x.dtype())?)?,
             None => y,

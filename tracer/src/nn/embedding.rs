@@ -2,9 +2,11 @@
 
 use super::{Layer, Mode, Weights};
 use crate::{error::Result, initializers::Initializer, tensor::Tensor, variable::Variable};
+use ferroflow_ir::DType;
 use ferroflow_tracer_macros::Trackable;
 
-/// A vector for each number: `[..] → [.., size]`. Gradients are of the rows that were looked up
+/// A vector for each number: `[..] → [.., size]`. Numbers that are neither `int32` nor `int64` are
+/// cast to `int32`. Gradients are of the rows that were looked up
 /// ([`IndexedSlices`](crate::IndexedSlices)).
 ///
 /// Weights: `embeddings` `[count, size]`.
@@ -33,6 +35,10 @@ impl Embedding {
 
 impl Layer for Embedding {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        self.embeddings.read()?.gather(x)
+        let embeddings = self.embeddings.read()?;
+        match x.dtype() {
+            DType::I32 | DType::I64 => embeddings.gather(x),
+            _ => embeddings.gather(&x.cast(DType::I32)?),
+        }
     }
 }

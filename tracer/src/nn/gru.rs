@@ -1,6 +1,6 @@
 //! Gated recurrent units.
 
-use super::{Layer, Mode, Weights, recurrent, rows};
+use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
 use crate::{error::Result, initializers::Initializer, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -42,8 +42,9 @@ impl GruCell {
     ///
     /// When input or state do not fit.
     pub fn step(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
-        let weights = self.read(x)?;
-        let sums = (rows::times(x, &weights.kernel)? + &weights.input_bias)?;
+        let x = input_for(&self.kernel, x)?;
+        let weights = self.read(&x)?;
+        let sums = (rows::times(&x, &weights.kernel)? + &weights.input_bias)?;
         weights.next(&sums, state)
     }
 
@@ -120,11 +121,12 @@ impl Gru {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
-        let weights = self.cell.read(x)?;
-        let sums = recurrent::projected(x, &weights.kernel, &weights.input_bias)?;
+        let x = input_for(&self.cell.kernel, x)?;
+        let weights = self.cell.read(&x)?;
+        let sums = recurrent::projected(&x, &weights.kernel, &weights.input_bias)?;
         let initial = match state {
             Some(state) => state,
-            None => recurrent::zeros(x, self.cell.units)?,
+            None => recurrent::zeros(&x, self.cell.units)?,
         };
         recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
             let state = weights.next(sums, &state)?;

@@ -1,6 +1,9 @@
 //! Normalisation of each example on its own.
 
-use super::{Layer, Mode, Weights, batch_norm::wide};
+use super::{
+    Layer, Mode, Weights,
+    compute::{input_for, wide},
+};
 use crate::{error::Result, initializers::Initializer, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -42,6 +45,7 @@ impl LayerNorm {
 
 impl Layer for LayerNorm {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let x = input_for(&self.gamma, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let mean = wide.mean(&[-1])?.expand_dims(-1)?;
         let variance = ops::squared_difference(&wide, &mean)?.mean(&[-1])?.expand_dims(-1)?;

@@ -1,6 +1,6 @@
 //! Long short-term memory.
 
-use super::{Layer, Mode, Weights, recurrent, rows};
+use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
 use crate::{Nest, error::Result, initializers::Initializer, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -48,8 +48,9 @@ impl LstmCell {
     ///
     /// When input or state do not fit.
     pub fn step(&self, x: &Tensor, state: &LstmState) -> Result<LstmState> {
+        let x = input_for(&self.kernel, x)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
-        let sums = (rows::times(x, &of(&self.kernel)?)? + of(&self.bias)?)?;
+        let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
         next(&sums, state, &of(&self.recurrent_kernel)?)
     }
 }
@@ -116,14 +117,15 @@ impl Lstm {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
-        let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
-        let sums = recurrent::projected(x, &of(kernel)?, &of(bias)?)?;
+        let x = input_for(kernel, x)?;
+        let of = |variable: &Variable| variable.read()?.cast(x.dtype());
+        let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
         let recurrent_kernel = of(recurrent_kernel)?;
         let initial = match state {
             Some(state) => state,
             None => {
-                let zeros = recurrent::zeros(x, *units)?;
+                let zeros = recurrent::zeros(&x, *units)?;
                 LstmState { output: zeros.clone(), memory: zeros }
             }
         };

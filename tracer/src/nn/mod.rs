@@ -52,9 +52,11 @@
 //!
 //! # Precision
 //!
-//! Layers compute in the dtype of what they are given: weights of `float32` are cast to that of
-//! `bfloat16` inputs, and their gradients are `float32` again. [`BatchNorm`] and [`LayerNorm`] take
-//! means and variances in `float32` at least.
+//! Layers compute in the dtype of the floats they are given: weights of `float32` are cast to that
+//! of `bfloat16` inputs, and their gradients are `float32` again. Inputs that are no floats, such as
+//! the bytes of images, are cast to the dtype of the weights, `float32` where there are none, as the
+//! layers of Keras do. [`BatchNorm`] and [`LayerNorm`] take means and variances in `float32` at
+//! least. The indices of an [`Embedding`] stay integers.
 //!
 //! # Names and numbers
 //!
@@ -67,6 +69,7 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod compute;
 mod conv;
 mod dense;
 mod depthwise;

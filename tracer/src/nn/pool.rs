@@ -1,6 +1,6 @@
 //! Layers without weights, as functions.
 
-use super::conv::of_all;
+use super::{compute, conv::of_all};
 use crate::{
     error::{Error, Result},
     ops,
@@ -35,14 +35,14 @@ pub fn avg_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor
     pooled(x, window, ops::avg_pool, ops::avg_pool3d)
 }
 
-/// The mean of each channel: `[batch, .., channels] → [batch, channels]`.
+/// The mean of each channel: `[batch, .., channels] → [batch, channels]`; of integers in `float32`.
 ///
 /// # Errors
 ///
 /// [`Error::Conversion`] for a tensor of unknown rank.
 pub fn global_avg_pool(x: &Tensor) -> Result<Tensor> {
     let axes: Vec<i32> = (1..rank(x)? as i32 - 1).collect();
-    x.mean(&axes)
+    compute::input(x)?.mean(&axes)
 }
 
 /// All but the first dimension as one: `[batch, ..] → [batch, size]`.

@@ -1,5 +1,6 @@
 //! Layers.
 
+mod integers;
 mod keras;
 mod mixed;
 mod modules;
