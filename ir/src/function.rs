@@ -84,6 +84,8 @@ pub struct FunctionLibrary {
 struct Gradients {
     /// Of nodes, by the names that nodes have for them.
     of_nodes: HashMap<Arc<str>, Arc<CarriedGradient>>,
+    /// Why nodes that name a gradient have none.
+    refused: HashMap<Arc<str>, Error>,
     /// Of functions: the names of the functions that are their gradients.
     of_functions: HashMap<Arc<str>, Arc<str>>,
 }
@@ -189,6 +191,18 @@ impl FunctionLibrary {
         gradients.of_nodes.get(name).cloned()
     }
 
+    /// Notes that there is no gradient of this name, because making it was this error.
+    pub fn refuse_gradient(&self, name: impl Into<Arc<str>>, error: Error) {
+        let mut gradients = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
+        gradients.refused.insert(name.into(), error);
+    }
+
+    /// The error that making the gradient of this name was.
+    pub fn refused_gradient(&self, name: &str) -> Option<Error> {
+        let gradients = self.gradients.read().unwrap_or_else(PoisonError::into_inner);
+        gradients.refused.get(name).cloned()
+    }
+
     /// Makes a function the gradient of another: it takes the arguments of the other and the
     /// gradients of its results, and gives the gradients of the arguments.
     pub fn set_gradient(&self, function: impl Into<Arc<str>>, gradient: impl Into<Arc<str>>) {
@@ -211,6 +225,7 @@ impl FunctionLibrary {
                 return Err(Error::Duplicate { kind: "gradient", name: name.to_string() });
             }
         }
+        ours.refused.extend(theirs.refused);
         ours.of_functions.extend(theirs.of_functions);
         Ok(())
     }

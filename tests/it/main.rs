@@ -9,6 +9,7 @@ mod cli;
 mod concrete;
 mod control_flow;
 mod control_flow_saved;
+mod custom_gradients;
 mod device_calls;
 mod device_programs;
 mod devices;

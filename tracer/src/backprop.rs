@@ -189,7 +189,8 @@ pub(crate) fn record_refused(inputs: &[&Tensor], outputs: &[Tensor], error: Erro
     recording::record_custom(op, inputs, outputs, Arc::new(Refused(into_ir(error))));
 }
 
-fn into_ir(error: Error) -> ferroflow_ir::Error {
+/// The error as one of programs.
+pub(crate) fn into_ir(error: Error) -> ferroflow_ir::Error {
     match error {
         Error::Runtime(runtime::Error::Ir(error)) => error,
         error => {

@@ -1,5 +1,7 @@
 //! Functions with gradients of their own, and functions that are run once more for theirs.
 
+mod staged;
+
 use crate::{
     backprop::{TensorEmit, tensors},
     context,
@@ -69,20 +71,25 @@ where
 }
 
 /// The results as tensors of their own, so that an argument that is given back is told apart from
-/// itself; shown to the tapes.
+/// itself; shown to the tapes. In a trace they are part of the graph, with the gradient: who
+/// differentiates it later, in whatever way, finds it there.
 #[track_caller]
 fn recorded(
     outputs: Vec<Tensor>,
     inputs: &[&Tensor],
     backward: Arc<Backward>,
 ) -> Result<Vec<Tensor>> {
+    if let Some(trace) = context::current_trace() {
+        return staged::staged(&trace, &outputs, inputs, backward);
+    }
     if !context::is_taped() {
         return Ok(outputs);
     }
     let own = || outputs.iter().map(Tensor::identity).collect::<Result<Vec<_>>>();
     let outputs = context::without_tapes(own)?;
     let op = registry::find("IdentityN").expect("a built-in record");
-    recording::record_custom(op, inputs, &outputs, Arc::new(OfCode { backward }));
+    let gradient = OfCode { backward, n_results: outputs.len(), passed: 0 };
+    recording::record_custom(op, inputs, &outputs, Arc::new(gradient));
     Ok(outputs)
 }
 
@@ -116,7 +123,7 @@ pub fn recompute_grad(
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
     args: &[Tensor],
 ) -> Result<Vec<Tensor>> {
-    if !context::is_taped() {
+    if context::is_plain() {
         return function(args);
     }
     let (outputs, variables) = context::apart_from_tapes(|| {
@@ -126,8 +133,13 @@ pub fn recompute_grad(
     })?;
     let (own_args, own_variables) = (args.to_vec(), variables.clone());
     let backward = move |dys: &[Tensor]| again(&function, &own_args, &own_variables, dys);
-    let handles: Vec<Tensor> = variables.iter().map(Variable::handle).collect();
-    let inputs: Vec<&Tensor> = args.iter().chain(&handles).collect();
+    // What a trace holds are values.
+    let used = |variable: &Variable| match context::is_tracing() {
+        true => variable.read(),
+        false => Ok(variable.handle()),
+    };
+    let used: Vec<Tensor> = variables.iter().map(used).collect::<Result<_>>()?;
+    let inputs: Vec<&Tensor> = args.iter().chain(&used).collect();
     recorded(outputs, &inputs, Arc::new(backward))
 }
 
@@ -147,8 +159,13 @@ fn again(
     tape.snapshot()?.gradients(&outputs, &sources, &options)
 }
 
+/// The gradient of a call, as code.
 struct OfCode {
     backward: Arc<Backward>,
+    /// The number of results that the code knows.
+    n_results: usize,
+    /// The number of inputs before those that the code gives gradients of; they have none.
+    passed: usize,
 }
 
 impl CustomGradient for OfCode {
@@ -170,7 +187,8 @@ impl OfCode {
         call: &Call,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>> {
-        let given = dys.iter().zip(&call.outputs).map(|(dy, &output)| match dy {
+        let results = dys.iter().zip(&call.outputs).take(self.n_results);
+        let given = results.map(|(dy, &output)| match dy {
             Some(dy) => Ok(emit.tensor(*dy).clone()),
             None => emit.tensor(output).zeros_like(),
         });
@@ -184,6 +202,7 @@ impl OfCode {
                 Tangent::Slices(Slices { values, indices })
             }
         };
-        Ok(found.into_iter().map(|gradient| gradient.map(&mut tangent)).collect())
+        let found = found.into_iter().map(|gradient| gradient.map(&mut tangent));
+        Ok(std::iter::repeat_n(None, self.passed).chain(found).collect())
     }
 }

@@ -20,9 +20,6 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The attribute that names the values a gradient takes, of nodes that were copied.
-const TAKEN: &str = "_gradient_captures";
-
 /// The gradient of nodes whose `_gradient_op_type` has a certain name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarriedGradient {
@@ -37,6 +34,10 @@ pub struct CarriedGradient {
 impl CarriedGradient {
     /// The attribute by which TensorFlow names the gradient of a node that has one of its own.
     pub const ATTRIBUTE: &str = "_gradient_op_type";
+
+    /// The attribute that names the values of the graph around a node that its gradient takes, of
+    /// nodes that were traced or copied. It is no part of files.
+    pub const CAPTURES: &str = "_gradient_captures";
 }
 
 /// A value that a gradient takes.
@@ -50,19 +51,36 @@ pub struct CarriedCapture {
     pub index: usize,
 }
 
-/// A node's own gradient, with the values that it takes besides those of its node.
-pub(super) struct Found {
-    gradient: Arc<CarriedGradient>,
-    pub(super) captures: Vec<Outlet>,
+/// The custom gradient of a node.
+#[derive(Debug, Clone)]
+pub struct FoundGradient {
+    /// The gradient.
+    pub gradient: Arc<CarriedGradient>,
+    /// The values of the function around the node that it takes after the gradients of results.
+    pub captures: Vec<Outlet>,
 }
 
-/// The gradient that a node names; an error where the program does not have it. Calls of functions
-/// have names of gradients too, which say no more than that functions are differentiated.
+/// The custom gradient that a node of a function names, if it names one. Calls of functions have
+/// names of gradients too, which say no more than that functions are differentiated.
+///
+/// # Errors
+///
+/// [`Error::Unsupported`] where the program does not have the gradient, or the error that tracing it
+/// was.
+pub fn custom_gradient(
+    library: &FunctionLibrary,
+    def: &FunctionDef,
+    node: &NodeDef,
+) -> Result<Option<FoundGradient>> {
+    of_node(library, def, node).transpose()
+}
+
+/// As [`custom_gradient`].
 pub(super) fn of_node(
     library: &FunctionLibrary,
     def: &FunctionDef,
     node: &NodeDef,
-) -> Option<Result<Found>> {
+) -> Option<Result<FoundGradient>> {
     node.op.def().filter(|op| op.call == Calls::None)?;
     let name = node.attrs.string(CarriedGradient::ATTRIBUTE).ok()?;
     let absent = || {
@@ -70,15 +88,16 @@ pub(super) fn of_node(
         Error::Unsupported { op: node.op.name().to_string().into(), what: what.into() }
     };
     let found = || {
-        let gradient = library.carried_gradient(name).ok_or_else(absent)?;
-        let captures = match node.attrs.get(TAKEN) {
+        let refused = || library.refused_gradient(name).unwrap_or_else(absent);
+        let gradient = library.carried_gradient(name).ok_or_else(refused)?;
+        let captures = match node.attrs.get(CarriedGradient::CAPTURES) {
             Some(AttrValue::Strings(names)) => noted(&def.graph, names)?,
             _ => {
                 let captures = gradient.captures.iter();
                 captures.map(|capture| capture_of(def, capture)).collect::<Result<_>>()?
             }
         };
-        Ok(Found { gradient, captures })
+        Ok(FoundGradient { gradient, captures })
     };
     Some(found())
 }
@@ -122,15 +141,21 @@ pub(super) fn captured_nodes<'a>(
 /// Notes on a copied node which values of the copy its gradient takes.
 pub(super) fn note(attrs: &Attrs, graph: &Graph, captures: &[Outlet]) -> Attrs {
     let name = |outlet: &Outlet| format!("{}:{}", graph[outlet.node].name, outlet.index);
-    let names = captures.iter().map(|outlet| name(outlet).into_bytes().into()).collect();
-    attrs.clone().with(TAKEN, AttrValue::Strings(names))
+    with_captures(attrs.clone(), captures.iter().map(name))
+}
+
+/// The attributes of a node whose gradient takes these values of the graph it is in, named as in
+/// `Mul:0`.
+pub fn with_captures(attrs: Attrs, names: impl IntoIterator<Item = String>) -> Attrs {
+    let names = names.into_iter().map(|name| name.into_bytes().into()).collect();
+    attrs.with(CarriedGradient::CAPTURES, AttrValue::Strings(names))
 }
 
 /// How gradients go through a node with a gradient of its own.
 pub(super) fn custom(
     library: &FunctionLibrary,
     op: &'static OpDef,
-    found: &Result<Found>,
+    found: &Result<FoundGradient>,
 ) -> Arc<dyn CustomGradient> {
     let made = found.as_ref().map_err(Error::clone).and_then(|found| {
         let function = library.get(&found.gradient.function)?;

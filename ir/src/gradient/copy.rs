@@ -103,7 +103,7 @@ impl<'a> Copy<'a> {
     fn give_gradient(
         &mut self,
         call: usize,
-        found: Result<carried::Found>,
+        found: Result<carried::FoundGradient>,
         moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>,
     ) -> Result<()> {
         let copied = &mut self.calls[call];

@@ -35,6 +35,8 @@ pub use write::{
     library_message, structured_message, structured_type, tensor_message,
 };
 
+pub(crate) use write::tensor_name;
+
 pub(crate) use rename::{Names, called_names, rename_in_function, rename_in_node};
 pub(crate) use shape::optional_shape;
 pub(crate) use tensor::tensor_elements;

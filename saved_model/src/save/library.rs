@@ -4,7 +4,7 @@
 //! free. Functions traced here are numbered as they come, so that a model always gives the same
 //! names.
 
-use super::nodes::strip_defaults;
+use super::{gradients::TracedGradient, nodes::strip_defaults};
 use crate::{
     convert::{Names, called_names, function_message, rename_in_function},
     error::Result,
@@ -25,6 +25,8 @@ pub(super) struct Library {
     /// Functions of gradients that models bring along, whose captures are yet to be told: the model
     /// and the name there.
     carried: Vec<(usize, String)>,
+    /// Custom gradients of functions traced here, whose captures are yet to be told.
+    traced_gradients: Vec<TracedGradient>,
     /// The names of functions traced here, by where they are. They are kept, so that no other comes
     /// to be there.
     traced: HashMap<usize, (Arc<FunctionDef>, String)>,
@@ -73,14 +75,42 @@ impl Library {
                     names.insert(called.into(), self.name_traced(&callee, &mut waiting));
                 }
             }
-            names.insert(def.name.to_string(), self.name_traced(&def, &mut waiting));
+            let own = self.name_traced(&def, &mut waiting);
+            self.add_custom_gradients(&def, library, &mut message, &mut waiting, &own)?;
+            names.insert(def.name.to_string(), own);
             rename_in_function(&mut message, &names);
             self.add(message);
         }
         Ok(name)
     }
 
-    fn name_traced(
+    /// Registers the function of a gradient under a name that no other has, which nodes have for it.
+    pub(super) fn register_gradient(&mut self, function: &str) -> String {
+        let op_type = self.free_op_type("CustomGradient");
+        let message = proto::RegisteredGradient {
+            gradient_func: function.into(),
+            registered_op_type: op_type.clone(),
+        };
+        self.registered.insert(op_type.clone(), message);
+        op_type
+    }
+
+    fn free_op_type(&self, base: &str) -> String {
+        let names = (0..).map(|number| format!("{base}-{number}"));
+        let mut free = names.skip_while(|name| self.registered.contains_key(name));
+        free.next().expect("there are more numbers than gradients")
+    }
+
+    pub(super) fn add_traced_gradient(&mut self, gradient: TracedGradient) {
+        self.traced_gradients.push(gradient);
+    }
+
+    /// The gradients that came with the traced functions added of late.
+    pub(super) fn take_traced_gradients(&mut self) -> Vec<TracedGradient> {
+        std::mem::take(&mut self.traced_gradients)
+    }
+
+    pub(super) fn name_traced(
         &mut self,
         def: &Arc<FunctionDef>,
         waiting: &mut Vec<Arc<FunctionDef>>,

@@ -12,6 +12,7 @@
 
 mod assets;
 mod fingerprint;
+mod gradients;
 mod library;
 mod main_graph;
 mod nodes;
@@ -187,6 +188,7 @@ pub fn save(
             None => objects.add_signatures(&[])?,
         },
     };
+    objects.add_traced_gradients()?;
     let keyed = keyed(&graph);
     let snapshot = Snapshot::of_keyed(&keyed)?;
     let names = assets::names(objects.assets.iter().map(|(_, asset)| asset));

@@ -72,6 +72,20 @@ impl Closed {
     }
 }
 
+impl Closed {
+    /// The function of a part that is not called where it was traced, and the tensors of the graph
+    /// around it that it takes after its arguments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Part::close`].
+    pub(crate) fn into_function(self) -> Result<(FunctionDef, Vec<Tensor>)> {
+        let captures = self.graph.captured();
+        let def = self.graph.finish_inside(&self.outputs, &captures, false)?;
+        Ok((def, captures))
+    }
+}
+
 /// A part that has been traced.
 #[derive(Debug)]
 pub(crate) struct Closed {

@@ -163,6 +163,13 @@ impl FuncGraph {
         }
     }
 
+    /// Adds attributes to the node of a tensor, which its op need not know.
+    pub(crate) fn note(&self, tensor: &Tensor, attrs: &Attrs) {
+        if let Repr::Symbolic(symbolic) = &tensor.0 {
+            self.state.with(|state| state.note(symbolic.outlet.node, attrs));
+        }
+    }
+
     /// The identity of the function.
     pub(crate) fn owner(&self) -> u64 {
         self.owner
@@ -189,8 +196,12 @@ impl FuncGraph {
 
     /// The name of an outlet, such as `add:0`.
     pub(crate) fn outlet_name(&self, outlet: Outlet) -> String {
-        let name = self.state.with(|state| state.node_name(outlet.node));
-        format!("{name}:{}", outlet.index)
+        format!("{}:{}", self.node_name(outlet.node), outlet.index)
+    }
+
+    /// The name of a node.
+    pub(crate) fn node_name(&self, id: NodeId) -> String {
+        self.state.with(|state| state.node_name(id))
     }
 
     /// The name of a new variable for which this one is asked: in code with the semantics of

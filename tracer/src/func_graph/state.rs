@@ -91,6 +91,13 @@ impl State {
         Ok(id)
     }
 
+    /// Adds attributes to a node.
+    pub(super) fn note(&mut self, id: NodeId, noted: &Attrs) {
+        let attrs = self.graph[id].attrs.clone();
+        let all = attrs.iter().chain(noted.iter()).map(|(name, value)| (name, value.clone()));
+        *self.graph.node_mut(id).attrs = all.collect::<Attrs>().into();
+    }
+
     /// Makes the call added last run after these others.
     pub(super) fn delay_last(&mut self, others: impl IntoIterator<Item = NodeId>) -> Result<()> {
         let Some(id) = self.last else { return Ok(()) };

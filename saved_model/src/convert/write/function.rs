@@ -58,6 +58,11 @@ pub fn function_message(
     })
 }
 
+/// The name that a value has in the graph of a function that was loaded from its message: `Mul:0`.
+pub(crate) fn tensor_name(function: &FunctionDef, outlet: Outlet) -> String {
+    format!("{}:{}", Body::new(function).node(outlet.node), outlet.index)
+}
+
 /// The messages of the functions of these names and of all that those call, sorted by name.
 ///
 /// # Errors

@@ -16,6 +16,7 @@ mod tensor;
 
 pub use attr::attr_message;
 pub(crate) use attr::attr_messages;
+pub(crate) use function::tensor_name;
 pub use function::{function_message, library_message};
 pub use graph::{FunctionGraph, clean_name, function_graph, graph_message};
 pub use structured::{structured_message, structured_type};

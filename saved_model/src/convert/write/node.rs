@@ -2,7 +2,9 @@
 
 use super::attr::attr_messages;
 use crate::{convert::OUTPUT_NAMES, proto};
-use ferroflow_ir::{Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result};
+use ferroflow_ir::{
+    Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result, gradient::CarriedGradient,
+};
 use std::sync::Arc;
 
 /// The message of a node. `input` names the values that it takes, `control` the nodes it follows.
@@ -35,11 +37,13 @@ fn refuse_internal(node: &NodeDef) -> Result<()> {
     Err(Error::Unsupported { op, what: "internal ops have no meaning in files".into() })
 }
 
-/// The attributes without what was noted when the node was read.
+/// The attributes without what was noted when the node was read, or traced.
 fn plain_attrs(attrs: &Arc<Attrs>) -> Arc<Attrs> {
     let mut plain = attrs.clone();
-    if plain.get(OUTPUT_NAMES).is_some() {
-        Arc::make_mut(&mut plain).remove(OUTPUT_NAMES);
+    for noted in [OUTPUT_NAMES, CarriedGradient::CAPTURES] {
+        if plain.get(noted).is_some() {
+            Arc::make_mut(&mut plain).remove(noted);
+        }
     }
     plain
 }

@@ -1,6 +1,7 @@
 //! Tapes and what they give.
 
 mod control;
+mod custom;
 mod dilated;
 mod functions;
 mod tapes;
