@@ -9,17 +9,12 @@ use crate::{
 
 /// Rows of `dy` and their places in the first dimension of `params`.
 fn slices<'e>(params: Value<'e>, indices: Value<'e>, dy: Value<'e>) -> Grads<'e> {
-    let indices = flat(indices);
-    let values = match params.rank() {
-        Some(rank) => {
-            let inner = shapes::part(params.shape_vector(), 1, rank as i64 - 1);
-            dy.reshape_to(shapes::join(&[dy.int_vector(&[-1]), inner]))
-        }
-        None => {
-            let inner = params.shape_vector().slice(&[1], &[-1]);
-            dy.reshape_to(Value::concat(&[dy.int_vector(&[-1]), inner], 0))
-        }
+    let (count, indices) = (shapes::size(indices), flat(indices));
+    let inner = match params.rank() {
+        Some(rank) => shapes::part(params.shape_vector(), 1, rank as i64 - 1),
+        None => params.shape_vector().slice(&[1], &[-1]),
     };
+    let values = dy.reshape_to(shapes::join(&[count, inner]));
     vec![Some(Grad::Slices { values, indices })]
 }
 
@@ -39,7 +34,7 @@ pub(crate) fn resource_gather<'e>(b: &Backprop<'e>) -> Grads<'e> {
     }
     let shape = call("VariableShape", [handle]).cast(DType::I64);
     let inner = shape.slice(&[1], &[-1]);
-    let values = dy.reshape_to(Value::concat(&[dy.int_vector(&[-1]), inner], 0));
+    let values = dy.reshape_to(shapes::join(&[shapes::size(b.x(1)), inner]));
     vec![Some(Grad::Slices { values, indices: flat(b.x(1)) })]
 }
 
@@ -58,7 +53,7 @@ pub(crate) fn gather_v2<'e>(b: &Backprop<'e>) -> Grads<'e> {
         return slices(x, indices, dy);
     }
     let (Some(axis), Some(rank), Some(n_indices)) = (axis, x.rank(), indices.rank()) else {
-        return b.unsupported("its gradient needs a known axis and known ranks");
+        return b.postponed("its gradient needs a known axis and known ranks");
     };
     let (rank, n_indices) = (rank as i64, n_indices as i64);
     let axis = if axis < 0 { axis + rank } else { axis };
@@ -74,11 +69,12 @@ pub(crate) fn gather_v2<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let sizes = x.shape_vector();
     let (batches, outers) = (shapes::part(sizes, 0, batch), shapes::part(sizes, batch, outer));
     let (own, inners) = (shapes::part(sizes, axis, 1), shapes::part(sizes, axis + 1, inner));
-    let minus = x.int_vector(&[-1]);
-    let rows = dy.transpose(&order).reshape_to(shapes::join(&[minus, outers, inners]));
+    let n_rows = shapes::size(indices);
+    let rows = dy.transpose(&order).reshape_to(shapes::join(&[n_rows, outers, inners]));
     let count = shapes::product(batches);
     let numbers = shapes::range(count) * own.reshape(&[]);
-    let per_batch = shapes::join(&[count, minus]);
+    let n_picked = shapes::product(shapes::part(indices.shape_vector(), batch, picked));
+    let per_batch = shapes::join(&[count, n_picked]);
     let indices = indices.cast(DType::I64).reshape_to(per_batch) + numbers.reshape(&[-1, 1]);
     let total = shapes::product(shapes::join(&[count, own]));
     let sum = call("UnsortedSegmentSum", [rows, flat(indices), total]);
@@ -150,7 +146,7 @@ pub(crate) fn dynamic_stitch<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn top_k<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, places, dy) = (b.x(0), b.y(1), b.dy(0));
     let Some(rank) = x.rank() else {
-        return b.unsupported("its gradient needs a known rank");
+        return b.postponed("its gradient needs a known rank");
     };
     let width = shapes::dim(x, rank - 1);
     let total = shapes::size(x);

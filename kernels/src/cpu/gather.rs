@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Shape, infer::normalize_axis};
+use ferroflow_ir::{DType, Error, Shape, infer::normalize_axis};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] =
@@ -64,6 +64,10 @@ fn gather_nd(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (params, indices) = (call.shape(0), call.shape(1));
     let (count, depth) = (indices[..indices.rank() - 1].iter().product(), indices.last().copied());
     let depth = depth.unwrap_or(0);
+    if count > 0 && params.contains(&0) {
+        let expected = "of at least one element, as there are indices";
+        return Err(Error::argument(call.op.name, "params", expected, params).into());
+    }
     compile(Plan {
         dtype: call.dtype(0),
         index_dtype: call.dtype(1),
@@ -84,6 +88,10 @@ fn compile(plan: Plan) -> Result<Option<Arc<dyn Kernel>>> {
 fn kernel<T: Cell>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let count = plan.count;
+        if plan.shape.num_elements() == 0 && plan.bad == Bad::Fail {
+            // Nothing is read, so no index is out of range: TensorFlow's rule.
+            return T::write(io, 0, plan.dtype, &plan.shape, |_| Ok(()));
+        }
         let places = places(io, 1, plan.index_dtype, plan.batch * count, &plan.dims, plan.bad)?;
         let source = T::read(io, 0)?;
         let threads = io.threads();

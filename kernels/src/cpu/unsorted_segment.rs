@@ -43,6 +43,10 @@ impl Plan {
 
     /// The segment of each row; rows of negative ones are left out.
     fn segments(&self, io: &Io<'_>) -> Result<Vec<usize>> {
+        if self.inner == 0 {
+            // Without data no id is out of range: TensorFlow's rule.
+            return Ok(vec![OUTSIDE; self.rows]);
+        }
         let (n, ids) = (self.shape[0], integers(io, 1, self.id_dtype));
         let segment = |&id: &i64| match usize::try_from(id) {
             Ok(id) if id < n => Ok(id),

@@ -46,6 +46,14 @@ fn gather(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 fn rows(call: &RuntimeCall<'_>, value: HostTensor, indices: HostTensor) -> Result<Results> {
+    // Of a tensor without elements `Gather` reads nothing and checks nothing.
+    let n_rows = value.shape().first().copied().unwrap_or(0) as i64;
+    if value.shape().num_elements() == 0
+        && let Some(&index) = indices.to_i64s()?.iter().find(|index| !(0..n_rows).contains(*index))
+    {
+        let what = "an index".into();
+        return Err(IrError::Index { what, index, low: 0, high: n_rows }.into());
+    }
     execute(call.context(), "Gather", Attrs::new(), &[value.into(), indices.into()])
 }
 

@@ -7,6 +7,7 @@ mod attention;
 mod devices;
 mod eager;
 mod functions;
+mod gather;
 mod lists;
 mod loops;
 mod support;
