@@ -358,6 +358,7 @@ pub(super) static LEFT_OUT: &[(&str, &str)] = &[
     ("FakeQuantWithMinMaxArgs", "its gradient goes straight through rounding"),
     ("FakeQuantWithMinMaxVars", "its gradient goes straight through rounding"),
     ("FakeQuantWithMinMaxVarsPerChannel", "its gradient goes straight through rounding"),
+    ("_DeferredGradient", "it is the gradient of other ops"),
     ("FusedBatchNormGrad", "it is checked as the gradient of FusedBatchNorm"),
     ("FusedBatchNormGradV2", "it is checked as the gradient of FusedBatchNormV2"),
     ("FusedBatchNormGradV3", "it is checked as the gradient of FusedBatchNormV3"),

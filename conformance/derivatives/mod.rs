@@ -1,4 +1,5 @@
-//! Gradients of ops against differences of their results: first order, and second.
+//! Gradients of ops against differences of their results: first order, and second. Gradients of
+//! functions whose shapes are not known against those.
 //!
 //! The cases are made for each record through which gradients go: by its interface where its
 //! inputs are numbers, else from a line of [`cases`]. An op that has neither, and is not among
@@ -7,6 +8,7 @@
 mod cases;
 mod feed;
 mod programs;
+mod unknown;
 
 use crate::{
     compare::{elements, with_elements},
@@ -17,7 +19,7 @@ use anyhow::{Context as _, Result};
 use feed::{Input, Moves, Rng, feed};
 use ferroflow::{
     ir::{
-        DType, HostTensor, OpDef,
+        Attrs, DType, HostTensor, OpDef,
         emit::ValueId,
         gradient::Gradient,
         op::{ArgKind, ArgType, Call, Lowering},
@@ -55,6 +57,8 @@ pub(crate) fn run(only: Option<&Value>, report: &mut dyn FnMut(Value) -> Result<
         for (inputs, attrs) in found {
             let outcome = Outcome::of(|| check_op(&Context::new(), op, inputs, attrs));
             result(op.name, outcome)?;
+            let outcome = Outcome::of(|| check_unknown(&Context::new(), op, inputs, attrs));
+            result(&format!("{} of unknown shapes", op.name), outcome)?;
         }
     }
     for (name, inputs, order, program) in programs::PROGRAMS {
@@ -95,23 +99,52 @@ enum Order {
     Second,
 }
 
-fn check_op(context: &Context, op: &'static OpDef, inputs: &str, attrs: &str) -> Result<Outcome> {
-    let inputs = feed(inputs, cases::float_dtype(op))?;
-    let attrs: Value = serde_json::from_str(attrs).context("attributes")?;
-    let counted = attrs["counted"].as_array().map(|counted| {
-        counted.iter().filter_map(Value::as_u64).map(|index| index as usize).collect::<Vec<_>>()
-    });
-    let counted = counted.as_deref();
-    let attrs = crate::ops::attrs(op, &attrs)?;
-    let program = |tape: &mut Tape<'_>, inputs: &[ValueId]| {
+/// A case of an op: the inputs, the attributes, and the outputs that are counted.
+struct Case {
+    op: &'static OpDef,
+    inputs: Vec<Input>,
+    attrs: Attrs,
+    counted: Option<Vec<usize>>,
+}
+
+impl Case {
+    fn new(op: &'static OpDef, inputs: &str, attrs: &str) -> Result<Case> {
+        let inputs = feed(inputs, cases::float_dtype(op))?;
+        let attrs: Value = serde_json::from_str(attrs).context("attributes")?;
+        let counted = attrs["counted"].as_array().map(|counted| {
+            counted.iter().filter_map(Value::as_u64).map(|index| index as usize).collect()
+        });
+        Ok(Case { op, inputs, attrs: crate::ops::attrs(op, &attrs)?, counted })
+    }
+
+    fn run(&self, tape: &mut Tape<'_>, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
         use ferroflow::ir::emit::Emit as _;
-        Ok(tape.emit(op, attrs.clone(), inputs)?.into_vec())
-    };
+        Ok(tape.emit(self.op, self.attrs.clone(), inputs)?.into_vec())
+    }
+}
+
+/// The same gradients where shapes are not known.
+fn check_unknown(
+    context: &Context,
+    op: &'static OpDef,
+    inputs: &str,
+    attrs: &str,
+) -> Result<Outcome> {
+    let case = Case::new(op, inputs, attrs)?;
+    let program = |tape: &mut Tape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
+    let counted = case.counted.as_deref();
+    unknown::check(context, op, &case.attrs, &program, &case.inputs, counted)
+}
+
+fn check_op(context: &Context, op: &'static OpDef, inputs: &str, attrs: &str) -> Result<Outcome> {
+    let case = Case::new(op, inputs, attrs)?;
+    let program = |tape: &mut Tape<'_>, inputs: &[ValueId]| case.run(tape, inputs);
+    let (inputs, counted) = (&case.inputs[..], case.counted.as_deref());
     match cases::FIRST_ONLY.iter().any(|(name, _)| *name == op.name) {
-        false => check(context, &program, &inputs, counted, Order::Second),
+        false => check(context, &program, inputs, counted, Order::Second),
         true => {
-            let outcome = check(context, &program, &inputs, counted, Order::First)?;
-            let beyond = check(context, &program, &inputs, counted, Order::Second);
+            let outcome = check(context, &program, inputs, counted, Order::First)?;
+            let beyond = check(context, &program, inputs, counted, Order::Second);
             Ok(match (outcome, beyond) {
                 (Outcome::Passed, Ok(Outcome::Passed)) => {
                     Outcome::Failed("of second order too, although it is listed without".into())

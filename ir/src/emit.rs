@@ -273,6 +273,17 @@ impl<'e> Composite<'e> {
         }
     }
 
+    /// Results that `body` computes from the inputs, call by call.
+    pub(crate) fn by_calls(
+        &self,
+        body: impl FnOnce(&mut dyn Emit, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Vec<Value<'e>> {
+        let inputs: Option<Vec<ValueId>> = self.inputs.iter().map(|input| input.id).collect();
+        let found = inputs.map(|inputs| body(&mut **self.emitter.emit.borrow_mut(), &inputs));
+        let ids = found.and_then(|found| self.emitter.note(found)).unwrap_or_default();
+        ids.into_iter().map(|id| Value { emitter: self.emitter, id: Some(id) }).collect()
+    }
+
     /// The results of a call of the op `name`.
     pub fn call(&self, name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> Vec<Value<'e>> {
         let ids = self.emitter.call(name, attrs, inputs);

@@ -132,7 +132,7 @@ pub(crate) fn strided_slice_update<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn tile<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, times, dy) = (b.x(0), b.x(1).cast(DType::I64), b.dy(0));
     let (Some(rank), dims, known) = (x.rank(), x.dims(), times.ints()) else {
-        return b.unsupported("its gradient needs a known rank");
+        return b.postponed("its gradient needs a known rank");
     };
     let axes: Vec<i64> = (0..rank as i64).map(|axis| 2 * axis).collect();
     let folded = match (dims, known) {
@@ -252,7 +252,7 @@ pub(crate) fn matrix_set_diag_v3<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn extract_image_patches<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let (Some(dims), Some(out)) = (x.dims(), b.y(0).dims()) else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     let [n, h, w, c] = dims[..] else { return b.unsupported("its gradient needs four dimensions") };
     let taps = out[3] / c.max(1);

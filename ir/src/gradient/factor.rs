@@ -44,7 +44,7 @@ fn deep<'e>(q: Value<'e>, r: Value<'e>, dq: Value<'e>, dr: Value<'e>) -> Value<'
 /// square, wide, and deep matrices" (2020), equations 1 and 2.
 pub(crate) fn qr<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, q, r, dq, dr) = (b.x(0), b.y(0), b.y(1), b.dy(0), b.dy(1));
-    let Some((_, [rows, columns])) = sizes(x) else { return b.unsupported(SHAPE) };
+    let Some((_, [rows, columns])) = sizes(x) else { return b.postponed(SHAPE) };
     if rows > columns && b.flag("full_matrices") {
         return b.unsupported("its gradient for full matrices with more rows than columns");
     }
@@ -80,7 +80,7 @@ pub(crate) fn svd<'e>(b: &Backprop<'e>) -> Grads<'e> {
     if x.dtype().is_complex() {
         return b.unsupported("its gradient for complex matrices with compute_uv");
     }
-    let Some((_, [rows, columns])) = sizes(x) else { return b.unsupported(SHAPE) };
+    let Some((_, [rows, columns])) = sizes(x) else { return b.postponed(SHAPE) };
     if b.flag("full_matrices") && rows != columns {
         return b.unsupported("its gradient for full matrices that are not square");
     }
@@ -115,7 +115,7 @@ pub(crate) fn svd<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// The solution of `yᴴ g + g yᴴ = dy`, as a system of linear equations in all elements of `g`.
 pub(crate) fn square_root<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (y, dy) = (b.y(0), b.dy(0));
-    let Some((batch, [n, _])) = sizes(y) else { return b.unsupported(SHAPE) };
+    let Some((batch, [n, _])) = sizes(y) else { return b.postponed(SHAPE) };
     let shaped = |x: Value<'e>, inner: &[i64]| x.reshape(&[&batch[..], inner].concat());
     let one = call("Diag", [y.int_vector(&vec![1; n as usize]).cast(y.dtype())]);
     let left = shaped(adjoint_of(y), &[n, 1, n, 1]) * one.reshape(&[1, n, 1, n]);

@@ -135,7 +135,7 @@ pub(crate) fn tridiagonal_solve<'e>(b: &Backprop<'e>) -> Grads<'e> {
         let by_diagonals = rows_of([dot(moved(y, false)?), dot(y), dot(moved(y, true)?)]);
         Some(grads([-by_diagonals, by_rhs]))
     };
-    find().unwrap_or_else(|| b.unsupported(SHAPE))
+    find().unwrap_or_else(|| b.postponed(SHAPE))
 }
 
 pub(crate) fn tridiagonal_matmul<'e>(b: &Backprop<'e>) -> Grads<'e> {
@@ -157,7 +157,7 @@ pub(crate) fn tridiagonal_matmul<'e>(b: &Backprop<'e>) -> Grads<'e> {
         let by_x = from_above + column(main)? * dy + from_below;
         Some(grads([dot(moved(x, false)?), dot(x), dot(moved(x, true)?), by_x]))
     };
-    find().unwrap_or_else(|| b.unsupported(SHAPE))
+    find().unwrap_or_else(|| b.postponed(SHAPE))
 }
 
 /// Of eigenvalues and eigenvectors (Giles 2008, section 3.1); what differs between equal

@@ -9,7 +9,9 @@
 //! - Conventions are TensorFlow's (`tensorflow/python/ops/*_grad.py`): the gradient of a complex
 //!   value is the conjugate of the derivative, equal maxima share, `|x|` has gradient 0 at 0.
 //! - Shapes may be unknown inside a trace. Helpers of [`Value`] and [`shapes`] give constants where
-//!   shapes are known, and otherwise ops that compute them.
+//!   shapes are known, and otherwise ops that compute them. A rule that cannot do without says so
+//!   ([`Backprop::postponed`]), and formulas of composite ops are made for known shapes: their
+//!   gradients are calls that are expanded when shapes are known ([`deferred`]).
 //! - A composite op without a rule is differentiated through its formula.
 //! - Rows that were gathered send [`Grad::Slices`] back; they become a dense tensor where another
 //!   rule needs one.
@@ -25,6 +27,8 @@ pub(crate) mod conv;
 mod copy;
 #[cfg(test)]
 mod coverage;
+pub(crate) mod deferred;
+pub(crate) mod einsum;
 mod extent;
 pub(crate) mod factor;
 pub mod function;
@@ -65,6 +69,7 @@ use crate::{
     op::{Formula, OpDef},
 };
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// How gradients go through an op.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +140,7 @@ pub struct Backprop<'e> {
     needed: &'e [bool],
     emitter: &'e Emitter<'e>,
     walk: u64,
+    is_postponed: Cell<bool>,
 }
 
 impl<'e> Backprop<'e> {
@@ -244,6 +250,12 @@ impl<'e> Backprop<'e> {
     /// The dtype attribute `name`.
     pub fn dtype(&self, name: &str) -> DType {
         self.emitter.note(self.attrs.dtype(name)).unwrap_or(DType::F32)
+    }
+
+    /// Fails unless more is known of shapes: the walk asks again when they are known.
+    pub fn postponed(&self, what: &'static str) -> Grads<'e> {
+        self.is_postponed.set(true);
+        self.unsupported(what)
     }
 
     /// Fails: the gradient exists, but not for such a call.

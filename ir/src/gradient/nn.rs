@@ -118,7 +118,7 @@ pub(crate) fn ctc_loss<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// Each element of a segment has the mean of the gradients of the segment.
 pub(crate) fn isotonic<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (segments, dy) = (b.y(1).cast(DType::I64), b.dy(0));
-    let Some(rank) = dy.rank() else { return b.unsupported("its gradient needs a known rank") };
+    let Some(rank) = dy.rank() else { return b.postponed("its gradient needs a known rank") };
     let width = shapes::dim(dy, rank - 1);
     let total = shapes::size(dy);
     let minus = dy.int_vector(&[-1]);

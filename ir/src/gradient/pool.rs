@@ -27,7 +27,7 @@ pub(crate) fn avg_pool_3d_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn fractional_avg<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let (Some(dims), Some(out)) = (x.dims(), dy.dims()) else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     let overlap = i64::from(b.flag("overlapping"));
     let [rows, columns] =
@@ -44,7 +44,7 @@ pub(crate) fn fractional_avg<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn fractional_max<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = (b.x(0), b.y(0), b.dy(0));
     let (Some(dims), Some(out)) = (x.dims(), y.dims()) else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     let overlap = i64::from(b.flag("overlapping"));
     let sides = [1, 2].map(|axis| Side::new(b.y(axis), dims[axis], out[axis], overlap));

@@ -44,7 +44,7 @@ pub(crate) fn extreme<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn product<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let (Some(rank), Some(axes)) = (x.rank(), shapes::axes(b.x(1), x)) else {
-        return b.unsupported("its gradient needs a known rank and known axes");
+        return b.postponed("its gradient needs a known rank and known axes");
     };
     let spread = kept(b, dy).broadcast_to_vector(x.shape_vector());
     if rank == 0 || axes.is_empty() {

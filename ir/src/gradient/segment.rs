@@ -30,7 +30,7 @@ pub(crate) fn sum<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn mean<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (ids, dy) = (b.x(1), b.dy(0));
     let counts = call("SegmentSum", [ids.ones_like().cast(dy.dtype()), ids]);
-    let Some(counts) = column(counts, dy) else { return b.unsupported(RANK) };
+    let Some(counts) = column(counts, dy) else { return b.postponed(RANK) };
     grads([rows(dy / counts, ids)])
 }
 
@@ -76,29 +76,29 @@ fn unsorted_rows<'e>(b: &Backprop<'e>, of: Value<'e>) -> Option<Value<'e>> {
 pub(crate) fn unsorted_sum<'e>(b: &Backprop<'e>) -> Grads<'e> {
     match unsorted_rows(b, b.dy(0)) {
         Some(dx) => grads([dx]),
-        None => b.unsupported(RANK),
+        None => b.postponed(RANK),
     }
 }
 
 pub(crate) fn unsorted_extreme<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, ids, n, dy) = (b.x(0), b.x(1), b.x(2), b.dy(0));
     let fetch = |value| unsorted_rows(b, value);
-    let Some(extremes) = fetch(b.y(0)) else { return b.unsupported(RANK) };
+    let Some(extremes) = fetch(b.y(0)) else { return b.postponed(RANK) };
     let Some(is_real) = column(ids.greater_equal(ids.literal(0i64).cast(ids.dtype())), x) else {
-        return b.unsupported(RANK);
+        return b.postponed(RANK);
     };
     let chosen = call("LogicalAnd", [x.equal(extremes), is_real]);
     let count = call("UnsortedSegmentSum", [chosen.cast(dy.dtype()), ids, n]);
     match fetch(dy / count) {
         Some(share) => grads([where_true(chosen, share)]),
-        None => b.unsupported(RANK),
+        None => b.postponed(RANK),
     }
 }
 
 pub(crate) fn unsorted_product<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (ids, n) = (b.x(1), b.x(2));
     if b.x(0).rank().is_none() || ids.rank().is_none() {
-        return b.unsupported(RANK);
+        return b.postponed(RANK);
     }
     let reduce =
         |kind: &str, value: Value<'e>| call(&format!("UnsortedSegment{kind}"), [value, ids, n]);

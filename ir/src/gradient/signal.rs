@@ -15,7 +15,7 @@ fn n_elements<'e>(x: Value<'e>, rank: usize) -> Option<Value<'e>> {
 fn scaled<'e>(b: &Backprop<'e>, other: &str, rank: usize, up: bool) -> Grads<'e> {
     let dy = b.dy(0);
     let Some(n) = n_elements(b.y(0), rank) else {
-        return b.unsupported("its gradient needs a known rank");
+        return b.postponed("its gradient needs a known rank");
     };
     let (other, n) = (call(other, [dy]), n.cast(dy.dtype()));
     grads([if up { other * n } else { other / n }])
@@ -58,7 +58,7 @@ pub(crate) fn rfft2d<'e>(b: &Backprop<'e>) -> Grads<'e> {
 fn half<'e>(b: &Backprop<'e>, inverse: &str, rank: usize) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let (Some(lengths), Some(dims), Some(out)) = (b.x(1).ints(), x.dims(), dy.dims()) else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     let mut full = out.clone();
     let n = full.len();
@@ -92,7 +92,7 @@ pub(crate) fn irfft2d<'e>(b: &Backprop<'e>) -> Grads<'e> {
 fn doubled<'e>(b: &Backprop<'e>, forward: &str, rank: usize) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let (Some(lengths), Some(dims)) = (b.x(1).ints(), x.dims()) else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     let complex = Attrs::new().with("Tcomplex", x.dtype());
     let found = call_with(forward, complex, [dy, b.x(1)]);
@@ -107,7 +107,7 @@ fn doubled<'e>(b: &Backprop<'e>, forward: &str, rank: usize) -> Grads<'e> {
     let weights = b.vector(&weights).cast(x.dtype());
     let found = found * weights;
     let Some(from) = found.dims() else {
-        return b.unsupported("its gradient needs a known shape");
+        return b.postponed("its gradient needs a known shape");
     };
     grads([resized(found, &from, &dims)])
 }

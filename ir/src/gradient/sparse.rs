@@ -27,7 +27,7 @@ fn places<'e>(indices: Value<'e>, shape: Value<'e>, dense: Value<'e>) -> Option<
 fn with_dense<'e>(b: &Backprop<'e>, is_quotient: bool) -> Grads<'e> {
     let (values, dense, dy) = (b.x(1), b.x(3), b.dy(0));
     let Some(places) = places(b.x(0), b.x(2), dense) else {
-        return b.unsupported("its gradient needs known ranks");
+        return b.postponed("its gradient needs known ranks");
     };
     let others = call("GatherNd", [dense, places]);
     let (by_values, by_others) = match is_quotient {
@@ -53,16 +53,21 @@ pub(crate) fn fill_empty_rows<'e>(b: &Backprop<'e>) -> Grads<'e> {
 
 pub(crate) fn reduce_sum<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (indices, shape, axes, dy) = (b.x(0), b.x(2), b.x(3), b.dy(0));
-    let (Some(sizes), Some(axes)) = (shape.ints(), axes.ints()) else {
-        return b.unsupported("its gradient needs a known shape and known axes");
+    let rank = shape.partial_shape().dim(0).or(indices.partial_shape().dim(1));
+    let (Some(rank), Some(axes)) = (rank, axes.ints()) else {
+        return b.postponed("its gradient needs a known rank and known axes");
     };
-    let rank = sizes.len() as i64;
-    let is_reduced = |axis: i64| axes.iter().any(|&a| a == axis || a + rank == axis);
-    let kept: Vec<i64> =
-        (0..rank).map(|axis| if is_reduced(axis) { 1 } else { sizes[axis as usize] }).collect();
-    let scale: Vec<i64> = sizes.iter().zip(&kept).map(|(&a, &b)| (a / b.max(1)).max(1)).collect();
-    let places = call("FloorDiv", [indices, indices.int_vector(&scale)]);
-    only(1, call("GatherNd", [dy.reshape(&kept), places]))
+    let is_reduced =
+        |axis: usize| axes.iter().any(|&a| a == axis as i64 || a + rank as i64 == axis as i64);
+    let mask = |of: bool| -> Vec<i64> {
+        (0..rank).map(|axis| i64::from(is_reduced(axis) == of)).collect()
+    };
+    let (reduced, kept) = (b.vector(&mask(true)), b.vector(&mask(false)));
+    // The sizes of `dy` with 1 for each reduced axis, and what takes places to places in it.
+    let sizes = shape * kept + reduced;
+    let scale = call("Maximum", [shape * reduced + kept, b.vector(&vec![1i64; rank])]);
+    let places = call("FloorDiv", [indices, scale]);
+    only(1, call("GatherNd", [dy.reshape_to(sizes), places]))
 }
 
 /// Numbers in place of the values tell where each value went.
@@ -110,7 +115,8 @@ pub(crate) fn to_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (indices, values, dy) = (b.x(0), b.x(2), b.dy(0));
     let indices = match indices.rank() {
         Some(2) => indices,
-        _ => indices.reshape(&[-1, 1]),
+        Some(_) => indices.reshape(&[-1, 1]),
+        None => return b.postponed("its gradient needs known ranks"),
     };
     let rows = call("GatherNd", [dy, indices]);
     let by_default = sum_all(dy) - sum_all(rows);
@@ -122,7 +128,7 @@ pub(crate) fn to_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn plus_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (dense, dy) = (b.x(3), b.dy(0));
     let Some(places) = places(b.x(0), b.x(2), dense) else {
-        return b.unsupported("its gradient needs known ranks");
+        return b.postponed("its gradient needs known ranks");
     };
     let by_dense = call("ScatterNd", [places, dy, dense.shape_vector()]);
     vec![None, Some(dy.into()), None, Some(by_dense.into())]
@@ -185,7 +191,7 @@ pub(crate) fn ragged_to_sparse<'e>(b: &Backprop<'e>) -> Grads<'e> {
 pub(crate) fn ragged_to_tensor<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (values, default, dy) = (b.x(1), b.x(2), b.dy(0));
     let (Some(rank), Some(values_rank)) = (dy.rank(), values.rank()) else {
-        return b.unsupported("its gradient needs known ranks");
+        return b.postponed("its gradient needs known ranks");
     };
     let outer = (rank + 1 - values_rank) as i64;
     let count = shapes::dim(values, 0);

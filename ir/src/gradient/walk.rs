@@ -1,6 +1,6 @@
 //! The reverse walk: calls that were made, backwards.
 
-use super::{Backprop, Grad, Gradient, Grads, shapes};
+use super::{Backprop, Grad, Gradient, Grads, Rule, deferred, shapes};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -13,6 +13,7 @@ use crate::{
 };
 use smallvec::SmallVec;
 use std::{
+    cell::Cell,
     fmt,
     sync::{
         Arc, LazyLock,
@@ -309,14 +310,39 @@ fn one_call(
                 let what = "it has no gradient".into();
                 return Err(Error::Unsupported { op: call.op.name.into(), what });
             };
-            found.take(call, wanted, through(formula, emit, call, &dys)?);
+            found.take(call, wanted, through(formula, emit, call, &dys, wanted)?);
             return Ok(());
         }
         Gradient::Through(formula) => {
-            found.take(call, wanted, through(formula, emit, call, &dys)?);
+            found.take(call, wanted, through(formula, emit, call, &dys, wanted)?);
             return Ok(());
         }
     };
+    let grads = match by_rule((rule, broadcasts), emit, call, &dys, wanted, walk)? {
+        Ruled::Found(grads) => grads,
+        Ruled::Postponed(error) if deferred::is_known(emit, call)? => return Err(error),
+        Ruled::Postponed(_) => deferred::deferred(emit, call, &dys, wanted)?,
+    };
+    found.take(call, wanted, grads);
+    Ok(())
+}
+
+/// What a rule gives.
+pub(super) enum Ruled {
+    Found(Vec<Option<Tangent>>),
+    /// It needs to know more of shapes.
+    Postponed(Error),
+}
+
+/// The gradients of a call by a rule, which may be one for inputs that broadcast.
+pub(super) fn by_rule(
+    (rule, broadcasts): (Rule, bool),
+    emit: &mut dyn Emit,
+    call: &Call,
+    dys: &[Option<ValueId>],
+    wanted: &[bool],
+    walk: u64,
+) -> Result<Ruled> {
     let emitter = Emitter::new(emit);
     let at = |&id: &ValueId| emitter.at(id);
     let backprop = Backprop {
@@ -328,6 +354,7 @@ fn one_call(
         needed: wanted,
         emitter: &emitter,
         walk,
+        is_postponed: Cell::new(false),
     };
     let mut grads = rule(&backprop);
     if broadcasts {
@@ -337,13 +364,15 @@ fn one_call(
         Grad::Dense(value) => value.id().is_none(),
         Grad::Slices { values, indices } => values.id().is_none() || indices.id().is_none(),
     });
-    emitter.finish()?;
+    match emitter.finish() {
+        Err(error) if backprop.is_postponed.get() => return Ok(Ruled::Postponed(error)),
+        finished => finished?,
+    }
     if invalid {
         let rule = "its gradient rule gives a value that no op computes".into();
         return Err(Error::Malformed { node: call.op.name.into(), rule });
     }
-    found.take(call, wanted, grads.into_iter().map(|grad| grad.map(tangent)));
-    Ok(())
+    Ok(Ruled::Found(grads.into_iter().map(|grad| grad.map(tangent)).collect()))
 }
 
 /// Sums gradients to the shapes of inputs that were broadcast.
@@ -376,8 +405,22 @@ impl Found {
     }
 }
 
-/// The gradients of a formula: those of the calls it consists of.
+/// The gradients of a formula, at once where it can be expanded.
 fn through(
+    formula: Formula,
+    emit: &mut dyn Emit,
+    call: &Call,
+    dys: &[Option<ValueId>],
+    wanted: &[bool],
+) -> Result<Vec<Option<Tangent>>> {
+    match deferred::is_expandable(emit, call)? {
+        true => expanded(formula, emit, call, dys),
+        false => deferred::deferred(emit, call, dys, wanted),
+    }
+}
+
+/// The gradients of a formula: those of the calls it consists of.
+pub(super) fn expanded(
     formula: Formula,
     emit: &mut dyn Emit,
     call: &Call,

@@ -25,10 +25,10 @@ enum Axis {
 type Axes = SmallVec<[Axis; 6]>;
 
 /// The labels of an operand: those before `...`, and those after it if there is one.
-#[derive(Debug, PartialEq, Eq)]
-struct Term<'a> {
-    before: &'a [u8],
-    after: Option<&'a [u8]>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Term<'a> {
+    pub(crate) before: &'a [u8],
+    pub(crate) after: Option<&'a [u8]>,
 }
 
 impl<'a> Term<'a> {
@@ -39,6 +39,11 @@ impl<'a> Term<'a> {
         };
         let dots = before.contains('.') || after.is_some_and(|after| after.contains('.'));
         (!dots).then(|| Term { before: before.as_bytes(), after: after.map(str::as_bytes) })
+    }
+
+    /// The labels.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = u8> + use<'a> {
+        self.before.iter().chain(self.after.unwrap_or(&[])).copied()
     }
 
     /// The number of labels.
@@ -59,13 +64,13 @@ impl<'a> Term<'a> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Equation<'a> {
-    inputs: Vec<Term<'a>>,
-    output: Term<'a>,
+pub(crate) struct Equation<'a> {
+    pub(crate) inputs: Vec<Term<'a>>,
+    pub(crate) output: Term<'a>,
 }
 
 impl<'a> Equation<'a> {
-    fn parse(text: &'a str) -> Option<Equation<'a>> {
+    pub(crate) fn parse(text: &'a str) -> Option<Equation<'a>> {
         let (inputs, output) = text.split_once("->")?;
         if output.contains("->") || output.contains(',') {
             return None;

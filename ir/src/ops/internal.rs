@@ -1,6 +1,6 @@
 //! Where values come from, and ops that never leave the process.
 
-use crate::gradient::Gradient;
+use crate::gradient::{Gradient, deferred};
 use crate::{
     dtype::DType,
     error::Result,
@@ -45,6 +45,31 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "T")],
         attrs: &[any_ty("T"), int("index").at_least(0)],
         lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "_DeferredGradient",
+        summary: "Computes the gradients of a call, once shapes are known.",
+        inputs: &[
+            args_list("shape_operands", "Thost").host(),
+            args_list("x", "Tx"),
+            args_list("y", "Ty"),
+            args_list("dy", "Tdy"),
+        ],
+        outputs: &[args_list("dx", "Tdx")],
+        attrs: &[
+            int("record").at_least(0),
+            func("of"),
+            ints("present"),
+            ints("wanted"),
+            types("Thost"),
+            types("Tx"),
+            types("Ty"),
+            types("Tdy"),
+            types("Tdx"),
+        ],
+        infer: deferred::infer,
+        lowering: Lowering::Composite(deferred::formula),
         ..OpDef::PURE
     },
     OpDef {

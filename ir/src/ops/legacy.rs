@@ -5,6 +5,7 @@ use super::{
     linalg::{SOLVE, SQUARE, determinant, least_squares_shape, singular_shapes, square},
     sets::*,
 };
+use crate::gradient::Gradient;
 use crate::{
     dtype::DType,
     emit::{Composite, Value, call, call_with},
@@ -84,6 +85,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::all_same,
         commutative: true,
         lowering: Lowering::Composite(|c| c.renamed("AddN")),
+        gradient: Gradient::Rule(|b| b.xs().iter().map(|_| Some(b.dy(0).into())).collect()),
         ..OpDef::PURE
     },
     OpDef {

@@ -133,6 +133,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[string("equation"), int("N").at_least(1), any_ty("T")],
         infer: einsum::infer,
         lowering: Lowering::Composite(einsum::rule),
+        gradient: Gradient::Rule(gradient::einsum::einsum),
         ..OpDef::PURE
     },
     OpDef {

@@ -15,7 +15,7 @@ mod count;
 mod ctc;
 mod diagonal;
 mod dilation;
-mod einsum;
+pub(crate) mod einsum;
 mod file;
 mod functional;
 mod image;

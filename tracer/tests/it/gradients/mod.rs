@@ -4,6 +4,7 @@ mod control;
 mod custom;
 mod dilated;
 mod functions;
+mod shapes;
 mod tapes;
 
 use ferroflow_tracer::{Result, Tensor};
