@@ -30,6 +30,7 @@ mod retracing;
 mod run;
 mod saving;
 mod sessions;
+mod shared_objects;
 mod signatures;
 mod signatures_saved;
 mod state;

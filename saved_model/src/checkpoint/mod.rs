@@ -17,16 +17,18 @@
 //! # }
 //! ```
 
+mod binding;
 mod keys;
 mod manager;
 mod restoring;
 pub mod state;
+mod status;
 mod write;
 
 pub use crate::output_file::Durability;
 pub use manager::{CheckpointManager, ManagerOptions};
-pub use restoring::RestoreStatus;
 pub use state::{CheckpointState, latest_checkpoint};
+pub use status::RestoreStatus;
 pub use write::{Snapshot, WriteOptions};
 
 pub(crate) use keys::{Keyed, Stored, keyed};

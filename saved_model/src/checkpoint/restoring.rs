@@ -1,7 +1,7 @@
 //! Giving objects the values of a checkpoint.
 
 use super::{
-    Checkpoint,
+    binding::{Bindings, Owner, owners},
     keys::{Stored, attributes},
     prefix_of,
 };
@@ -9,18 +9,14 @@ use crate::{
     bundle::Reader,
     error::{Error, Result},
     proto::TrackableObjectGraph,
-    restore::{OBJECT_GRAPH_KEY, VARIABLE_VALUE, object_graph},
+    restore::{OBJECT_GRAPH_KEY, object_graph},
 };
 use ferroflow_ir::{HostTensor, Limits, PartialShape};
-use ferroflow_runtime::{
-    Variable,
-    trackable::{Kind, ObjectGraph, ObjectNode},
-};
+use ferroflow_runtime::trackable::{Kind, ObjectGraph};
 use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
     path::Path,
-    rc::Rc,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -34,14 +30,17 @@ pub(crate) struct Restoring {
     /// `None` for a checkpoint that knows variables by their names only.
     stored: Option<TrackableObjectGraph>,
     progress: RefCell<Progress>,
+    /// Whether it is as it should be that some values find no object.
+    is_partial: Cell<bool>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Progress {
-    /// Stored objects for which there are objects.
-    matched: BTreeSet<usize>,
-    /// Keys whose values were taken over.
-    taken: BTreeSet<String>,
+    bindings: Bindings,
+    /// The attributes of objects that have taken over their values.
+    restored: HashMap<Owner, HashSet<String>>,
+    /// Keys of values that belong to an object.
+    consumed: HashSet<String>,
 }
 
 /// A value on its way.
@@ -57,61 +56,45 @@ impl Restoring {
             Some(_) => Some(object_graph(&reader)?),
             None => None,
         };
-        Ok(Restoring { reader, stored, progress: RefCell::default() })
+        let (progress, is_partial) = (RefCell::default(), Cell::new(false));
+        Ok(Restoring { reader, stored, progress, is_partial })
     }
 
-    /// Gives the objects of a graph the values that no object has taken over yet.
+    pub(super) fn prefix(&self) -> &Path {
+        self.reader.prefix()
+    }
+
+    pub(super) fn expect_partial(&self) {
+        self.is_partial.set(true);
+    }
+
+    /// Gives the objects of a graph the values that they have not taken over yet.
     pub(crate) fn run(&self, graph: &ObjectGraph) -> Result<()> {
-        let (jobs, matched) = match &self.stored {
-            Some(stored) => self.by_structure(graph, stored),
-            None => (self.by_name(graph), BTreeSet::new()),
+        let mut progress = self.progress.borrow().clone();
+        let owners = owners(graph);
+        let jobs = match &self.stored {
+            Some(stored) => progress.by_structure(graph, &owners, stored),
+            None => progress.by_name(graph, &owners, &self.reader),
         };
-        let mut progress = self.progress.borrow_mut();
-        let new: Vec<Job> =
-            jobs.into_iter().filter(|job| !progress.taken.contains(&job.key)).collect();
-        new.iter().try_for_each(|job| self.check(job))?;
-        self.take_over(&new)?;
-        progress.matched.extend(matched);
-        progress.taken.extend(new.into_iter().map(|job| job.key));
+        jobs.iter().try_for_each(|job| self.check(job))?;
+        self.take_over(&jobs)?;
+        *self.progress.borrow_mut() = progress;
         Ok(())
     }
 
-    /// What belongs to which object, by the names of the edges that lead there.
-    fn by_structure(
-        &self,
-        graph: &ObjectGraph,
-        stored: &TrackableObjectGraph,
-    ) -> (Vec<Job>, BTreeSet<usize>) {
-        let twins = twins(graph, stored);
-        let mut jobs = BTreeMap::new();
-        for (&id, &twin) in &twins {
-            for (name, value) in attributes(&graph.nodes[id]) {
-                let attributes = &stored.nodes[twin].attributes;
-                if let Some(found) = attributes.iter().find(|found| found.name == name) {
-                    let key = found.checkpoint_key.clone();
-                    jobs.entry(key.clone()).or_insert(Job { key, value });
-                }
-            }
-        }
-        (jobs.into_values().collect(), twins.into_values().collect())
-    }
-
-    /// Checkpoints of TensorFlow 1 know variables by their names.
-    fn by_name(&self, graph: &ObjectGraph) -> Vec<Job> {
-        let named =
-            variables(graph).filter(|variable| self.reader.entry(variable.name()).is_some());
-        let job = |variable: &Variable| Job {
-            key: variable.name().into(),
-            value: Stored::Variable(variable.clone()),
-        };
-        named.map(job).collect()
-    }
-
     fn check(&self, job: &Job) -> Result<()> {
-        let Stored::Variable(variable) = &job.value else { return Ok(()) };
-        let absent =
-            || Error::NoTensor { prefix: self.reader.prefix().into(), key: job.key.clone() };
-        let entry = self.reader.entry(&job.key).ok_or_else(absent)?;
+        let entry = |key: String| {
+            let absent = || Error::NoTensor { prefix: self.prefix().into(), key: key.clone() };
+            self.reader.entry(&key).ok_or_else(absent)
+        };
+        let variable = match &job.value {
+            Stored::Variable(variable) => variable,
+            Stored::Saveable(saveable) => {
+                let mut keys = saveable.suffixes().into_iter().map(|s| format!("{}{s}", job.key));
+                return keys.try_for_each(|key| entry(key).map(drop));
+            }
+        };
+        let entry = entry(job.key.clone())?;
         let fits = entry.dtype == variable.dtype()
             && PartialShape::from(&entry.shape).is_subtype_of(variable.shape());
         if fits {
@@ -160,132 +143,59 @@ fn take_over(reader: &Reader, job: &Job) -> Result<()> {
     }
 }
 
-fn variables(graph: &ObjectGraph) -> impl Iterator<Item = &Variable> {
-    graph.nodes.iter().filter_map(|node| match &node.kind {
-        Kind::Variable(variable) => Some(variable),
-        _ => None,
-    })
-}
+impl Progress {
+    /// The values of objects that stored ones are bound to.
+    fn by_structure(
+        &mut self,
+        graph: &ObjectGraph,
+        owners: &[Owner],
+        stored: &TrackableObjectGraph,
+    ) -> Vec<Job> {
+        let present: HashSet<&Owner> = owners.iter().collect();
+        let restored = &self.restored;
+        self.bindings.retain(|owner| present.contains(owner) || restored.contains_key(owner));
+        let mut jobs = Vec::new();
+        for (node, twin) in self.bindings.extend(graph, owners, stored) {
+            let (mut names, is_first) =
+                (HashSet::new(), !self.restored.contains_key(&owners[node]));
+            for (name, value) in attributes(&graph.nodes[node]) {
+                let mut found = stored.nodes[twin].attributes.iter();
+                let Some(found) = found.find(|found| found.name == name) else { continue };
+                let key = found.checkpoint_key.clone();
+                self.consumed.insert(key.clone());
+                names.insert(name);
+                if is_first {
+                    jobs.push(Job { key, value });
+                }
+            }
+            if is_first && !names.is_empty() {
+                self.restored.insert(owners[node].clone(), names);
+            }
+        }
+        jobs
+    }
 
-/// For the objects of a graph the stored ones that the same edges lead to.
-fn twins(graph: &ObjectGraph, stored: &TrackableObjectGraph) -> BTreeMap<usize, usize> {
-    let mut twins = BTreeMap::new();
-    let mut queue = VecDeque::from([(0, 0)]);
-    loop {
-        while let Some((id, twin)) = queue.pop_front() {
-            let Some(node) = stored.nodes.get(twin) else { continue };
-            // An object that is stored more than once is restored from the first.
-            if twins.contains_key(&id) {
+    /// The values of variables by their names, as checkpoints of TensorFlow 1 have them.
+    fn by_name(&mut self, graph: &ObjectGraph, owners: &[Owner], reader: &Reader) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (node, owner) in graph.nodes.iter().zip(owners) {
+            let Kind::Variable(variable) = &node.kind else { continue };
+            let key = variable.name().to_string();
+            if reader.entry(&key).is_none() || self.restored.contains_key(owner) {
                 continue;
             }
-            twins.insert(id, twin);
-            for (name, child) in &graph.nodes[id].children {
-                let stored = node.children.iter().find(|stored| stored.local_name == *name);
-                let twin = stored.and_then(|stored| usize::try_from(stored.node_id).ok());
-                queue.extend(twin.map(|twin| (*child, twin)));
-            }
+            let names = attributes(node).into_iter().map(|(name, _)| name).take(1);
+            self.restored.insert(owner.clone(), names.collect());
+            self.consumed.insert(key.clone());
+            jobs.push(Job { key, value: Stored::Variable(variable.clone()) });
         }
-        queue.extend(slot_twins(graph, stored, &twins));
-        if queue.is_empty() {
-            return twins;
-        }
-    }
-}
-
-/// Variables that are kept for others are known by those.
-fn slot_twins(
-    graph: &ObjectGraph,
-    stored: &TrackableObjectGraph,
-    twins: &BTreeMap<usize, usize>,
-) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for (&owner, &twin) in twins {
-        for slot in &graph.nodes[owner].slots {
-            let known = twins.get(&slot.original).filter(|_| !twins.contains_key(&slot.slot));
-            let Some(&original) = known else { continue };
-            let stored = stored.nodes[twin].slot_variables.iter().find(|stored| {
-                stored.slot_name == slot.name
-                    && stored.original_variable_node_id as usize == original
-            });
-            let twin = stored.and_then(|s| usize::try_from(s.slot_variable_node_id).ok());
-            found.extend(twin.map(|twin| (slot.slot, twin)));
-        }
-    }
-    found
-}
-
-/// What became of a restoration.
-#[derive(Debug)]
-pub struct RestoreStatus<'c, 'a> {
-    checkpoint: &'c Checkpoint<'a>,
-    restoring: Rc<Restoring>,
-}
-
-impl<'c, 'a> RestoreStatus<'c, 'a> {
-    pub(crate) fn new(
-        checkpoint: &'c Checkpoint<'a>,
-        restoring: Rc<Restoring>,
-    ) -> RestoreStatus<'c, 'a> {
-        RestoreStatus { checkpoint, restoring }
-    }
-
-    /// Checks that every value of the checkpoint found an object, and every object a value.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotConsumed`] with the values that found none, [`Error::NotRestored`] with the
-    /// variables without a value.
-    pub fn assert_consumed(self) -> Result<RestoreStatus<'c, 'a>> {
-        let status = self.assert_existing_objects_matched()?;
-        let unused = status.unused();
-        match unused.is_empty() {
-            true => Ok(status),
-            false => {
-                let prefix = status.restoring.reader.prefix().into();
-                Err(Error::NotConsumed { prefix, keys: unused })
-            }
-        }
-    }
-
-    /// Checks that every variable found a value; the checkpoint may have more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotRestored`] with the variables that found none.
-    pub fn assert_existing_objects_matched(self) -> Result<RestoreStatus<'c, 'a>> {
-        self.checkpoint.resume()?;
-        let graph = self.checkpoint.graph()?;
-        let names = self.restoring.missing(&graph);
-        if names.is_empty() {
-            return Ok(self);
-        }
-        Err(Error::NotRestored { prefix: self.restoring.reader.prefix().into(), names })
-    }
-
-    /// Says that values without objects, and objects without values, are as they should be.
-    pub fn expect_partial(self) {}
-
-    /// The keys of the values that no object has taken over.
-    pub fn unused(&self) -> Vec<String> {
-        let progress = self.restoring.progress.borrow();
-        let is_unused = |key: &&str| !progress.taken.contains(*key);
-        match &self.restoring.stored {
-            Some(stored) => {
-                let attributes = stored.nodes.iter().flat_map(|node| &node.attributes);
-                let keys = attributes.map(|attribute| attribute.checkpoint_key.as_str());
-                keys.filter(is_unused).map(str::to_string).collect()
-            }
-            None => {
-                let keys = self.restoring.reader.entries().map(|(key, _)| key);
-                keys.filter(is_unused).map(str::to_string).collect()
-            }
-        }
+        jobs
     }
 }
 
 impl Restoring {
-    /// The names of the variables of a graph that the checkpoint has no values for.
-    fn missing(&self, graph: &ObjectGraph) -> Vec<String> {
+    /// The names of the objects of a graph that have state for which the checkpoint has no values.
+    pub(super) fn missing(&self, graph: &ObjectGraph) -> Vec<String> {
         let counter = graph.nodes[0].child(super::SAVE_COUNTER);
         let has_counter = |stored: &TrackableObjectGraph| {
             let children = stored.nodes.first().map_or(&[][..], |root| &root.children);
@@ -293,30 +203,55 @@ impl Restoring {
         };
         // Only `save` counts; what `write` or a SavedModel left has no counter to restore.
         let without_counter = !self.stored.as_ref().is_some_and(has_counter);
-        let known: HashMap<usize, usize> = match &self.stored {
-            Some(stored) => twins(graph, stored).into_iter().collect(),
-            None => HashMap::new(),
+        let progress = self.progress.borrow();
+        let (owners, paths) = (owners(graph), graph.paths());
+        let is_restored = |id: usize| {
+            let names = progress.restored.get(&owners[id]);
+            let has = |name: &String| names.is_some_and(|names| names.contains(name));
+            attributes(&graph.nodes[id]).iter().all(|(name, _)| has(name))
         };
-        let is_missing = |id: usize, node: &ObjectNode, variable: &Variable| {
-            if Some(id) == counter && without_counter {
-                return false;
-            }
-            match (&self.stored, known.get(&id)) {
-                (Some(stored), Some(&twin)) => {
-                    let attributes = &stored.nodes[twin].attributes;
-                    !attributes.iter().any(|attribute| attribute.name == VARIABLE_VALUE)
-                }
-                (Some(_), None) => matches!(node.kind, Kind::Variable(_)),
-                (None, _) => self.reader.entry(variable.name()).is_none(),
-            }
-        };
-        let nodes = graph.nodes.iter().enumerate();
-        let missing = nodes.filter_map(|(id, node)| match &node.kind {
-            Kind::Variable(variable) if is_missing(id, node, variable) => {
-                Some(variable.name().to_string())
-            }
-            _ => None,
+        let missing = (0..graph.nodes.len()).filter(|&id| {
+            let is_new_counter = Some(id) == counter && without_counter;
+            !is_new_counter && !is_restored(id)
         });
-        missing.collect()
+        let name = |id: usize| match &graph.nodes[id].kind {
+            Kind::Variable(variable) => variable.name().to_string(),
+            _ => paths[id].as_ref().map(|path| path.join("/")).unwrap_or_default(),
+        };
+        missing.map(name).collect()
+    }
+
+    /// The keys of the values that belong to no object.
+    pub(super) fn unused(&self) -> Vec<String> {
+        let progress = self.progress.borrow();
+        let is_unused = |key: &&str| !progress.consumed.contains(*key);
+        match &self.stored {
+            Some(stored) => {
+                let attributes = stored.nodes.iter().flat_map(|node| &node.attributes);
+                let keys = attributes.map(|attribute| attribute.checkpoint_key.as_str());
+                keys.filter(is_unused).map(str::to_string).collect()
+            }
+            None => {
+                let keys = self.reader.entries().map(|(key, _)| key);
+                keys.filter(is_unused).map(str::to_string).collect()
+            }
+        }
+    }
+}
+
+impl Drop for Restoring {
+    /// Warns of values that no object has taken over, unless that is as it should be.
+    fn drop(&mut self) {
+        if self.is_partial.get() {
+            return;
+        }
+        let keys = self.unused();
+        if !keys.is_empty() {
+            tracing::warn!(
+                checkpoint = %self.prefix().display(),
+                ?keys,
+                "no object took over these values; `expect_partial` says that this is as it should be"
+            );
+        }
     }
 }
