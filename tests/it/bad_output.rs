@@ -1,13 +1,12 @@
 //! Saving where it cannot be done: errors that say why, and old data as it was.
 
 use ferroflow::{
-    Checkpoint, Functions, HasFunctions, Tensor, Trackable, Variable, function,
-    ir::{Code, DType, HostTensor},
+    Checkpoint, Variable,
+    ir::Code,
     latest_checkpoint,
     runtime::Context,
     save,
     saved_model::{self, LoadOptions, SaveOptions, load},
-    tracer,
 };
 use std::{error::Error, path::Path, process::Command};
 
@@ -247,42 +246,5 @@ fn what_loaders_leave_alone_goes_along() -> Outcome {
     let third = folder.path().join("3");
     save(&Checkpoint::new().with("part", &root), &third, &SaveOptions::default())?;
     assert!(!third.join("assets.extra").exists());
-    Ok(())
-}
-
-#[derive(Default, Trackable, HasFunctions)]
-#[trackable(methods(double, any))]
-struct Uncalled {
-    functions: Functions,
-}
-
-impl Uncalled {
-    #[function(input_signature = [spec(f32, [None])])]
-    fn double(&self, x: &Tensor) -> tracer::Result<Tensor> {
-        x * 2.0f32
-    }
-
-    #[function]
-    fn any(&self, x: &Tensor) -> tracer::Result<Tensor> {
-        x + 1.0f32
-    }
-}
-
-#[test]
-fn methods_with_a_signature_are_saved_before_their_first_call() -> Outcome {
-    let folder = tempfile::tempdir()?;
-    let model = Uncalled::default();
-    // A checkpoint needs no traces.
-    Checkpoint::new().with("model", &model).write(folder.path().join("m"))?;
-    assert!(model.double_function().concrete_functions().is_empty());
-    let object = Checkpoint::new().with("model", &model);
-    let report = save(&object, folder.path(), &SaveOptions::default())?;
-    assert_eq!(report.untraced, ["any"]);
-    let loaded = load(&Context::new(), folder.path(), &LoadOptions::default())?;
-    let root = loaded.root().ok_or("a model with objects")?;
-    let x = HostTensor::vector(&[1.0f32, 2.5])?;
-    let y = root.get("model.double")?.function()?.call(&[x.into()], &Default::default())?;
-    assert_eq!(y.tensor().ok_or("a tensor")?.host()?.as_slice::<f32>()?, [2.0, 5.0]);
-    assert_eq!(y.tensor().ok_or("a tensor")?.dtype(), DType::F32);
     Ok(())
 }

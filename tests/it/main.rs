@@ -37,4 +37,5 @@ mod state;
 mod summaries;
 mod support;
 mod types;
+mod uncalled;
 mod v1;

@@ -349,10 +349,14 @@ pub use ferroflow_runtime::trackable::Trackable;
 /// Implements [`Trackable`] for a structure: its fields are the
 /// objects it leads to, by their names; the methods in its [`Functions`] are by theirs.
 ///
+/// Traced methods that were never called are part of a saved model too: those with an input signature
+/// are traced for it, and the report of the saving names the others. Their names are looked for in the
+/// source files of the crate, as a derived implementation sees fields only; a method that is made by a
+/// macro of another crate is named by `#[trackable(methods(infer, ..))]` on the structure.
+///
 /// `#[trackable(skip)]` leaves a field out, `#[trackable(name = "..")]` gives it another name,
-/// `#[trackable(also = "..")]` one more, `#[trackable(type = "..")]` on the structure is the name
-/// under which loaders look for its type, and `#[trackable(methods(infer, ..))]` the methods with an
-/// input signature that are part of a saved model even if they were never called.
+/// `#[trackable(also = "..")]` one more, and `#[trackable(type = "..")]` on the structure is the name
+/// under which loaders look for its type.
 ///
 /// ```
 /// use ferroflow_tracer::{Functions, HasFunctions, Result, Tensor, Trackable, Variable, function};

@@ -7,7 +7,7 @@ pub use crate::{
     error::{Error, Result},
     function::{Function, FunctionOptions, PolymorphicFunction, RetracePolicy, function_with},
     function_spec::{ArgSpec, ParameterSpec, spec},
-    methods::{Functions, HasFunctions, Method, trace_method},
+    methods::{Functions, HasFunctions, Method, no_such_method, trace_method},
     nest::Nest,
     slot::Slot,
     structs,

@@ -127,22 +127,28 @@ impl Functions {
 }
 
 /// Traces a method for its input signature, if it has one and no trace yet: so that it is saved with
-/// its object even if it was never called. `#[derive(Trackable)]` does so for the methods that
-/// `#[trackable(methods(..))]` names.
+/// its object even if it was never called. One without an input signature is saved without a trace,
+/// which the report of the saving tells. `#[derive(Trackable)]` does so for all methods.
 ///
 /// # Errors
 ///
 /// Whatever fails while the method is traced.
 pub fn trace_method(
-    function: &PolymorphicFunction,
+    function: impl Into<Option<Arc<PolymorphicFunction>>>,
     trace: impl FnOnce(Vec<TraceType>) -> Result<ConcreteFunction>,
 ) -> runtime::Result<()> {
+    let Some(function) = function.into() else { return Ok(()) };
     match function.input_signature() {
         Some(types) if function.concrete_functions().is_empty() => {
             trace(types).map(drop).map_err(Error::into_runtime)
         }
         _ => Ok(()),
     }
+}
+
+/// The error of a trace of a method that a type does not have.
+pub fn no_such_method() -> Error {
+    Error::Conversion { expected: "a traced method".into(), found: "none of that name".into() }
 }
 
 /// Methods are told apart by where they are: two traits may each have one of a name.

@@ -71,7 +71,7 @@ pub enum Untraced {
 /// Where signatures come from.
 #[derive(Debug, Clone)]
 enum Signatures {
-    /// Those that a loaded model has, or the only function with an input signature.
+    /// Those that a loaded model has, or the only function that can be one.
     Inferred,
     /// These.
     Given(Vec<(String, ObjectNode)>),
@@ -180,13 +180,10 @@ pub fn save(
         (Signatures::Given(given), _) => objects.add_signatures(given)?,
         (Signatures::Inferred, Some(Kept::Loaded(map))) => objects.kept_signatures(map)?,
         (Signatures::Inferred, Some(Kept::Proposed(given))) => objects.add_signatures(&given)?,
-        (Signatures::Inferred, None) => match only_function(&graph) {
-            Some(function) => {
-                let given = [(DEFAULT_KEY.to_string(), function.clone())];
-                objects.add_signatures(&given)?
-            }
-            None => objects.add_signatures(&[])?,
-        },
+        (Signatures::Inferred, None) => {
+            let inferred = inferred_signature(&graph, &mut objects)?;
+            objects.add_signatures(&Vec::from_iter(inferred))?
+        }
     };
     objects.add_traced_gradients()?;
     let keyed = keyed(&graph);
@@ -256,17 +253,31 @@ fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Opt
     Ok(is_inferred.then_some(Kept::Proposed(proposed)))
 }
 
-/// The function of the root that has an input signature, if it is its only function.
-fn only_function(graph: &ObjectGraph) -> Option<&ObjectNode> {
-    let children = graph.nodes[0].children.iter().map(|(_, child)| &graph.nodes[*child]);
-    let mut functions = children.filter_map(|node| match &node.kind {
-        Kind::Function(function) => Some((node, function)),
-        _ => None,
-    });
-    match (functions.next(), functions.next()) {
-        (Some((node, function)), None) => function.input_signature().map(|_| node),
-        _ => None,
+/// The function of the root that can be a signature, if there is only one: it has an input signature
+/// or is a trace, and takes and gives tensors. Functions of other kinds do not count.
+fn inferred_signature(
+    graph: &ObjectGraph,
+    objects: &mut Objects<'_>,
+) -> Result<Option<(String, ObjectNode)>> {
+    let mut found = Vec::new();
+    for (_, child) in &graph.nodes[0].children {
+        let node = &graph.nodes[*child];
+        let is_typed = match &node.kind {
+            Kind::Function(function) => function.input_signature().is_some(),
+            Kind::ConcreteFunction(_) => true,
+            Kind::Plain
+            | Kind::Typed(_)
+            | Kind::Variable(_)
+            | Kind::Asset(_)
+            | Kind::Resource(_)
+            | Kind::Constant(_)
+            | Kind::Foreign => false,
+        };
+        if is_typed && objects.can_be_signature(node)? {
+            found.push((DEFAULT_KEY.to_string(), node.clone()));
+        }
     }
+    Ok(found.pop().filter(|_| found.is_empty()))
 }
 
 fn message(

@@ -167,6 +167,28 @@ impl Objects<'_> {
         Ok(Callee { shown, name, inputs, outputs })
     }
 
+    /// Whether a function takes and gives what a signature can.
+    pub(super) fn can_be_signature(&mut self, function: &ObjectNode) -> Result<bool> {
+        let callee = match self.callee(DEFAULT_KEY, function) {
+            Ok(callee) => callee,
+            Err(Error::NotASignature { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let args = self.own_args(&callee.name)?;
+        let takes = flat_inputs(&callee.inputs, &args).is_ok();
+        Ok(takes && flat_outputs(&callee.outputs).is_ok_and(|outputs| !outputs.is_empty()))
+    }
+
+    /// The arguments of a function without its captures.
+    fn own_args(&self, name: &str) -> Result<Vec<ArgDef>> {
+        let absent = || ferroflow_ir::Error::NotFound { kind: "function", name: name.into() };
+        let n_captures = self.concrete.get(name).ok_or_else(absent)?.bound_inputs.len();
+        let def = self.library.get(name).ok_or_else(absent)?;
+        let mut args = def.signature.clone().unwrap_or_default().input_arg;
+        args.truncate(args.len().saturating_sub(n_captures));
+        Ok(args)
+    }
+
     /// The function that implements a signature, and its object.
     fn wrap(&mut self, key: &str, callee: &Callee) -> Result<(Signature, SavedObject)> {
         let refused = |rule: String| Error::NotASignature {
@@ -177,11 +199,8 @@ impl Objects<'_> {
         let absent =
             || ferroflow_ir::Error::NotFound { kind: "function", name: callee.name.clone() };
         let def = self.library.get(&callee.name).ok_or_else(absent)?.clone();
-        let signature = def.signature.clone().unwrap_or_default();
         let bound = self.concrete.get(&callee.name).ok_or_else(absent)?.bound_inputs.clone();
-        let n_args = signature.input_arg.len().saturating_sub(bound.len());
-        let inputs =
-            flat_inputs(&callee.inputs, &signature.input_arg[..n_args]).map_err(refused)?;
+        let inputs = flat_inputs(&callee.inputs, &self.own_args(&callee.name)?).map_err(refused)?;
         let outputs = flat_outputs(&callee.outputs).map_err(refused)?;
         let name = self
             .library

@@ -1,8 +1,9 @@
 //! `#[derive(Trackable)]`: the fields of a structure as the objects it leads to.
 
-use crate::{crate_path, generics::bounded, has_functions::is_functions};
-use proc_macro2::TokenStream;
+use crate::{crate_path, generics::bounded, has_functions::is_functions, source_methods};
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
+use std::collections::BTreeSet;
 use syn::{
     Data, DeriveInput, Field, Ident, LitStr, Member, Token, ext::IdentExt, spanned::Spanned,
 };
@@ -18,6 +19,11 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let Said { name, methods } = Said::of(input)?;
     let ty = name.map(|name| quote!(object.has_type(#name);));
+    let has_functions = data.fields.iter().any(|field| is_functions(&field.ty));
+    let names: Vec<String> = methods.iter().map(|method| method.unraw().to_string()).collect();
+    let mut proposed = source_methods::proposed(ident);
+    proposed.retain(|name| !names.contains(name));
+    let proposed = has_functions.then(|| if_there(&proposed, &macros));
     let methods = methods.iter().map(|method| traced(method, &macros));
     let fields = data.fields.iter().zip(data.fields.members());
     let fields = fields.map(|(field, member)| described(field, &member, &macros));
@@ -31,6 +37,7 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 let _ = &object;
                 #ty
                 #(#methods)*
+                #proposed
                 #(#fields)*
             }
         }
@@ -70,14 +77,53 @@ impl Said {
 
 /// Traces a method for its input signature.
 fn traced(method: &Ident, macros: &TokenStream) -> TokenStream {
-    let name = method.unraw();
-    let [function, concrete] =
-        ["function", "concrete"].map(|of| format_ident!("{name}_{of}", span = method.span()));
+    let [function, concrete] = parts(method);
     quote! {
         object.traced(|| {
-            #macros::trace_method(&self.#function(), |types| self.#concrete(types))
+            #macros::trace_method(self.#function(), |types| self.#concrete(types))
         });
     }
+}
+
+/// What the attribute makes of a method: its function, and its trace for some types.
+fn parts(method: &Ident) -> [Ident; 2] {
+    let name = method.unraw();
+    ["function", "concrete"].map(|of| format_ident!("{name}_{of}", span = method.span()))
+}
+
+/// Traces those of some methods that the type has. One it does not have is found one reference
+/// further, as a method of a trait that all types have.
+fn if_there(methods: &BTreeSet<String>, macros: &TokenStream) -> TokenStream {
+    if methods.is_empty() {
+        return TokenStream::new();
+    }
+    let methods: Vec<Ident> =
+        methods.iter().map(|method| Ident::new_raw(method, Span::call_site())).collect();
+    let absent = methods.iter().map(|method| {
+        let [function, concrete] = parts(method);
+        quote! {
+            fn #function(&self) -> ::core::option::Option<
+                ::std::sync::Arc<#macros::PolymorphicFunction>,
+            > {
+                ::core::option::Option::None
+            }
+            fn #concrete(
+                &self,
+                _: ::std::vec::Vec<#macros::TraceType>,
+            ) -> #macros::Result<#macros::ConcreteFunction> {
+                ::core::result::Result::Err(#macros::no_such_method())
+            }
+        }
+    });
+    let traced = methods.iter().map(|method| traced(method, macros));
+    quote! {{
+        #[allow(dead_code, reason = "most of it stands for methods that there are")]
+        trait Absent {
+            #(#absent)*
+        }
+        impl<T: ?::core::marker::Sized> Absent for &T {}
+        #(#traced)*
+    }}
 }
 
 fn described(field: &Field, member: &Member, macros: &TokenStream) -> syn::Result<TokenStream> {
