@@ -6,10 +6,10 @@
 
 use crate::{
     error::{Error, Result},
-    file::read_message,
+    file::{decode_message, read_message},
     graph::{LoadedGraph, Request},
     load::Parts,
-    proto::{self, tensor_info::Encoding},
+    proto::{self, collection_def::Kind, tensor_info::Encoding},
 };
 use ferroflow_ir::{HostTensor, TensorSpec, pass::carve::OtherEffects};
 use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor, ResourceManager};
@@ -108,6 +108,8 @@ impl Session {
             });
             let path = parts.asset(index as i32)?;
             if let Some(name) = name {
+                // A tensor that is listed twice has the last of its files.
+                assets.retain(|(listed, _)| *listed != name);
                 assets.push((name, path_tensor(&path)));
             }
         }
@@ -120,10 +122,12 @@ impl Session {
             feeds.push((&saver.filename_tensor_name, path_tensor(&variables)));
             self.run(&feeds, &[], &[&saver.restore_op_name])?;
         }
-        match initializer(&parts.meta_graph) {
-            Some(name) => self.run(&assets, &[], &[&name]).map(|_| ()),
-            None => Ok(()),
+        let initializers = initializers(&parts.folder, &parts.meta_graph)?;
+        if initializers.is_empty() {
+            return Ok(());
         }
+        let targets: Vec<&str> = initializers.iter().map(String::as_str).collect();
+        self.run(&assets, &[], &targets).map(|_| ())
     }
 
     pub(crate) fn context(&self) -> &Context {
@@ -310,19 +314,40 @@ fn wrong_inputs(
 /// The key of the signature that names the initialiser.
 pub(crate) const INIT_OP: &str = "__saved_model_init_op";
 
-/// The op that initialises a MetaGraph: that of the signature, or of one of two collections.
-fn initializer(meta_graph: &proto::MetaGraphDef) -> Option<String> {
+/// The ops that initialise a MetaGraph: that of the signature or of one of two collections, or else
+/// those of its tables and local variables, as TensorFlow 2 loads a model that names none.
+fn initializers(folder: &Path, meta_graph: &proto::MetaGraphDef) -> Result<Vec<String>> {
     let signature = meta_graph.signature_def.get(INIT_OP);
     let from_signature = signature.and_then(|signature| signature.outputs.get(INIT_OP));
     if let Some(Encoding::Name(name)) = from_signature.and_then(|info| info.encoding.as_ref()) {
-        return Some(name.clone());
+        return Ok(vec![name.clone()]);
     }
-    ["saved_model_main_op", "legacy_init_op"].into_iter().find_map(|key| {
-        match meta_graph.collection_def.get(key)?.kind.as_ref()? {
-            proto::collection_def::Kind::NodeList(list) => list.value.first().cloned(),
-            _ => None,
+    let named = |key| nodes_of(meta_graph, key).first().cloned();
+    if let Some(name) = ["saved_model_main_op", "legacy_init_op"].into_iter().find_map(named) {
+        return Ok(vec![name]);
+    }
+    let mut ops = nodes_of(meta_graph, "table_initializer").to_vec();
+    if let Some(Kind::BytesList(variables)) = collection(meta_graph, "local_variables") {
+        for bytes in &variables.value {
+            let path = folder.join("saved_model.pb");
+            let variable: proto::VariableDef = decode_message(&path, bytes.clone())?;
+            ops.push(variable.initializer_name);
         }
-    })
+    }
+    ops.retain(|name| !name.is_empty());
+    Ok(ops)
+}
+
+fn collection<'a>(meta_graph: &'a proto::MetaGraphDef, key: &str) -> Option<&'a Kind> {
+    meta_graph.collection_def.get(key)?.kind.as_ref()
+}
+
+/// The names of nodes in a collection.
+fn nodes_of<'a>(meta_graph: &'a proto::MetaGraphDef, key: &str) -> &'a [String] {
+    match collection(meta_graph, key) {
+        Some(Kind::NodeList(list)) => &list.value,
+        _ => &[],
+    }
 }
 
 pub(crate) fn path_tensor(path: &Path) -> EagerTensor {
