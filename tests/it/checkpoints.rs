@@ -12,7 +12,7 @@ use ferroflow::{
     saved_model::{
         self, CheckpointState,
         bundle::Reader,
-        checkpoint::{Snapshot, WriteOptions},
+        checkpoint::{SaveInterval, Snapshot, WriteOptions},
         proto::{TrackableObjectGraph, trackable_object_graph::trackable_object::ObjectReference},
         restore::{OBJECT_GRAPH_KEY, object_graph},
     },
@@ -255,6 +255,80 @@ fn a_manager_removes_the_oldest() -> Outcome {
     let state = CheckpointState::read(folder.path())?;
     assert_eq!(state.all_model_checkpoint_paths, [path(3), path(4), path(5)]);
     assert_eq!(latest_checkpoint(folder.path())?, Some(path(5)));
+    Ok(())
+}
+
+#[test]
+fn a_manager_leaves_alone_what_a_plain_save_left() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let v = Variable::new(1.0f32)?;
+    let checkpoint = || Checkpoint::new().with("v", &v);
+    let plain = checkpoint();
+    let left = [plain.save(folder.path().join("x"))?, plain.save(folder.path().join("x"))?];
+    let options = || ManagerOptions { max_to_keep: 1.try_into().ok(), ..Default::default() };
+    let mut manager = CheckpointManager::new(checkpoint(), folder.path(), options())?;
+    assert!(manager.checkpoints().is_empty());
+    // It is the newest all the same.
+    assert_eq!(manager.latest(), Some(&*left[1]));
+    v.assign(5.0f32)?;
+    manager.restore_or_initialize(|| unreachable!("there is a checkpoint"))?;
+    assert_eq!(scalar(&v)?, 1.0);
+    let saved = [manager.save()?, manager.save()?];
+    assert_eq!(manager.checkpoints(), [&*saved[1]]);
+    let n_files = |prefix: &Path| saved_model::bundle::files_of(prefix).map(|files| files.len());
+    assert_eq!([n_files(&left[0])?, n_files(&left[1])?], [2, 2]);
+    assert_eq!([n_files(&saved[0])?, n_files(&saved[1])?], [0, 2]);
+    // Another manager goes on with what a manager left.
+    let manager = CheckpointManager::new(checkpoint(), folder.path(), options())?;
+    assert_eq!(manager.checkpoints(), [&*saved[1]]);
+    Ok(())
+}
+
+#[test]
+fn what_is_kept_for_good_is_taken_over_by_no_manager() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let v = Variable::new(1.0f32)?;
+    let state = CheckpointState {
+        model_checkpoint_path: folder.path().join("ckpt-3"),
+        all_model_checkpoint_paths: (1..=3)
+            .map(|n| folder.path().join(format!("ckpt-{n}")))
+            .collect(),
+        all_model_checkpoint_timestamps: vec![100.0, 200.0, 300.0],
+        last_preserved_timestamp: 200.0,
+    };
+    state.write(folder.path())?;
+    let checkpoint = Checkpoint::new().with("v", &v);
+    let manager = CheckpointManager::new(checkpoint, folder.path(), ManagerOptions::default())?;
+    assert_eq!(manager.checkpoints(), [folder.path().join("ckpt-3")]);
+    Ok(())
+}
+
+#[test]
+fn a_manager_saves_every_so_many_steps() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let step = Variable::new(0i64)?;
+    let counter = step.owned().expect("a variable of eager code").clone();
+    let options = || {
+        let interval = Some(SaveInterval::new(&counter, 2));
+        ManagerOptions { interval, ..Default::default() }
+    };
+    let checkpoint = || Checkpoint::new().with("step", &step);
+    let mut manager = CheckpointManager::new(checkpoint(), folder.path(), options())?;
+    let mut saved = Vec::new();
+    for number in 0..5i64 {
+        step.assign(number)?;
+        saved.push(manager.save_if_due()?.is_some());
+    }
+    assert_eq!(saved, [true, false, true, false, true]);
+    step.assign(5i64)?;
+    assert!(manager.save_if_due()?.is_none());
+    assert!(manager.save()?.ends_with("ckpt-4"));
+    // The step that is restored counts as saved.
+    let mut manager = CheckpointManager::new(checkpoint(), folder.path(), options())?;
+    manager.restore_or_initialize(|| Ok(()))?;
+    assert!(manager.save_if_due()?.is_none());
+    step.assign(7i64)?;
+    assert!(manager.save_if_due()?.is_some());
     Ok(())
 }
 

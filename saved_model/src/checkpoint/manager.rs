@@ -5,7 +5,10 @@ use crate::{
     bundle,
     error::{Error, Result},
 };
+use ferroflow_ir::DType;
+use ferroflow_runtime::Variable;
 use std::{
+    cell::Cell,
     fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -21,8 +24,36 @@ pub struct ManagerOptions {
     pub keep_every: Option<Duration>,
     /// What the names of the checkpoints begin with.
     pub name: String,
+    /// How far apart the steps are at which [`save_if_due`](CheckpointManager::save_if_due) saves.
+    pub interval: Option<SaveInterval>,
     /// How they are written.
     pub write: WriteOptions,
+}
+
+/// An interval of steps between checkpoints.
+#[derive(Debug, Clone)]
+pub struct SaveInterval {
+    /// The variable that counts steps: an integer.
+    pub step_counter: Variable,
+    /// The fewest steps from one checkpoint to the next.
+    pub steps: i64,
+    /// The step of the last checkpoint, where that is not told by a restoration.
+    pub last_step: Option<i64>,
+}
+
+impl SaveInterval {
+    /// An interval of so many steps.
+    pub fn new(step_counter: &Variable, steps: i64) -> SaveInterval {
+        SaveInterval { step_counter: step_counter.clone(), steps, last_step: None }
+    }
+
+    fn step(&self) -> Result<i64> {
+        let value = self.step_counter.read()?;
+        Ok(match value.dtype() {
+            DType::I32 => value.as_scalar::<i32>()?.into(),
+            _ => value.as_scalar::<i64>()?,
+        })
+    }
 }
 
 impl Default for ManagerOptions {
@@ -31,6 +62,7 @@ impl Default for ManagerOptions {
             max_to_keep: NonZeroUsize::new(5),
             keep_every: None,
             name: "ckpt".into(),
+            interval: None,
             write: WriteOptions::default(),
         }
     }
@@ -66,8 +98,12 @@ pub struct CheckpointManager<'a> {
     folder: PathBuf,
     options: ManagerOptions,
     kept: Vec<Kept>,
+    /// The newest checkpoint of the folder, whoever wrote it.
+    latest: Option<PathBuf>,
     /// When the newest that is kept for good was written, in seconds since 1970.
     last_preserved: f64,
+    /// The step of the last checkpoint.
+    last_step: Cell<Option<i64>>,
 }
 
 #[derive(Debug, Clone)]
@@ -78,8 +114,10 @@ struct Kept {
 }
 
 impl<'a> CheckpointManager<'a> {
-    /// A manager of the checkpoints in a folder, of which it takes over those that the folder's file
-    /// `checkpoint` lists.
+    /// A manager of the checkpoints in a folder. It takes over those that another manager left there:
+    /// those that the folder's file `checkpoint` lists with a time after that of the last checkpoint
+    /// that is kept for good. What [`Checkpoint::save`] left has no time, is restored from if it is the
+    /// newest, and is never removed.
     ///
     /// # Errors
     ///
@@ -90,24 +128,35 @@ impl<'a> CheckpointManager<'a> {
         options: ManagerOptions,
     ) -> Result<CheckpointManager<'a>> {
         let folder = folder.into();
-        let state = match CheckpointState::read(&folder) {
-            Ok(state) => Some(state),
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
         let now = seconds(SystemTime::now());
-        let last_preserved = match &state {
-            Some(state) if state.last_preserved_timestamp > 0.0 => state.last_preserved_timestamp,
-            _ => now,
-        };
-        let mut kept = Vec::new();
-        if let Some(state) = state {
-            let times = state.all_model_checkpoint_timestamps;
-            for (index, prefix) in state.all_model_checkpoint_paths.into_iter().enumerate() {
-                kept.push(Kept { prefix, time: times.get(index).copied().unwrap_or(now) });
+        let (mut kept, mut latest, mut last_preserved) = (Vec::<Kept>::new(), None, now - 1.0);
+        match CheckpointState::read(&folder) {
+            Ok(state) => {
+                last_preserved = state.last_preserved_timestamp.min(now);
+                latest = Some(state.model_checkpoint_path);
+                let times = state.all_model_checkpoint_timestamps;
+                for (prefix, time) in state.all_model_checkpoint_paths.into_iter().zip(times) {
+                    let time = time.min(now);
+                    if time > last_preserved {
+                        kept.retain(|other| other.prefix != prefix);
+                        kept.push(Kept { prefix, time });
+                    }
+                }
             }
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
-        Ok(CheckpointManager { checkpoint, folder, options, kept, last_preserved })
+        let last_step = Cell::new(options.interval.as_ref().and_then(|i| i.last_step));
+        let latest = latest.filter(|path| !path.as_os_str().is_empty());
+        Ok(CheckpointManager {
+            checkpoint,
+            folder,
+            options,
+            kept,
+            latest,
+            last_preserved,
+            last_step,
+        })
     }
 
     /// What is saved.
@@ -120,9 +169,25 @@ impl<'a> CheckpointManager<'a> {
         self.kept.iter().map(|kept| &*kept.prefix).collect()
     }
 
-    /// The newest checkpoint.
+    /// The newest checkpoint of the folder.
     pub fn latest(&self) -> Option<&Path> {
-        self.kept.last().map(|kept| &*kept.prefix)
+        self.latest.as_deref()
+    }
+
+    /// Saves one more if so many steps have passed since the last as the options ask for; `None` if
+    /// they have not. Without an interval every call saves.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](CheckpointManager::save); when the counter of steps is no integer.
+    pub fn save_if_due(&mut self) -> Result<Option<PathBuf>> {
+        if let (Some(interval), Some(last)) = (&self.options.interval, self.last_step.get()) {
+            let step = interval.step()?;
+            if step == last || step < last.saturating_add(interval.steps) {
+                return Ok(None);
+            }
+        }
+        self.save().map(Some)
     }
 
     /// Saves one more, numbered after the last, and removes what is no longer kept.
@@ -153,10 +218,20 @@ impl<'a> CheckpointManager<'a> {
         let time = seconds(SystemTime::now());
         self.kept.retain(|kept| kept.prefix != prefix);
         self.kept.push(Kept { prefix: prefix.clone(), time });
+        self.latest = Some(prefix.clone());
+        self.note_step()?;
         let too_old = self.take_too_old();
         self.write_state(&prefix)?;
         too_old.iter().try_for_each(|prefix| remove(prefix))?;
         Ok(prefix)
+    }
+
+    /// Notes the step of what was saved or restored.
+    fn note_step(&self) -> Result<()> {
+        if let Some(interval) = &self.options.interval {
+            self.last_step.set(Some(interval.step()?));
+        }
+        Ok(())
     }
 
     /// Takes what is to be removed off the list.
@@ -197,7 +272,11 @@ impl<'a> CheckpointManager<'a> {
         initialize: impl FnOnce() -> Result<()>,
     ) -> Result<Option<RestoreStatus<'_, 'a>>> {
         match self.latest() {
-            Some(latest) => self.checkpoint.restore(latest).map(Some),
+            Some(latest) => {
+                let status = self.checkpoint.restore(latest)?;
+                self.note_step()?;
+                Ok(Some(status))
+            }
             None => initialize().map(|()| None),
         }
     }

@@ -26,7 +26,7 @@ mod status;
 mod write;
 
 pub use crate::output_file::Durability;
-pub use manager::{CheckpointManager, ManagerOptions};
+pub use manager::{CheckpointManager, ManagerOptions, SaveInterval};
 pub use state::{CheckpointState, latest_checkpoint};
 pub use status::RestoreStatus;
 pub use write::{Snapshot, WriteOptions};
