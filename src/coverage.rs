@@ -2,7 +2,11 @@
 
 use ferroflow_ir::Lowering;
 use ferroflow_runtime::Context;
-use ferroflow_saved_model::{Result, add_ops, convert::reference_twin, proto, read_message};
+use ferroflow_saved_model::{
+    Result, add_ops,
+    convert::{op_of_file, reference_twin},
+    proto, read_message,
+};
 use std::{collections::BTreeMap, path::Path};
 
 /// The ops of all graphs and functions of a SavedModel, with the number of nodes of each.
@@ -42,7 +46,7 @@ fn count(graph: &proto::GraphDef, ops: &mut BTreeMap<String, usize>) {
 /// Whether nodes of this op can run, for some dtypes at least.
 pub fn is_supported(context: &Context, op: &str) -> bool {
     add_ops(context);
-    context.registry().find(op).is_some_and(|record| {
+    op_of_file(context.registry(), op).is_some_and(|record| {
         // Reference variables become resource variables when a graph is converted.
         let of_reference = reference_twin(op);
         context.supports(record)

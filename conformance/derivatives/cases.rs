@@ -391,7 +391,10 @@ pub(super) static LEFT_OUT: &[(&str, &str)] = &[
     ("TensorArrayScatterV3", "it is checked in a program"),
     ("TensorArraySplitV3", "it is checked in a program"),
     ("TensorArrayWriteV3", "it is checked in a program"),
+    ("_FusedBatchNormEx", "it is a formula over FusedBatchNormV3"),
     ("_FusedConv2D", "it is a formula over Conv2D"),
+    ("_FusedConv3D", "it is a formula over Conv3D"),
+    ("_FusedDepthwiseConv2dNative", "it is a formula over DepthwiseConv2dNative"),
     ("_FusedMatMul", "it is a formula over MatMul"),
     ("_StatelessParameterizedTruncatedNormalV2", "its sampler rejects: samples jump, their distribution does not"),
 ];

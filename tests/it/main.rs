@@ -17,6 +17,7 @@ mod eager;
 mod examples;
 mod frozen;
 mod functions;
+mod fused_ops;
 mod gradients;
 mod graphs;
 mod initialization;

@@ -189,12 +189,7 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg("input", "T"), arg("filter", "T")],
         outputs: &[arg("output", "T")],
         attrs: DEPTHWISE,
-        infer: |context| {
-            let (input, filter) = (context.shape(0), context.shape(1));
-            let shape = output_shape(context, Kind::Depthwise, input, filter)?;
-            context.set(0, shape);
-            Ok(())
-        },
+        infer: depthwise,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::conv::depthwise),
         ..OpDef::PURE
@@ -354,6 +349,14 @@ fn check_groups(op: &'static str, channels: Dim, filter_in: Dim, filter_out: Dim
         }
         _ => Ok(()),
     }
+}
+
+/// The shape of a convolution of each channel by itself.
+pub(super) fn depthwise(context: &mut OpContext<'_>) -> Result<()> {
+    let (input, filter) = (context.shape(0), context.shape(1));
+    let shape = output_shape(context, Kind::Depthwise, input, filter)?;
+    context.set(0, shape);
+    Ok(())
 }
 
 pub(super) fn convolution<const SPATIAL: usize>(context: &mut OpContext<'_>) -> Result<()> {

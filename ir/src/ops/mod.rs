@@ -18,6 +18,7 @@ mod dilation;
 pub(crate) mod einsum;
 mod file;
 mod functional;
+mod fused;
 mod image;
 mod indexing;
 mod interface;
@@ -82,6 +83,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     dilation,
     file,
     functional,
+    fused,
     image,
     indexing,
     internal,
@@ -139,6 +141,12 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
 /// The interface of an op that TensorFlow has, whether or not it has a record here.
 pub fn interface(name: &str) -> Option<&'static OpDef> {
     interface::find(name)
+}
+
+/// Whether an op is part of programs while they run and of no file: those whose name begins with an
+/// underscore, but for the ops of TensorFlow that its graph optimiser leaves in graphs.
+pub fn is_internal(name: &str) -> bool {
+    name.starts_with('_') && (interface::find(name).is_none() || name == "_Arg")
 }
 
 /// The names of all ops TensorFlow has, sorted.

@@ -251,7 +251,7 @@ fn check_channels(
     Ok(channels)
 }
 
-fn batch_norm(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn batch_norm(context: &mut OpContext<'_>) -> Result<()> {
     let layout = layout(context.attrs)?;
     context.check_rank(0, layout.rank())?;
     let channels = context.shape(0).dim(layout.channels() as isize);

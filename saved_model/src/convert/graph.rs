@@ -102,7 +102,10 @@ fn sources<'a>(graph: &'a Graph, node: &'a NodeDef) -> impl Iterator<Item = Node
 mod tests {
     use super::*;
     use crate::{
-        convert::testing::{FLOAT, function, node},
+        convert::{
+            op_of_file,
+            testing::{FLOAT, function, node},
+        },
         proto::attr_value::Value,
     };
     use ferroflow_ir::{Limits, OpRegistry};
@@ -143,12 +146,44 @@ mod tests {
     fn ops_without_a_record_stay() {
         let odd = node("odd", "OpOfTheFuture", &["x"], &[("T", FLOAT)]);
         let user = node("user", "Neg", &["odd:7"], &[("T", FLOAT)]);
-        let internal = node("arg", "_Arg", &[], &[("T", FLOAT), ("index", Value::I(9))]);
-        let graph = convert(&[odd, user, internal, placeholder("x")]).unwrap();
-        for name in ["odd", "arg"] {
-            assert!(graph[graph.find(name).unwrap()].op.def().is_none());
-        }
+        let graph = convert(&[odd, user, placeholder("x")]).unwrap();
+        assert!(graph[graph.find("odd").unwrap()].op.def().is_none());
         assert_eq!(graph[graph.find("user").unwrap()].inputs()[0].index, 7);
+    }
+
+    #[test]
+    fn internal_ops_have_no_meaning_in_files() {
+        for op in ferroflow_ir::ops::all().filter(|op| op.name.starts_with('_')) {
+            let found = op_of_file(&OpRegistry::default(), op.name);
+            let is_of_tensorflow = ferroflow_ir::ops::interface(op.name).is_some();
+            assert_eq!(found.is_some(), is_of_tensorflow, "{}", op.name);
+        }
+        let odd = node("odd", "_FusedElementwise", &["x"], &[("T", FLOAT)]);
+        let graph = convert(&[odd, placeholder("x")]).unwrap();
+        assert!(graph[graph.find("odd").unwrap()].op.def().is_none());
+    }
+
+    #[test]
+    fn names_of_nodes_are_those_that_tensorflow_takes() {
+        for name in ["a", "_a", "9", ".x", "a/b-c_d.e", "tf.Const", "a>b", "a>.b>c"] {
+            assert!(convert(&[node(name, "NoOp", &[], &[])]).is_ok(), "{name}");
+        }
+        for name in ["a:0", "^a", "a b", "-a", "/a", "é", "a>", "a>>b", ">a", "a>_b", "a\n", "a\\b"]
+        {
+            let error = convert(&[node(name, "NoOp", &[], &[])]).unwrap_err().to_string();
+            assert!(error.contains("names of nodes are made of"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_graphs_are_placeholders() {
+        let arg = node("arg", "_Arg", &[], &[("T", FLOAT), ("index", Value::I(9))]);
+        let user = node("y", "Neg", &["arg"], &[("T", FLOAT)]);
+        check(
+            &[arg, user],
+            "%arg = Placeholder() {dtype: float32, shape: <unknown>} : float32<unknown>\n\
+             %y = Neg(%arg) {T: float32} : float32<unknown>",
+        );
     }
 
     #[test]

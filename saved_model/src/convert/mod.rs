@@ -25,6 +25,7 @@ pub use definitions::{Definitions, add_functions};
 pub use dtype::{dtype, value_dtype};
 pub use function::{OUTPUT_NAMES, function};
 pub use graph::graph;
+pub use node::op_of_file;
 pub use ref_variables::{reference_twin, resource_variables};
 pub use rename::rename_functions;
 pub use shape::{known_shape, partial_shape_message, shape, shape_message};

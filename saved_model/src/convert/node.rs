@@ -3,8 +3,8 @@
 use super::{attr::attrs, definitions::Definitions, dtype};
 use crate::proto::{self, op_def::ArgDef};
 use ferroflow_ir::{
-    AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, Outlet,
-    PartialShape, Result, ValueType,
+    AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, OpRegistry,
+    Outlet, PartialShape, Result, ValueType,
 };
 use smallvec::SmallVec;
 
@@ -20,6 +20,12 @@ pub(super) fn add(
 ) -> Result<NodeId> {
     if proto.name.is_empty() {
         return Err(malformed(proto, "every node has a name"));
+    }
+    if !is_name(&proto.name) {
+        return Err(malformed(
+            proto,
+            "names of nodes are made of letters, digits and any of _.-/>",
+        ));
     }
     definitions.budget.take_values(1)?;
     let (op, attrs) = match definitions.function(&proto.op) {
@@ -40,15 +46,51 @@ pub(super) fn add(
     graph.add(node)
 }
 
-/// Op names with an underscore are internal: in a file they have no meaning.
+/// Whether a node may have this name: parts joined by `>`, each of which begins with a letter, a digit,
+/// a dot or, for the first, an underscore.
+/// Source: `IsValidNodeName` in TensorFlow's `graph_constructor.cc`.
+fn is_name(name: &str) -> bool {
+    name.split('>').enumerate().all(|(index, part)| {
+        let begins = part.starts_with(|c: char| {
+            c.is_ascii_alphanumeric() || c == '.' || (index == 0 && c == '_')
+        });
+        begins && part.chars().all(|c| c.is_ascii_alphanumeric() || "_.-/".contains(c))
+    })
+}
+
 fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, Attrs)> {
-    let known = Some(&*proto.op).filter(|op| !op.starts_with('_'));
-    let op = known.and_then(|op| definitions.registry.find(op));
+    let op = op_of_file(&definitions.registry, &proto.op);
+    if let (ARG, Some(op)) = (&*proto.op, op) {
+        return Ok((op.into(), op.complete_attrs(placeholder_attrs(proto, definitions)?)?));
+    }
     let attrs = attrs(&proto.attr, op, &definitions.budget)?;
     match op {
         Some(op) => Ok((op.into(), op.complete_attrs(attrs)?)),
         None => Ok((OpRef::Foreign(proto.op.as_str().into()), attrs)),
     }
+}
+
+/// The op of a graph that stands for what is fed, as TensorFlow's quantizer writes it.
+const ARG: &str = "_Arg";
+
+/// The record of an op as files name it. Internal ops have no meaning in a file; an argument of a graph
+/// is a placeholder.
+pub fn op_of_file(registry: &OpRegistry, name: &str) -> Option<&'static OpDef> {
+    match name {
+        ARG => registry.find("Placeholder"),
+        name if ferroflow_ir::ops::is_internal(name) => None,
+        name => registry.find(name),
+    }
+}
+
+/// The attributes of an argument of a graph as those of a placeholder.
+fn placeholder_attrs(proto: &proto::NodeDef, definitions: &Definitions) -> Result<Attrs> {
+    let mut attrs = attrs(&proto.attr, None, &definitions.budget)?;
+    let dtype = attrs.dtype("T")?;
+    let noted = attrs.shapes(OUTPUT_SHAPES).ok().and_then(|shapes| shapes.first().cloned());
+    attrs.remove("T");
+    attrs.remove("index");
+    Ok(attrs.with("dtype", dtype).with("shape", noted.unwrap_or(PartialShape::Unknown)))
 }
 
 /// A node whose op is the name of a function: a call of it.

@@ -29,7 +29,7 @@ pub(super) fn node_message(
 }
 
 fn refuse_internal(node: &NodeDef) -> Result<()> {
-    let is_internal = node.op.def().is_some_and(|op| op.name.starts_with('_'));
+    let is_internal = node.op.def().is_some_and(|op| ferroflow_ir::ops::is_internal(op.name));
     if !is_internal && node.expr.is_none() {
         return Ok(());
     }
