@@ -372,15 +372,20 @@ impl Choices<'_> {
         let input_dtypes: Vec<DType> = inputs.collect::<Result<_>>()?;
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
         let chooser = self.wiring.resolve_outside(key.1);
+        let dtype = self.wiring.ty(chooser)?.dtype;
+        let predicate = outline::scalar(&mut self.wiring.graph, chooser, dtype)?;
+        if predicate != chooser {
+            self.outer.push(predicate.node);
+        }
         let attrs = Attrs::new()
-            .with("Tcond", self.wiring.ty(chooser)?.dtype)
+            .with("Tcond", dtype)
             .with("Tin", input_dtypes.as_slice())
             .with("Tout", dtypes.as_slice())
             .with("then_branch", if_true)
             .with("else_branch", if_false);
         let namesake = wanted.merges.first().copied().unwrap_or(key.1.node);
         let name = self.wiring.graph[namesake].name.clone();
-        let inputs: Vec<Outlet> = [chooser].into_iter().chain(captures).collect();
+        let inputs: Vec<Outlet> = [predicate].into_iter().chain(captures).collect();
         let record = super::record("If");
         let call = self.wiring.call(&name, record, attrs, inputs.clone(), types)?;
         self.wiring.graph.connect(call, inputs, controls.into_iter().filter(|&id| id != call))?;

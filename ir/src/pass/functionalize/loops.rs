@@ -10,6 +10,7 @@ use crate::{
     attr::{Attrs, NameAttrList},
     dtype::DType,
     error::Result,
+    function::FunctionDef,
     graph::{NodeId, Outlet},
 };
 use std::{
@@ -285,7 +286,11 @@ impl<'a> Loop<'a> {
             results: vec![Outcome::Value(result)],
             controls: roots,
         };
-        self.function(wiring, part)
+        let mut function = wiring.outline(part)?.function;
+        for (_, result) in &mut function.results {
+            *result = outline::scalar(&mut function.graph, *result, DType::Bool)?;
+        }
+        self.function(wiring, function)
     }
 
     fn body_function(&self, wiring: &Wiring<'_>, args: &[Outlet]) -> Result<NameAttrList> {
@@ -312,12 +317,11 @@ impl<'a> Loop<'a> {
             results: results.into_iter().map(Outcome::Value).collect(),
             controls: roots,
         };
-        self.function(wiring, part)
+        self.function(wiring, wiring.outline(part)?.function)
     }
 
-    fn function(&self, wiring: &Wiring<'_>, part: Part) -> Result<NameAttrList> {
-        let must_be_alive = vec![true; part.results.len()];
-        let function = wiring.outline(part)?.function;
+    fn function(&self, wiring: &Wiring<'_>, function: FunctionDef) -> Result<NameAttrList> {
+        let must_be_alive = vec![true; function.results.len()];
         let depth = self.frame.depth;
         let function = conditions::make_calls(function, &must_be_alive, wiring.scope, depth)?;
         let name: Arc<str> = wiring.scope.insert(function)?;

@@ -63,6 +63,21 @@ pub(super) struct Outline {
     pub(super) moved: HashMap<NodeId, NodeId>,
 }
 
+/// A predicate as the scalar that `Switch` asks for; one of another shape is an error of the run, as
+/// calls of functions would take it for whether there are elements.
+pub(super) fn scalar(graph: &mut Graph, predicate: Outlet, dtype: DType) -> Result<Outlet> {
+    let ty = ValueType::new(dtype, PartialShape::scalar());
+    if graph.ty(predicate) == Some(&ty) {
+        return Ok(predicate);
+    }
+    let op = super::record("EnsureShape");
+    let attrs = Attrs::new().with("T", dtype).with("shape", PartialShape::scalar());
+    let name = graph.unique_name(&format!("{}/predicate", graph[predicate.node].name));
+    let node = NodeDef::new(name, op, op.complete_attrs(attrs)?);
+    let id = graph.add(node.with_inputs([predicate]).with_outputs([ty]))?;
+    Ok(id.into())
+}
+
 impl<'a> Wiring<'a> {
     pub(super) fn new(graph: Graph, name: Arc<str>, scope: Scope<'a>) -> Wiring<'a> {
         let (outlets, controls, exports) = Default::default();

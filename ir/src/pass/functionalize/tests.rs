@@ -210,24 +210,25 @@ fn frames_become_loops() {
     check(
         counting().finish(&["acc_out", "i_out"], BACK),
         expect_test::expect![[r#"
-        function @f(%n: int32[], %x: float32[]) {
-          %zero = Const() {dtype: int32, value: int32[] [0]} : int32[]
-          %loop = While(%zero, %x, %n) {T: [int32, float32, int32], body: @f/loop/body, cond: @f/loop/cond, output_shapes: [], parallel_iterations: 10} : int32<unknown>, float32<unknown>, int32<unknown>
-          return acc_out = %loop:1, i_out = %loop
-        }
-        function @f/loop/body(%i: int32<unknown>, %acc: float32<unknown>, %n_in: int32<unknown>) {
-          %i_body = Identity(%i) {T: int32} : int32<unknown>
-          %one = Const(^i_body) {dtype: int32, value: int32[] [1]} : int32[]
-          %two = Const(^i_body) {dtype: float32, value: float32[] [2.0]} : float32[]
-          %i_sum = AddV2(%i_body, %one) {T: int32} : int32<unknown>
-          %product = Mul(%acc, %two) {T: float32} : float32<unknown>
-          return result_0 = %i_sum, result_1 = %product, result_2 = %n_in
-        }
-        function @f/loop/cond(%i: int32<unknown>, %acc: float32<unknown>, %n_in: int32<unknown>) {
-          %less = Less(%i, %n_in) {T: int32} : bool<unknown>
-          return result_0 = %less
-        }
-    "#]],
+            function @f(%n: int32[], %x: float32[]) {
+              %zero = Const() {dtype: int32, value: int32[] [0]} : int32[]
+              %loop = While(%zero, %x, %n) {T: [int32, float32, int32], body: @f/loop/body, cond: @f/loop/cond, output_shapes: [], parallel_iterations: 10} : int32<unknown>, float32<unknown>, int32<unknown>
+              return acc_out = %loop:1, i_out = %loop
+            }
+            function @f/loop/body(%i: int32<unknown>, %acc: float32<unknown>, %n_in: int32<unknown>) {
+              %i_body = Identity(%i) {T: int32} : int32<unknown>
+              %one = Const(^i_body) {dtype: int32, value: int32[] [1]} : int32[]
+              %two = Const(^i_body) {dtype: float32, value: float32[] [2.0]} : float32[]
+              %i_sum = AddV2(%i_body, %one) {T: int32} : int32<unknown>
+              %product = Mul(%acc, %two) {T: float32} : float32<unknown>
+              return result_0 = %i_sum, result_1 = %product, result_2 = %n_in
+            }
+            function @f/loop/cond(%i: int32<unknown>, %acc: float32<unknown>, %n_in: int32<unknown>) {
+              %less = Less(%i, %n_in) {T: int32} : bool<unknown>
+              %less/predicate = EnsureShape(%less) {T: bool, shape: []} : bool[]
+              return result_0 = %less/predicate
+            }
+        "#]],
     );
 }
 
