@@ -1,6 +1,6 @@
 //! Whether objects refer to objects and functions that are there.
 
-use super::{Model, bad_capture};
+use super::{Model, bad_capture, load_order};
 use crate::{
     error::{Error, Result},
     proto::saved_object::Kind,
@@ -62,6 +62,6 @@ impl Model {
                 }
             }
         }
-        Ok(())
+        load_order::check(&state.objects, &state.concrete)
     }
 }

@@ -1,6 +1,7 @@
 //! A loaded MetaGraph of TensorFlow 2: objects with variables and functions.
 
 mod check;
+mod load_order;
 mod object;
 mod resources;
 
