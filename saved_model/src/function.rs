@@ -116,6 +116,11 @@ impl RestoredFunction {
         })
     }
 
+    /// What the function asks of its positional arguments, if it was given an input signature.
+    pub fn input_signature(&self) -> Option<&[StructuredValue]> {
+        self.parameters.input_signature()
+    }
+
     /// The function where a call gives variables their first values. One call at a time does so,
     /// of all that share the lock.
     pub(crate) fn with_first_values(

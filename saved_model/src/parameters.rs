@@ -21,13 +21,20 @@ pub(crate) struct Parameters {
     by_name: Vec<(String, Option<Value>)>,
     /// Whether there may be more arguments by name.
     more_by_name: bool,
+    /// What the function asks of its positional arguments, where that is the same for all traces.
+    input_signature: Option<Vec<StructuredValue>>,
 }
 
 impl Parameters {
     /// Any arguments.
     pub(crate) fn any() -> Parameters {
-        let (positional, by_name) = (Vec::new(), Vec::new());
-        Parameters { positional, more_positional: true, by_name, more_by_name: true }
+        Parameters {
+            positional: Vec::new(),
+            more_positional: true,
+            by_name: Vec::new(),
+            more_by_name: true,
+            input_signature: None,
+        }
     }
 
     pub(crate) fn new(spec: &proto::FunctionSpec, limits: &Limits) -> Result<Parameters> {
@@ -69,7 +76,13 @@ impl Parameters {
             more_positional: !matches!(field("varargs")?, StructuredValue::None),
             more_by_name: !matches!(field("varkw")?, StructuredValue::None),
             positional: names.into_iter().zip(defaults).collect(),
+            input_signature: input_signature(spec, limits)?,
         })
+    }
+
+    /// What the function asks of its positional arguments, where that is the same for all traces.
+    pub(crate) fn input_signature(&self) -> Option<&[StructuredValue]> {
+        self.input_signature.as_deref()
     }
 
     /// The arguments in the form traces describe them: a tuple of the positional ones and a
@@ -117,6 +130,18 @@ fn strings(what: &'static str, value: &StructuredValue) -> Result<Vec<String>> {
     each.collect()
 }
 
+fn input_signature(
+    spec: &proto::FunctionSpec,
+    limits: &Limits,
+) -> Result<Option<Vec<StructuredValue>>> {
+    let Some(signature) = &spec.input_signature else { return Ok(None) };
+    match convert::structured_value(signature, limits)? {
+        StructuredValue::None => Ok(None),
+        StructuredValue::Tuple(values) | StructuredValue::List(values) => Ok(Some(values)),
+        other => Err(malformed("input_signature", "a tuple or nothing", other)),
+    }
+}
+
 fn malformed(part: &'static str, expected: impl ToString, found: impl ToString) -> Error {
     ferroflow_ir::Error::argument("function spec", part, expected.to_string(), found.to_string())
         .into()
@@ -133,6 +158,7 @@ mod tests {
             more_positional: false,
             by_name: vec![("training".into(), Some(Value::Bool(false)))],
             more_by_name: false,
+            input_signature: None,
         }
     }
 

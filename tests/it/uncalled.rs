@@ -57,6 +57,15 @@ fn methods_with_a_signature_are_saved_before_their_first_call() -> Outcome {
     let report = save(&object, folder.path(), &SaveOptions::default())?;
     assert_eq!(report.untraced, ["any"]);
     assert_eq!(called(folder.path(), "model.double")?, [2.0, 5.0]);
+    let loaded = load(&Context::new(), folder.path(), &LoadOptions::default())?;
+    let root = loaded.root().ok_or("a model with objects")?;
+    let signature = |path: &str| -> Result<_, Box<dyn Error>> {
+        let function = root.get(path)?.function()?;
+        let types = function.input_signature().map(|types| types.iter().map(|ty| ty.to_string()));
+        Ok(types.map(Vec::from_iter))
+    };
+    assert_eq!(signature("model.double")?.map(|types| types.len()), Some(1));
+    assert_eq!(signature("model.any")?, None);
     Ok(())
 }
 
