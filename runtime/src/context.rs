@@ -300,7 +300,7 @@ impl Context {
             Lowering::Kernel => self.0.cpu.has_kernel(op),
             Lowering::Runtime => {
                 // Where values come from: nothing is left to run.
-                let is_source = matches!(op.name, "_Arg" | "Const" | "Placeholder");
+                let is_source = matches!(op.name, "_Arg" | "Const");
                 is_source || op.call != Call::None || self.body(op).is_some()
             }
             Lowering::Elementwise(_)

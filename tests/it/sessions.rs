@@ -2,8 +2,8 @@
 
 use ferroflow::{
     ir::{
-        Attrs, DType, FunctionLibrary, Graph, HostTensor, Outlet, PartialShape, Result, Shape,
-        build::GraphBuilder,
+        Attrs, Code, DType, FunctionLibrary, Graph, HostTensor, Outlet, PartialShape, Result,
+        Shape, build::GraphBuilder,
     },
     runtime::{Context, EagerTensor},
     saved_model::{
@@ -53,6 +53,22 @@ fn a_fed_value_cuts_the_graph() -> Outcome {
     let both = [("x:0", fed(2.0)), ("y:0", fed(2.0))];
     assert_eq!(number(&session.run(&both, &["z:0"], &[])?)?, 4.0);
     assert_eq!(number(&session.run(&both, &["y:0"], &[])?)?, 2.0);
+    Ok(())
+}
+
+#[test]
+fn a_placeholder_that_is_not_fed_is_named() -> Outcome {
+    let mut builder = GraphBuilder::new();
+    let x = builder.placeholder("x", DType::F32, PartialShape::ranked([Some(2)]))?;
+    builder.call("Square", "y", &[x])?;
+    let session = session(builder.graph())?;
+    let error = session.run(&[], &["y:0"], &[]).unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.contains("the placeholder was not fed") && message.contains("`x`"),
+        "{message}"
+    );
+    assert_eq!(error.code(), Code::InvalidArgument);
     Ok(())
 }
 

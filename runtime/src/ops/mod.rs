@@ -27,6 +27,7 @@ mod queue;
 mod ragged;
 mod random;
 mod random_state;
+mod source;
 mod sparse_map;
 mod state;
 mod table;
@@ -64,6 +65,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     ragged::BODIES,
     random::BODIES,
     random_state::BODIES,
+    source::BODIES,
     sparse_map::BODIES,
     state::BODIES,
     table::BODIES,
