@@ -23,7 +23,7 @@ use ferroflow_ir::{
 use ferroflow_kernels::{Device, Io, OpCall, Operand, OperandSpec, Target};
 use smallvec::SmallVec;
 use std::{
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -68,12 +68,13 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The path with links resolved; of a file that does not exist, that of its folder and its name.
+/// The path with links resolved; of one that does not exist, that of the nearest folder that does and
+/// the names below it.
 fn resolved(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| {
-        let folder = path.parent()?.canonicalize().ok()?;
-        Some(folder.join(path.file_name()?))
-    })
+    let (at, real) = path.ancestors().find_map(|at| Some((at, at.canonicalize().ok()?)))?;
+    let rest = path.strip_prefix(at).ok()?;
+    let is_below = rest.components().all(|part| matches!(part, Component::Normal(_)));
+    is_below.then(|| real.join(rest))
 }
 
 /// Runs an op. Attributes that follow from the inputs or have defaults may be left out.

@@ -239,3 +239,21 @@ fn state_of_users_is_matched_with_what_functions_capture() -> Outcome {
     assert_eq!(found.as_slice::<i64>()?, [6]);
     Ok(())
 }
+
+#[test]
+fn a_file_that_a_model_lacks_is_named() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    text_model(folder.path())?;
+    let model = folder.path().join("model");
+    // The file goes first, then its folder.
+    for gone in [model.join("assets/words.txt"), model.join("assets")] {
+        if gone.is_dir() {
+            std::fs::remove_dir(&gone)?
+        } else {
+            std::fs::remove_file(&gone)?
+        }
+        let error = loaded(&model).unwrap_err().to_string();
+        assert!(error.contains("assets/words.txt: No such file"), "{error}");
+    }
+    Ok(())
+}
