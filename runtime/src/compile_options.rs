@@ -24,6 +24,8 @@ pub struct CompileOptions {
     pub fuse: bool,
     /// Recognises attention.
     pub attention: bool,
+    /// Merges what comes before and after a matmul, a convolution or a reduction into its kernel.
+    pub regions: bool,
     /// Compiles arithmetic, loops and branches on single numbers to register code.
     pub scalar: bool,
     /// Lets values that are never in use at the same time share memory.
@@ -43,6 +45,7 @@ impl Default for CompileOptions {
             cse: true,
             fuse: true,
             attention: true,
+            regions: true,
             scalar: true,
             reuse: true,
             donate: true,

@@ -10,6 +10,7 @@ use ferroflow_ir::{
         fuse::fuse,
         hoist::hoist,
         prune::prune,
+        region::regions,
         specialize::{Argument, Evaluate, Specialized, Specializer},
         verify::verify,
     },
@@ -57,6 +58,12 @@ pub(crate) fn optimize(
         }
         if options.attention {
             attention(&mut body.graph, &results, |graph, node| {
+                gains(context, request, graph, node).unwrap_or(false)
+            })?;
+        }
+        prune_body(body, &results)?;
+        if options.regions {
+            regions(&mut body.graph, &results, |graph, node| {
                 gains(context, request, graph, node).unwrap_or(false)
             })?;
         }

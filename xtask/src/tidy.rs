@@ -58,6 +58,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/elementwise/tile/lanes/avx2.rs",
     "kernels/src/elementwise/tile/lanes/avx512.rs",
     "kernels/src/elementwise/tile/lanes/mod.rs",
+    "kernels/src/elementwise/tile/line.rs",
     "kernels/src/elementwise/tile/machine.rs",
     "kernels/src/elementwise/tile/mod.rs",
     "kernels/src/frame.rs",

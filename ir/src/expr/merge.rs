@@ -40,6 +40,10 @@ impl Merge {
                     None => self.add(node.clone()),
                 },
                 ExprKind::Const(_) => self.add(node.clone()),
+                ExprKind::Reduce(kind, arg) => {
+                    let kind = ExprKind::Reduce(*kind, ids[arg.index()]);
+                    self.add(ExprNode { kind, dtype: node.dtype })
+                }
                 ExprKind::Apply(prim, args) => {
                     let args: SmallVec<[ExprId; 3]> =
                         args.iter().map(|arg| ids[arg.index()]).collect();
@@ -80,7 +84,7 @@ impl Merge {
         match &self.nodes[id.index()].kind {
             ExprKind::Input(_) | ExprKind::Const(_) => true,
             ExprKind::Apply(Prim::Cast, args) => self.nodes[args[0].index()].dtype.is_float(),
-            ExprKind::Apply(..) => false,
+            ExprKind::Apply(..) | ExprKind::Reduce(..) => false,
         }
     }
 }

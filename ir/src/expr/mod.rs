@@ -11,6 +11,7 @@
 //! of the whole only.
 
 mod merge;
+mod part;
 mod prim;
 mod scalar;
 mod scalars;
@@ -19,7 +20,7 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::{Code, Error, Result},
-    op::{Lowering, OpDef},
+    op::{Lowering, OpDef, ReduceKind},
 };
 use merge::Merge;
 use smallvec::SmallVec;
@@ -53,6 +54,28 @@ pub enum ExprKind {
     Const(Constant),
     /// A scalar function of earlier nodes.
     Apply(Prim, SmallVec<[ExprId; 3]>),
+    /// The reduction of an earlier node over the reduced axes of a region: see
+    /// [`regions`](crate::pass::region). Expressions of single elements have none.
+    Reduce(ReduceKind, ExprId),
+}
+
+impl ExprKind {
+    /// The nodes that it is computed from.
+    pub fn args(&self) -> &[ExprId] {
+        match self {
+            ExprKind::Input(_) | ExprKind::Const(_) => &[],
+            ExprKind::Apply(_, args) => args,
+            ExprKind::Reduce(_, arg) => std::slice::from_ref(arg),
+        }
+    }
+
+    fn args_mut(&mut self) -> &mut [ExprId] {
+        match self {
+            ExprKind::Input(_) | ExprKind::Const(_) => &mut [],
+            ExprKind::Apply(_, args) => args,
+            ExprKind::Reduce(_, arg) => std::slice::from_mut(arg),
+        }
+    }
 }
 
 /// One value of an expression.
@@ -150,7 +173,7 @@ impl Expr {
     pub fn n_inputs(&self) -> usize {
         let used = self.nodes.iter().filter_map(|node| match node.kind {
             ExprKind::Input(position) => Some(position + 1),
-            ExprKind::Const(_) | ExprKind::Apply(..) => None,
+            ExprKind::Const(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
         });
         used.max().unwrap_or(0)
     }
@@ -159,8 +182,13 @@ impl Expr {
     pub fn is_fallible(&self) -> bool {
         self.nodes.iter().any(|node| match &node.kind {
             ExprKind::Apply(prim, _) => prim.is_fallible() && !node.dtype.is_float(),
-            ExprKind::Input(_) | ExprKind::Const(_) => false,
+            ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Reduce(..) => false,
         })
+    }
+
+    /// Whether it has reductions.
+    pub fn reduces(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node.kind, ExprKind::Reduce(..)))
     }
 
     /// This expression with each input replaced: by another input, a constant, or an expression
@@ -197,8 +225,8 @@ impl Expr {
         let mut live = vec![false; self.nodes.len()];
         live[self.root.index()] = true;
         for (index, node) in self.nodes.iter().enumerate().rev() {
-            if let (true, ExprKind::Apply(_, args)) = (live[index], &node.kind) {
-                args.iter().for_each(|arg| live[arg.index()] = true);
+            if live[index] {
+                node.kind.args().iter().for_each(|arg| live[arg.index()] = true);
             }
         }
         let mut new_ids = vec![ExprId(0); self.nodes.len()];
@@ -206,9 +234,7 @@ impl Expr {
         for (index, mut node) in
             self.nodes.into_iter().enumerate().filter(|(index, _)| live[*index])
         {
-            if let ExprKind::Apply(_, args) = &mut node.kind {
-                args.iter_mut().for_each(|arg| *arg = new_ids[arg.index()]);
-            }
+            node.kind.args_mut().iter_mut().for_each(|arg| *arg = new_ids[arg.index()]);
             new_ids[index] = ExprId(nodes.len() as u32);
             nodes.push(node);
         }

@@ -80,7 +80,7 @@ impl<'s> Scalar<'s> {
                 let from = &nodes[args[0].index()];
                 from.dtype.is_float() && matches!(from.kind, ExprKind::Input(_))
             }
-            ExprKind::Apply(..) | ExprKind::Const(_) => false,
+            ExprKind::Apply(..) | ExprKind::Const(_) | ExprKind::Reduce(..) => false,
         }
     }
 
@@ -88,7 +88,7 @@ impl<'s> Scalar<'s> {
     pub(super) fn flushed(self) -> Scalar<'s> {
         let arithmetic = match &self.scalars.nodes.borrow()[self.id.index()].kind {
             ExprKind::Apply(prim, _) => !prim.keeps_bits(),
-            ExprKind::Input(_) | ExprKind::Const(_) => false,
+            ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Reduce(..) => false,
         };
         if arithmetic { self.flush() } else { self }
     }

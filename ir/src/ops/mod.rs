@@ -42,6 +42,7 @@ mod random_state;
 mod range;
 mod recurrent;
 mod reduce;
+mod region;
 mod search;
 mod segment;
 mod set;
@@ -106,6 +107,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     range,
     recurrent,
     reduce,
+    region,
     search,
     segment,
     set,

@@ -42,6 +42,7 @@ mod ragged;
 mod random;
 mod range;
 mod reduce;
+mod region;
 mod scan;
 mod scatter;
 mod segment;
@@ -137,6 +138,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     ragged::to_tensor::KERNELS,
     random::KERNELS,
     range::KERNELS,
+    region::KERNELS,
     scan::KERNELS,
     scatter::KERNELS,
     segment::KERNELS,
@@ -234,7 +236,10 @@ impl Device for CpuDevice {
     }
 
     fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
-        attention::gains(call)
+        match call.op.name {
+            "_Region" => region::gains(call),
+            _ => attention::gains(call),
+        }
     }
 }
 

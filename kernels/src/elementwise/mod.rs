@@ -6,6 +6,7 @@
 mod cast;
 mod complex;
 mod float8;
+pub(crate) mod lines;
 mod number;
 mod portable;
 pub mod scalar;

@@ -115,6 +115,7 @@ impl Program {
                     let bytes = constant_bytes(*constant, node.dtype)?;
                     Place::Register(self.filled(width, Fill::Constant(bytes)))
                 }
+                ExprKind::Reduce(..) => return None,
                 ExprKind::Apply(prim, args) => {
                     let typical = &nodes[args[usize::from(*prim == Prim::Select)].index()];
                     let run = spell(*prim, typical.dtype, node.dtype)?;
@@ -272,9 +273,7 @@ impl Kernel for Program {
 fn last_uses(expr: &Expr) -> Vec<usize> {
     let mut last_use = vec![0; expr.nodes().len()];
     for (index, node) in expr.nodes().iter().enumerate() {
-        if let ExprKind::Apply(_, args) = &node.kind {
-            args.iter().for_each(|arg| last_use[arg.index()] = index);
-        }
+        node.kind.args().iter().for_each(|arg| last_use[arg.index()] = index);
     }
     last_use
 }
@@ -285,12 +284,9 @@ fn freed_after<'a>(
     last_use: &'a [usize],
     index: usize,
 ) -> impl Iterator<Item = usize> + 'a {
-    let args: SmallVec<[usize; 3]> = match &expr.nodes()[index].kind {
-        ExprKind::Apply(_, args) => args.iter().map(|arg| arg.index()).collect(),
-        ExprKind::Input(_) | ExprKind::Const(_) => SmallVec::new(),
-    };
+    let args = expr.nodes()[index].kind.args().iter().map(|arg| arg.index());
     let mut seen: SmallVec<[usize; 3]> = SmallVec::new();
-    args.into_iter().filter(move |&arg| {
+    args.filter(move |&arg| {
         let first = !seen.contains(&arg);
         seen.push(arg);
         let computed = matches!(expr.nodes()[arg].kind, ExprKind::Apply(..));

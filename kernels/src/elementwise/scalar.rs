@@ -154,8 +154,23 @@ impl Program {
             return None;
         }
         let instructions: Vec<Option<(Loop, Prim)>> =
-            expr.nodes().iter().map(|node| loop_of(&expr, node)).collect::<Option<_>>()?;
+            expr.nodes().iter().map(|node| loop_of(&expr, node, true)).collect::<Option<_>>()?;
         self.translate(&expr, &instructions, inputs, out);
+        Some(())
+    }
+
+    /// Adds an expression, whose inputs are in registers. Gives `None`, and adds nothing, for
+    /// primitives that no loop has. Functions of floats may differ from those of wide vectors in
+    /// the last places.
+    pub(crate) fn expression(
+        &mut self,
+        expr: &Expr,
+        inputs: &[Register],
+        out: Register,
+    ) -> Option<()> {
+        let instructions: Vec<Option<(Loop, Prim)>> =
+            expr.nodes().iter().map(|node| loop_of(expr, node, false)).collect::<Option<_>>()?;
+        self.translate(expr, &instructions, inputs, out);
         Some(())
     }
 
@@ -176,7 +191,8 @@ impl Program {
                     let bytes = constant_bytes(*constant, node.dtype);
                     self.constant(&bytes.unwrap_or_default())
                 }
-                ExprKind::Apply(_, args) => {
+                ExprKind::Apply(..) | ExprKind::Reduce(..) => {
+                    let args = node.kind.args();
                     let place = if is_root { out } else { self.register() };
                     let Some((run, prim)) = loops[index] else { continue };
                     if let (Prim::Flush, Some((exponent, sign))) = (prim, float_masks(node.dtype)) {
@@ -367,20 +383,22 @@ pub fn get(register: &u64, width: usize) -> &[u8] {
     &bytemuck::bytes_of(register)[..width]
 }
 
-/// The loop of a node, if it applies a function; `None` for a node that no program has.
+/// The loop of a node, if it applies a function; `None` for a node that no program has, with `exact`
+/// also for one that kernels with wide vectors compute to other bits.
 #[expect(clippy::option_option, reason = "the outer one says whether there is a program at all")]
-fn loop_of(expr: &Expr, node: &ExprNode) -> Option<Option<(Loop, Prim)>> {
+fn loop_of(expr: &Expr, node: &ExprNode, exact: bool) -> Option<Option<(Loop, Prim)>> {
     node.dtype.size().filter(|&size| size <= WIDTH && size > 0)?;
     match &node.kind {
         ExprKind::Input(_) => Some(None),
         ExprKind::Const(constant) => constant_bytes(*constant, node.dtype).map(|_| None),
         ExprKind::Apply(prim, args) => {
             let typical = &expr.nodes()[args[usize::from(*prim == Prim::Select)].index()];
-            if typical.dtype.is_float() && !is_exact(*prim) {
+            if exact && typical.dtype.is_float() && !is_exact(*prim) {
                 return None;
             }
             Some(Some((spell(*prim, typical.dtype, node.dtype)?, *prim)))
         }
+        ExprKind::Reduce(..) => None,
     }
 }
 

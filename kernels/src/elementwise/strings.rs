@@ -23,7 +23,7 @@ enum Value {
 pub(super) fn compile(expr: &Expr, accesses: Vec<Access>, shape: Shape) -> Option<Arc<dyn Kernel>> {
     let known = expr.nodes().iter().all(|node| match &node.kind {
         ExprKind::Input(_) => matches!(node.dtype, DType::String | DType::Bool),
-        ExprKind::Const(_) => false,
+        ExprKind::Const(_) | ExprKind::Reduce(..) => false,
         ExprKind::Apply(prim, _) => {
             matches!(prim, Prim::Add | Prim::Eq | Prim::Ne | Prim::Not | Prim::Select)
         }
@@ -78,7 +78,7 @@ fn evaluate(expr: &Expr, input: &dyn Fn(usize) -> Value) -> Value {
     for node in expr.nodes() {
         let value = match &node.kind {
             ExprKind::Input(position) => input(*position),
-            ExprKind::Const(_) => Value::Truth(false),
+            ExprKind::Const(_) | ExprKind::Reduce(..) => Value::Truth(false),
             ExprKind::Apply(prim, args) => {
                 let text = |arg: ExprId| match &values[arg.index()] {
                     Value::Text(text) => text.clone(),

@@ -20,13 +20,14 @@ pub(super) fn print(expr: &Expr, inputs: &[String], caps: Caps) -> Option<(Strin
                 names.push(literal(*value, word)?);
                 continue;
             }
+            ExprKind::Reduce(..) => return None,
             ExprKind::Apply(prim, args) => {
                 let nodes = expr.nodes();
                 let dtypes: Vec<_> = args.iter().map(|arg| nodes[arg.index()].dtype).collect();
                 let texts: Vec<&str> = args.iter().map(|arg| &*names[arg.index()]).collect();
                 let divisor = args.get(1).and_then(|arg| match nodes[arg.index()].kind {
                     ExprKind::Const(value) => Some(value),
-                    ExprKind::Input(_) | ExprKind::Apply(..) => None,
+                    ExprKind::Input(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
                 });
                 spell(*prim, &dtypes, node.dtype, &texts, divisor)?
             }

@@ -10,5 +10,6 @@ mod functions;
 mod gather;
 mod lists;
 mod loops;
+mod regions;
 mod support;
 mod variables;

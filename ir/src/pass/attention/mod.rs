@@ -242,7 +242,7 @@ fn selection(expr: &Expr, weights: usize) -> Option<Option<usize>> {
                 }
                 (keep, at) = (Some(mask), args[1].index());
             }
-            ExprKind::Apply(..) | ExprKind::Const(_) => return None,
+            ExprKind::Apply(..) | ExprKind::Const(_) | ExprKind::Reduce(..) => return None,
         }
     }
 }
@@ -252,6 +252,6 @@ fn is_zero(expr: &Expr, at: usize) -> bool {
         ExprKind::Const(Constant::Float(value)) => *value == 0.0,
         ExprKind::Const(Constant::Int(value)) => *value == 0,
         ExprKind::Apply(Prim::Cast | Prim::Flush, args) => is_zero(expr, args[0].index()),
-        ExprKind::Input(_) | ExprKind::Apply(..) => false,
+        ExprKind::Input(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => false,
     }
 }

@@ -71,9 +71,7 @@ impl<'a> Builder<'a> {
         let n = expr.nodes().len();
         let mut unused = vec![0; n];
         for node in expr.nodes() {
-            if let ExprKind::Apply(_, args) = &node.kind {
-                args.iter().for_each(|arg| unused[arg.index()] += 1);
-            }
+            node.kind.args().iter().for_each(|arg| unused[arg.index()] += 1);
         }
         unused[expr.root().index()] += 1;
         let (steps, places, memory) = (Vec::new(), Vec::new(), vec![None; n]);
@@ -90,6 +88,7 @@ impl<'a> Builder<'a> {
                     let bits = constant_bits(*constant, node.dtype)?;
                     self.memory[index] = Some(self.own(Content::Constant(bits)));
                 }
+                ExprKind::Reduce(..) => return None,
                 ExprKind::Apply(prim, args) => self.apply(index, *prim, args, node.dtype)?,
             }
         }

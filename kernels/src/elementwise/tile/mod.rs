@@ -9,13 +9,17 @@ mod codes;
 mod cycle;
 mod draft;
 mod lanes;
+mod line;
 mod machine;
 mod math;
 mod operations;
 #[cfg(test)]
 mod tests;
 
-use super::reads_in_place;
+use super::{
+    lines::{Along, LineProgram},
+    reads_in_place,
+};
 use crate::{
     error::Result,
     kernel::{Io, Kernel},
@@ -48,6 +52,8 @@ struct Program<M: Machine<N>, const N: usize> {
     accesses: Vec<Access>,
     input_widths: Vec<usize>,
     output_width: usize,
+    /// The input that stands for the accumulator of a line.
+    accumulator: Option<usize>,
 }
 
 /// Compiles an expression; `None` when it is not one for this engine.
@@ -57,9 +63,35 @@ pub(super) fn compile(
     accesses: &[Access],
 ) -> Option<Arc<dyn Kernel>> {
     if Avx512::detected() {
-        compile_for::<Avx512, 128>(expr, inputs, accesses)
+        Some(Arc::new(compile_for::<Avx512, 128>(expr, inputs, accesses)?))
     } else if Avx2::detected() {
-        compile_for::<Avx2, 64>(expr, inputs, accesses)
+        Some(Arc::new(compile_for::<Avx2, 64>(expr, inputs, accesses)?))
+    } else {
+        None
+    }
+}
+
+/// Compiles an expression for lines; `None` when it is not one for this engine.
+pub(super) fn line_program(
+    expr: &Expr,
+    inputs: &[DType],
+    along: &[Along],
+) -> Option<Arc<dyn LineProgram>> {
+    let access = |along: &Along| match along {
+        Along::Elements | Along::Accumulator => Access::Contiguous,
+        Along::Single => Access::Scalar,
+    };
+    let accesses: Vec<Access> = along.iter().map(access).collect();
+    let accumulator = along.iter().position(|along| *along == Along::Accumulator);
+    if accumulator.is_some() && expr.dtype() != DType::F32 {
+        return None;
+    }
+    if Avx512::detected() {
+        let program = compile_for::<Avx512, 128>(expr, inputs, &accesses)?;
+        Some(Arc::new(Program { accumulator, ..program }))
+    } else if Avx2::detected() {
+        let program = compile_for::<Avx2, 64>(expr, inputs, &accesses)?;
+        Some(Arc::new(Program { accumulator, ..program }))
     } else {
         None
     }
@@ -70,7 +102,7 @@ fn compile_for<M: Machine<N>, const N: usize>(
     expr: &Expr,
     inputs: &[DType],
     accesses: &[Access],
-) -> Option<Arc<dyn Kernel>> {
+) -> Option<Program<M, N>> {
     if expr.is_fallible() {
         return None;
     }
@@ -80,7 +112,8 @@ fn compile_for<M: Machine<N>, const N: usize>(
     (steps.len() <= MAX_OPERATIONS).then_some(())?;
     let (input_widths, output_width) = (input_widths?, expr.dtype().size()?);
     let (ops, accesses) = (steps.into_iter().map(M::op).collect(), accesses.to_vec());
-    Some(Arc::new(Program { ops, places, n_own, accesses, input_widths, output_width }))
+    let accumulator = None;
+    Some(Program { ops, places, n_own, accesses, input_widths, output_width, accumulator })
 }
 
 impl<M: Machine<N>, const N: usize> Program<M, N> {

@@ -1,0 +1,64 @@
+//! How the inputs of a region meet its rows.
+
+use crate::elementwise::lines::Along;
+use ferroflow_ir::{Shape, StridedView, view::ViewDim};
+
+/// An input beside rows of elements.
+#[derive(Debug, Clone)]
+pub(super) struct Operand {
+    /// Bytes of an element.
+    pub(super) width: usize,
+    /// Whether it has elements of its own along a row.
+    pub(super) along: Along,
+    /// Which element the first of each row needs.
+    rows: StridedView,
+    /// Bytes of a row.
+    row_bytes: usize,
+}
+
+impl Operand {
+    /// An input of shape `own` beside elements of shape `space`, of which the last `n_last` dimensions
+    /// are a row; `None` where elements along a row are neither one nor contiguous.
+    pub(super) fn new(own: &Shape, space: &Shape, n_last: usize, width: usize) -> Option<Operand> {
+        let (rank, strides) = (space.rank(), own.strides());
+        let missing = rank.checked_sub(own.rank())?;
+        let dim = |axis: usize| {
+            let index = axis.checked_sub(missing).filter(|&index| own[index] != 1);
+            ViewDim { size: space[axis], stride: index.map_or(0, |index| strides[index] as isize) }
+        };
+        let part = |axes: std::ops::Range<usize>| {
+            let dims = axes.map(dim).collect();
+            StridedView { offset: 0, dims }.simplified()
+        };
+        let (rows, row) = (part(0..rank - n_last), part(rank - n_last..rank));
+        let along = match row.dims.as_slice() {
+            dims if dims.iter().all(|dim| dim.stride == 0) => Along::Single,
+            [dim] if dim.stride == 1 => Along::Elements,
+            _ => return None,
+        };
+        let n = if along == Along::Single { 1 } else { row.num_elements() };
+        Some(Operand { width, along, rows, row_bytes: n * width })
+    }
+
+    /// Whether all rows meet the same elements.
+    pub(super) fn is_same_for_all(&self) -> bool {
+        self.rows.dims.iter().all(|dim| dim.stride == 0)
+    }
+
+    /// Whether each row meets the elements at its own place.
+    pub(super) fn is_whole(&self, n_cols: usize) -> bool {
+        let follows = match self.rows.dims.as_slice() {
+            [] => true,
+            [dim] => dim.stride == n_cols as isize,
+            _ => false,
+        };
+        self.along == Along::Elements && follows
+    }
+
+    /// What row `row` meets, from its column `col` on.
+    pub(super) fn row<'a>(&self, bytes: &'a [u8], row: usize, col: usize) -> &'a [u8] {
+        let first = self.rows.position(row) as usize * self.width;
+        let skipped = if self.along == Along::Single { 0 } else { col * self.width };
+        &bytes[first + skipped..first + self.row_bytes]
+    }
+}

@@ -1,0 +1,302 @@
+//! Row regions: reductions of rows and the expressions around them, in one pass over each row.
+//!
+//! An expression with reductions becomes stages, which run for one row after the other while the row
+//! is in the first-level cache: a reduction of an elementwise expression (its prologue, evaluated on
+//! the fly), a single number of others, the result. Elements that are costly to compute and needed
+//! again are kept in scratch memory of a row.
+//!
+//! Sums are kept in as many parts as a tile has elements, which are added pairwise. Rows are computed
+//! one by one, so results do not depend on the number of threads.
+
+use super::{
+    operand::Operand,
+    stages::{Plan, Stage},
+};
+use crate::{
+    device::OpCall,
+    elementwise::{
+        lines::{Along, Runner, Source},
+        scalar,
+    },
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use ferroflow_ir::{DType, Error, Expr, ReduceKind, Shape, infer::reduced_axes};
+use smallvec::SmallVec;
+use std::{mem, sync::Arc};
+
+/// Rows shorter than this are faster in other ways.
+const LEAST_COLS: usize = 48;
+
+/// Rows longer than this do not fit the caches near the processor.
+const MOST_COLS: usize = 1 << 16;
+
+/// Elements per piece of work.
+const PIECE: usize = 1 << 16;
+
+/// Compiles a region without an anchor; `None` where it does not reduce along rows, or rows are too
+/// short or too long.
+pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn Kernel>>> {
+    let mut space = Shape::scalar();
+    for input in call.inputs {
+        space = space.broadcast(&input.shape)?;
+    }
+    let reduced = reduced_axes(call.attrs.ints("axes")?, space.rank())?;
+    let n_last = reduced.iter().rev().take_while(|&&reduced| reduced).count();
+    if reduced[..reduced.len() - n_last].contains(&true) {
+        return Ok(None);
+    }
+    let operand = |input: &crate::OperandSpec| {
+        Operand::new(&input.shape, &space, n_last, input.dtype.size()?)
+    };
+    let operands: Option<Vec<Operand>> = call.inputs.iter().map(operand).collect();
+    let Some(operands) = operands else { return Ok(None) };
+    let dtypes: Vec<DType> = call.inputs.iter().map(|input| input.dtype).collect();
+    let cols = space.iter().rev().take(n_last).product();
+    let rows = Rows::new(expr, &dtypes, operands, cols, call.attrs.bool("reduces")?);
+    Ok(rows.map(|rows| Arc::new(rows) as Arc<dyn Kernel>))
+}
+
+/// A row region as a kernel.
+pub(in crate::cpu) struct Rows {
+    cols: usize,
+    operands: Vec<Operand>,
+    /// With reciprocals for divisions by numbers of a row.
+    fast: Plan,
+    /// With the divisions, where the other has none: for reciprocals that are not exact enough.
+    exact: Option<Plan>,
+    /// Elements of a row of the output, and the bytes of each.
+    out_cols: usize,
+    out_width: usize,
+}
+
+impl Rows {
+    fn new(
+        expr: &Expr,
+        dtypes: &[DType],
+        operands: Vec<Operand>,
+        cols: usize,
+        reduces: bool,
+    ) -> Option<Rows> {
+        if !(LEAST_COLS..=MOST_COLS).contains(&cols) {
+            return None;
+        }
+        let along: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
+        let exact = Plan::new(expr, dtypes, &along, false, reduces)?;
+        let fast = Plan::new(expr, dtypes, &along, true, reduces)?;
+        let (fast, exact) = if fast.has_reciprocals { (fast, Some(exact)) } else { (exact, None) };
+        let out_cols = if reduces { 1 } else { cols };
+        Some(Rows { cols, operands, fast, exact, out_cols, out_width: expr.dtype().size()? })
+    }
+
+    /// The rows of one input, those along its last dimension.
+    pub(in crate::cpu) fn of_one(expr: &Expr, dtype: DType, shape: &Shape) -> Option<Rows> {
+        let operand = Operand::new(shape, shape, 1, dtype.size()?)?;
+        Rows::new(expr, &[dtype], vec![operand], *shape.last()?, false)
+    }
+}
+
+impl Kernel for Rows {
+    fn run(&self, io: &mut Io<'_>) -> Result<()> {
+        let out = io.output_bytes(0);
+        let row_bytes = self.out_cols * self.out_width;
+        let rows = (PIECE / self.cols).max(1);
+        // An operand in the output's memory has no bytes of its own.
+        let given = (0..self.operands.len())
+            .map(|index| if io.is_in_place(index) { None } else { Some(io.bytes(index)) });
+        let given: Vec<Option<&[u8]>> = given.collect();
+        io.threads().try_for_each_piece(out, rows * row_bytes, |start, out| {
+            let mut fast = Running::new(self, &self.fast, &given);
+            let mut exact: Option<Running<'_>> = None;
+            for (index, out) in out.chunks_mut(row_bytes).enumerate() {
+                let row = start / row_bytes + index;
+                if fast.row(row, out)? {
+                    continue;
+                }
+                if let Some(plan) = &self.exact {
+                    exact.get_or_insert_with(|| Running::new(self, plan, &given)).row(row, out)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn in_place(&self, index: usize) -> bool {
+        let operand = &self.operands[index];
+        self.out_cols == self.cols && operand.width == self.out_width && operand.is_whole(self.cols)
+    }
+}
+
+/// What a plan runs on.
+#[derive(Clone, Copy)]
+struct Given<'p> {
+    rows: &'p Rows,
+    plan: &'p Plan,
+    bytes: &'p [Option<&'p [u8]>],
+}
+
+impl Given<'_> {
+    /// What row `row` reads of an operand.
+    fn operand(&self, index: usize, row: usize) -> &[u8] {
+        self.rows.operands[index].row(self.bytes[index].unwrap_or_default(), row, 0)
+    }
+
+    /// What a program of a row reads. `in_place` is the operand in the memory of the output.
+    fn sources<'s>(
+        &'s self,
+        kept: &'s [Vec<f32>],
+        row: usize,
+        in_place: Source<'s>,
+    ) -> Sources<'s> {
+        let operands = self.rows.operands.iter().enumerate();
+        let operands = operands.map(|(index, operand)| match operand.along {
+            Along::Elements if self.bytes[index].is_none() => in_place,
+            Along::Elements => Source::Elements(self.operand(index, row)),
+            Along::Single | Along::Accumulator => Source::Unread,
+        });
+        let unread = |n: usize| std::iter::repeat_n(Source::Unread, n);
+        let of_kept = kept.iter().map(|kept| Source::Elements(bytemuck::cast_slice(kept)));
+        let rest = unread(self.plan.n_reductions - kept.len() + 1);
+        operands.chain(unread(self.plan.n_numbers)).chain(of_kept).chain(rest).collect()
+    }
+}
+
+/// A plan that runs on rows, on one thread.
+struct Running<'p> {
+    at: Given<'p>,
+    /// For each stage, what runs it, and the registers of single numbers.
+    runners: Vec<(Option<Box<dyn Runner + 'p>>, Vec<u64>)>,
+    numbers: Vec<[u8; 4]>,
+    kept: Vec<Vec<f32>>,
+    /// Whether operands that are the same for all rows have been set.
+    is_set: bool,
+}
+
+/// What the programs of a row read.
+type Sources<'a> = SmallVec<[Source<'a>; 16]>;
+
+impl<'p> Running<'p> {
+    fn new(rows: &'p Rows, plan: &'p Plan, bytes: &'p [Option<&'p [u8]>]) -> Running<'p> {
+        let runners = plan.stages.iter().map(|stage| match stage {
+            Stage::Keep { line, .. } | Stage::Reduce { line, .. } | Stage::Result(line) => {
+                (Some(line.program.runner()), Vec::new())
+            }
+            Stage::Number { program, .. } => (None, program.registers().to_vec()),
+            Stage::Single(_) => (None, Vec::new()),
+        });
+        let kept = vec![vec![0.0; rows.cols]; plan.n_kept];
+        let numbers = vec![[0; 4]; plan.n_numbers];
+        let (at, runners) = (Given { rows, plan, bytes }, runners.collect());
+        Running { at, runners, numbers, kept, is_set: false }
+    }
+
+    /// Computes a row; `false`, with nothing written, where a reciprocal is not exact enough.
+    fn row(&mut self, row: usize, out: &mut [u8]) -> Result<bool> {
+        let plan = self.at.plan;
+        for (index, stage) in plan.stages.iter().enumerate() {
+            match stage {
+                Stage::Keep { line, kept } => {
+                    self.set(index, &line.singles, row);
+                    let mut place = mem::take(&mut self.kept[*kept]);
+                    let sources = self.at.sources(&self.kept, row, Source::Elements(out));
+                    if let Some(runner) = &mut self.runners[index].0 {
+                        runner.run(&sources, bytemuck::cast_slice_mut(&mut place));
+                    }
+                    drop(sources);
+                    self.kept[*kept] = place;
+                }
+                Stage::Reduce { line, kind, number } => {
+                    self.set(index, &line.singles, row);
+                    let sources = self.at.sources(&self.kept, row, Source::Elements(out));
+                    let Some(runner) = &mut self.runners[index].0 else { continue };
+                    runner.start(start(*kind));
+                    runner.fold(&sources, self.at.rows.cols);
+                    let total = total(*kind, runner.parts(), self.at.rows.cols);
+                    self.numbers[*number] = total.to_ne_bytes();
+                }
+                Stage::Number { program, inputs, out, number, is_reciprocal } => {
+                    let bits = self.number(index, program, inputs, *out, row)?;
+                    self.numbers[*number] = bits;
+                    let is_tiny = f32::from_ne_bytes(bits).abs() < f32::MIN_POSITIVE;
+                    if *is_reciprocal && is_tiny && plan.has_reciprocals {
+                        return Ok(false);
+                    }
+                }
+                Stage::Result(line) => {
+                    self.set(index, &line.singles, row);
+                    let sources = self.at.sources(&self.kept, row, Source::InPlace);
+                    if let Some(runner) = &mut self.runners[index].0 {
+                        runner.run(&sources, out);
+                    }
+                }
+                Stage::Single(number) => out.copy_from_slice(&self.numbers[*number][..out.len()]),
+            }
+        }
+        self.is_set = true;
+        Ok(true)
+    }
+
+    /// Sets the single elements that a stage reads.
+    fn set(&mut self, stage: usize, singles: &[usize], row: usize) {
+        let Some(runner) = &mut self.runners[stage].0 else { return };
+        for &input in singles {
+            let operands = &self.at.rows.operands;
+            match operands.get(input) {
+                Some(operand) if self.is_set && operand.is_same_for_all() => {}
+                Some(_) => runner.set(input, self.at.operand(input, row)),
+                None => runner.set(input, &self.numbers[input - operands.len()]),
+            }
+        }
+    }
+
+    /// A number of the row.
+    fn number(
+        &mut self,
+        stage: usize,
+        program: &scalar::Program,
+        inputs: &[(usize, scalar::Register)],
+        out: scalar::Register,
+        row: usize,
+    ) -> Result<[u8; 4]> {
+        let registers = &mut self.runners[stage].1;
+        for &(input, register) in inputs {
+            let bytes = match input.checked_sub(self.at.rows.operands.len()) {
+                None => self.at.operand(input, row),
+                Some(number) => &self.numbers[number],
+            };
+            scalar::set(&mut registers[register.index()], bytes);
+        }
+        program.run(registers, u64::MAX).map_err(|stop| match stop {
+            scalar::Stop::Fault(_, error) => error,
+            scalar::Stop::Rounds(_) => Error::DivisionByZero,
+        })?;
+        let bytes = scalar::get(&registers[out.index()], size_of::<f32>());
+        Ok([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+}
+
+/// What a reduction starts from.
+fn start(kind: ReduceKind) -> f32 {
+    match kind {
+        ReduceKind::Max => f32::NEG_INFINITY,
+        ReduceKind::Min => f32::INFINITY,
+        _ => 0.0,
+    }
+}
+
+/// The reduction of the parts of an accumulator, over `n` elements.
+fn total(kind: ReduceKind, parts: &mut [f32], n: usize) -> f32 {
+    let combine = |a: f32, b: f32| match kind {
+        ReduceKind::Max if a.is_nan() || a > b => a,
+        ReduceKind::Min if a.is_nan() || a < b => a,
+        ReduceKind::Max | ReduceKind::Min => b,
+        _ => a + b,
+    };
+    let mut width = parts.len() / 2;
+    while width > 0 {
+        let (first, second) = parts.split_at_mut(width);
+        first.iter_mut().zip(second).for_each(|(a, &mut b)| *a = combine(*a, b));
+        width /= 2;
+    }
+    if kind == ReduceKind::Mean { parts[0] / n as f32 } else { parts[0] }
+}

@@ -1,0 +1,275 @@
+//! From an expression with reductions to stages that run row by row.
+
+use crate::elementwise::{
+    lines::{Along, LineProgram, compile},
+    scalar::{Program, Register},
+};
+use ferroflow_ir::{
+    DType, Expr, Prim, ReduceKind,
+    expr::{Constant, ExprId, ExprKind},
+};
+use std::{collections::HashMap, sync::Arc};
+
+/// Nodes of an expression from which on its elements are kept rather than computed again.
+const MANY_NODES: usize = 6;
+
+/// What is done to a row, in order. Programs read the operands, then the numbers of the row, then what
+/// is kept of it, then the accumulator.
+pub(super) struct Plan {
+    pub(super) stages: Vec<Stage>,
+    pub(super) n_numbers: usize,
+    pub(super) n_kept: usize,
+    /// The number of reductions, for each of which there is room among what is kept.
+    pub(super) n_reductions: usize,
+    /// Whether there are divisions that became multiplications by a reciprocal.
+    pub(super) has_reciprocals: bool,
+}
+
+/// Something that is done to a row.
+pub(super) enum Stage {
+    /// Computes elements that are needed again.
+    Keep { line: Line, kept: usize },
+    /// Reduces elements to a number of the row.
+    Reduce { line: Line, kind: ReduceKind, number: usize },
+    /// Computes a number of the row from others and from operands, by their positions.
+    Number {
+        program: Program,
+        inputs: Vec<(usize, Register)>,
+        out: Register,
+        number: usize,
+        is_reciprocal: bool,
+    },
+    /// Computes the elements of the result.
+    Result(Line),
+    /// The result is this number.
+    Single(usize),
+}
+
+/// A program along a row, and the single elements that it reads.
+pub(super) struct Line {
+    pub(super) program: Arc<dyn LineProgram>,
+    pub(super) singles: Vec<usize>,
+}
+
+impl Plan {
+    /// The stages of an expression over operands; `None` where there is no code for some. With
+    /// `inverts`, elements are multiplied by reciprocals of numbers of the row rather than divided.
+    pub(super) fn new(
+        expr: &Expr,
+        dtypes: &[DType],
+        along: &[Along],
+        inverts: bool,
+        reduces: bool,
+    ) -> Option<Plan> {
+        let inverted = inverts.then(|| {
+            let is_element = elements(expr, along);
+            let constant = |id: ExprId| matches!(kind(expr, id), ExprKind::Const(_));
+            expr.with_reciprocals(|divisor| !is_element[divisor.index()] && !constant(divisor))
+        });
+        let has_reciprocals = inverted.as_ref().is_some_and(|inverted| inverted != expr);
+        let expr = inverted.as_ref().unwrap_or(expr);
+        let mut builder = Builder::new(expr, dtypes, along);
+        builder.stages(reduces)?;
+        let n_reductions = builder.along.len() - builder.first_kept - 1;
+        let Builder { stages, numbers, kept, .. } = builder;
+        let (n_numbers, n_kept) = (numbers.len(), kept.len());
+        Some(Plan { stages, n_numbers, n_kept, n_reductions, has_reciprocals })
+    }
+}
+
+fn kind(expr: &Expr, id: ExprId) -> &ExprKind {
+    &expr.nodes()[id.index()].kind
+}
+
+/// For each node, whether it has a value of its own for each element of a row.
+fn elements(expr: &Expr, along: &[Along]) -> Vec<bool> {
+    let mut elements: Vec<bool> = Vec::with_capacity(expr.nodes().len());
+    for node in expr.nodes() {
+        elements.push(match &node.kind {
+            ExprKind::Input(position) => along[*position] == Along::Elements,
+            ExprKind::Const(_) | ExprKind::Reduce(..) => false,
+            ExprKind::Apply(_, args) => args.iter().any(|arg| elements[arg.index()]),
+        });
+    }
+    elements
+}
+
+struct Builder<'a> {
+    expr: &'a Expr,
+    is_element: Vec<bool>,
+    /// How many nodes use each.
+    uses: Vec<usize>,
+    /// Dtypes and ways of everything that programs read.
+    dtypes: Vec<DType>,
+    along: Vec<Along>,
+    n_operands: usize,
+    /// Nodes that are numbers of the row and used by elements, with their numbers.
+    numbers: HashMap<ExprId, usize>,
+    /// Nodes that are kept.
+    kept: HashMap<ExprId, usize>,
+    first_kept: usize,
+    stages: Vec<Stage>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(expr: &'a Expr, dtypes: &[DType], along: &[Along]) -> Builder<'a> {
+        let is_element = elements(expr, along);
+        let mut uses = vec![0; expr.nodes().len()];
+        let mut numbers: HashMap<ExprId, usize> = HashMap::new();
+        let mut number = |id: ExprId| {
+            let next = numbers.len();
+            numbers.entry(id).or_insert(next);
+        };
+        for (id, node) in expr.iter() {
+            for arg in node.kind.args() {
+                uses[arg.index()] += 1;
+                let is_number =
+                    matches!(kind(expr, *arg), ExprKind::Apply(..) | ExprKind::Reduce(..));
+                if is_element[id.index()] && !is_element[arg.index()] && is_number {
+                    number(*arg);
+                }
+            }
+            if matches!(node.kind, ExprKind::Reduce(..)) {
+                number(id);
+            }
+        }
+        uses[expr.root().index()] += 1;
+        if !is_element[expr.root().index()] {
+            number(expr.root());
+        }
+        let n_reductions =
+            expr.nodes().iter().filter(|node| matches!(node.kind, ExprKind::Reduce(..))).count();
+        let (mut dtypes, mut along) = (dtypes.to_vec(), along.to_vec());
+        let n_operands = dtypes.len();
+        let first_kept = n_operands + numbers.len();
+        let mut of_numbers = vec![DType::F32; numbers.len()];
+        for (id, number) in &numbers {
+            of_numbers[*number] = expr.nodes()[id.index()].dtype;
+        }
+        dtypes.extend(of_numbers);
+        along.extend(std::iter::repeat_n(Along::Single, numbers.len()));
+        dtypes.extend(std::iter::repeat_n(DType::F32, n_reductions + 1));
+        along.extend(std::iter::repeat_n(Along::Elements, n_reductions));
+        along.push(Along::Accumulator);
+        let (kept, stages) = (HashMap::new(), Vec::new());
+        Builder {
+            expr,
+            is_element,
+            uses,
+            dtypes,
+            along,
+            n_operands,
+            numbers,
+            kept,
+            first_kept,
+            stages,
+        }
+    }
+
+    fn stages(&mut self, reduces: bool) -> Option<()> {
+        for (id, node) in self.expr.iter() {
+            match &node.kind {
+                ExprKind::Reduce(kind, arg) => self.reduce(id, *kind, *arg)?,
+                ExprKind::Apply(..) if self.numbers.contains_key(&id) => self.number(id)?,
+                ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Apply(..) => {}
+            }
+        }
+        let root = self.expr.root();
+        let stage = match (self.is_element[root.index()], reduces) {
+            (true, false) => Stage::Result(self.line(&self.part(root))?),
+            (false, true) => Stage::Single(*self.numbers.get(&root)?),
+            (true, true) | (false, false) => return None,
+        };
+        self.stages.push(stage);
+        Some(())
+    }
+
+    /// The expression of a node, of what is known when its stage runs.
+    fn part(&self, root: ExprId) -> Expr {
+        self.expr.part(root, |id| {
+            if let Some(kept) = self.kept.get(&id) {
+                return Some(self.first_kept + kept);
+            }
+            let number = self.numbers.get(&id).filter(|_| id != root)?;
+            Some(self.n_operands + number)
+        })
+    }
+
+    fn line(&self, expr: &Expr) -> Option<Line> {
+        let inputs = expr.nodes().iter().filter_map(|node| match node.kind {
+            ExprKind::Input(position) => Some(position),
+            ExprKind::Const(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
+        });
+        let singles = inputs.filter(|&position| self.along[position] == Along::Single).collect();
+        Some(Line { program: compile(expr, &self.dtypes, &self.along)?, singles })
+    }
+
+    fn reduce(&mut self, id: ExprId, kind: ReduceKind, arg: ExprId) -> Option<()> {
+        let nodes = self.expr.nodes();
+        if !self.is_element[arg.index()] || nodes[arg.index()].dtype != DType::F32 {
+            return None;
+        }
+        let prim = match kind {
+            ReduceKind::Sum | ReduceKind::Mean => Prim::Add,
+            ReduceKind::Max => Prim::Max,
+            ReduceKind::Min => Prim::Min,
+            ReduceKind::Prod | ReduceKind::All | ReduceKind::Any | ReduceKind::EuclideanNorm => {
+                return None;
+            }
+        };
+        let own = self.part(arg);
+        if self.uses[arg.index()] > 1 && !self.kept.contains_key(&arg) && is_costly(&own) {
+            let kept = self.kept.len();
+            let line = self.line(&own)?;
+            self.kept.insert(arg, kept);
+            self.stages.push(Stage::Keep { line, kept });
+        }
+        let accumulator = self.along.len() - 1;
+        let line = self.line(&self.part(arg).combined(prim, accumulator))?;
+        let number = *self.numbers.get(&id)?;
+        self.stages.push(Stage::Reduce { line, kind, number });
+        Some(())
+    }
+
+    fn number(&mut self, id: ExprId) -> Option<()> {
+        let part = self.part(id);
+        let mut program = Program::new();
+        let mut registers = Vec::new();
+        let mut inputs = Vec::new();
+        for position in 0..part.n_inputs() {
+            let register = program.register();
+            registers.push(register);
+            let reads =
+                |node: &ferroflow_ir::expr::ExprNode| node.kind == ExprKind::Input(position);
+            if part.nodes().iter().any(reads) {
+                inputs.push((position, register));
+            }
+        }
+        let out = program.register();
+        program.expression(&part, &registers, out)?;
+        part.dtype().size().filter(|&size| size <= size_of::<f32>())?;
+        let number = *self.numbers.get(&id)?;
+        let is_reciprocal = match kind(self.expr, id) {
+            ExprKind::Apply(Prim::Div, args) => {
+                *kind(self.expr, args[0]) == ExprKind::Const(Constant::Float(1.0))
+            }
+            _ => false,
+        };
+        self.stages.push(Stage::Number { program, inputs, out, number, is_reciprocal });
+        Some(())
+    }
+}
+
+/// Whether computing an expression twice takes longer than keeping it.
+fn is_costly(expr: &Expr) -> bool {
+    use Prim::*;
+    let slow = |prim: &Prim| {
+        !matches!(prim, Neg | Abs | Add | Sub | Mul | Max | Min | Flush | Select | Cast)
+    };
+    let applied = expr.nodes().iter().filter_map(|node| match &node.kind {
+        ExprKind::Apply(prim, _) => Some(prim),
+        ExprKind::Input(_) | ExprKind::Const(_) | ExprKind::Reduce(..) => None,
+    });
+    let (slow, all) = (applied.clone().any(slow), applied.count());
+    slow || all >= MANY_NODES
+}

@@ -1,0 +1,83 @@
+//! Expressions along lines of elements that are in the cache: rows of a region, blocks of a product.
+//!
+//! A program runs again and again on short lines, with what does not change between them made ready
+//! once. Processors without wide vectors have no such programs.
+
+use ferroflow_ir::{DType, Expr};
+use std::sync::Arc;
+
+/// How an input is read along a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// An element for each of the line.
+    Elements,
+    /// One element for all, set by [`Runner::set`].
+    Single,
+    /// The accumulator of [`Runner::fold`].
+    Accumulator,
+}
+
+/// Where an input of a line lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source<'a> {
+    /// Its bytes, from the first element of the line on.
+    Elements(&'a [u8]),
+    /// Bytes that begin again after `period`, from `at` on. They go on for a
+    /// [tile](LineProgram::tile) behind the period.
+    Cycle { bytes: &'a [u8], period: usize, at: usize },
+    /// The memory of the output.
+    InPlace,
+    /// Nowhere: a single element, the accumulator, or an input that is not used.
+    Unread,
+}
+
+/// An expression compiled for lines.
+pub(crate) trait LineProgram: Send + Sync {
+    /// Something that runs it, on one thread.
+    fn runner(&self) -> Box<dyn Runner + '_>;
+
+    /// The number of elements that are computed together.
+    fn tile(&self) -> usize;
+}
+
+/// A running program.
+pub(crate) trait Runner {
+    /// Sets the only element of a [single](Along::Single) input, until it is set again.
+    fn set(&mut self, input: usize, element: &[u8]);
+
+    /// Computes the elements of `out`.
+    ///
+    /// # Panics
+    ///
+    /// When a source is too short.
+    fn run(&mut self, sources: &[Source<'_>], out: &mut [u8]);
+
+    /// Puts `value` into all parts of the accumulator.
+    fn start(&mut self, value: f32);
+
+    /// Computes `n` elements into the accumulator, of which each part takes its share. No source is
+    /// in place.
+    ///
+    /// # Panics
+    ///
+    /// When a source is too short.
+    fn fold(&mut self, sources: &[Source<'_>], n: usize);
+
+    /// The parts of the accumulator.
+    fn parts(&mut self) -> &mut [f32];
+}
+
+/// Compiles an expression whose inputs have these dtypes; `None` where there is no code for it.
+pub(crate) fn compile(
+    expr: &Expr,
+    inputs: &[DType],
+    along: &[Along],
+) -> Option<Arc<dyn LineProgram>> {
+    #[cfg(target_arch = "x86_64")]
+    return super::tile::line_program(expr, inputs, along);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (expr, inputs, along);
+        None
+    }
+}

@@ -1,0 +1,219 @@
+//! Tile programs along lines.
+
+use super::{
+    Program,
+    draft::{Content, Place},
+    machine::{Frame, Machine, Tile},
+    tile_bytes,
+};
+use crate::elementwise::lines::{LineProgram, Runner, Source};
+use smallvec::SmallVec;
+
+impl<M: Machine<N>, const N: usize> LineProgram for Program<M, N> {
+    fn runner(&self) -> Box<dyn Runner + '_> {
+        let own = self.places.iter().filter_map(|place| match place {
+            Place::Own(_, Content::Constant(bits)) => Some(Tile([f32::from_bits(*bits); N])),
+            Place::Own(..) => Some(Tile([0.0; N])),
+            Place::Input(..) | Place::Output => None,
+        });
+        let tiles: Vec<Tile<N>> = own.collect();
+        assert_eq!(tiles.len(), self.n_own, "every tile of its own");
+        let n_inputs = self.places.len() - self.n_own;
+        let copies = vec![Tile([0.0; N]); n_inputs];
+        Box::new(Line { program: self, tiles, copies, accumulator: Tile([0.0; N]) })
+    }
+
+    fn tile(&self) -> usize {
+        N
+    }
+}
+
+/// A program that runs along lines.
+struct Line<'p, M: Machine<N>, const N: usize> {
+    program: &'p Program<M, N>,
+    tiles: Vec<Tile<N>>,
+    /// A tile for each place that is not the program's own: what the end of a line is copied to.
+    copies: Vec<Tile<N>>,
+    accumulator: Tile<N>,
+}
+
+impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
+    fn set(&mut self, input: usize, element: &[u8]) {
+        for place in &self.program.places {
+            if let Place::Own(tile, Content::Scalar(own)) = place
+                && *own == input
+            {
+                let tile = &mut self.tiles[*tile];
+                match <[u8; 4]>::try_from(element) {
+                    Ok(element) => tile.0 = [f32::from_ne_bytes(element); N],
+                    Err(_) => tile_bytes(tile)
+                        .chunks_exact_mut(element.len())
+                        .for_each(|cell| cell.copy_from_slice(element)),
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, sources: &[Source<'_>], out: &mut [u8]) {
+        let width = self.program.output_width;
+        let n = out.len() / width;
+        let whole = n / N * N;
+        self.tiles_of(sources, whole, Some(&mut out[..whole * width]));
+        if whole < n {
+            let (first, rest) = (whole, n - whole);
+            self.copy_ends(sources, first, rest, out);
+            self.run_copies();
+            let result = self.copies.len() - 1;
+            let end = &mut out[first * width..];
+            end.copy_from_slice(&tile_bytes(&mut self.copies[result])[..rest * width]);
+        }
+    }
+
+    fn start(&mut self, value: f32) {
+        self.accumulator = Tile([value; N]);
+    }
+
+    fn fold(&mut self, sources: &[Source<'_>], n: usize) {
+        let whole = n / N * N;
+        self.tiles_of(sources, whole, None);
+        if whole < n {
+            let rest = n - whole;
+            self.copy_ends(sources, whole, rest, &[]);
+            self.run_copies();
+            let result = self.copies.len() - 1;
+            self.accumulator.0[..rest].copy_from_slice(&self.copies[result].0[..rest]);
+        }
+    }
+
+    fn parts(&mut self) -> &mut [f32] {
+        &mut self.accumulator.0
+    }
+}
+
+/// Where an input begins again.
+struct Turning {
+    place: usize,
+    first: *const u8,
+    period: usize,
+    at: usize,
+    step: usize,
+}
+
+impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
+    /// Computes `n` elements, a multiple of a tile: into `out`, or into the accumulator.
+    #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
+    fn tiles_of(&mut self, sources: &[Source<'_>], n: usize, out: Option<&mut [u8]>) {
+        if n == 0 {
+            return;
+        }
+        let program = self.program;
+        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let (result, out_step, n_out) = match out {
+            Some(out) => {
+                assert!(out.len() >= n * program.output_width, "room for a line");
+                (out.as_mut_ptr(), N * program.output_width, out.len())
+            }
+            None => (accumulator, 0, 0),
+        };
+        let base: *mut Tile<N> = self.tiles.as_mut_ptr();
+        let mut places: SmallVec<[*mut u8; 12]> = SmallVec::new();
+        let mut moving: SmallVec<[(usize, usize); 8]> = SmallVec::new();
+        let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
+        for place in &program.places {
+            let index = places.len();
+            places.push(match place {
+                Place::Own(tile, _) => base.wrapping_add(*tile).cast(),
+                Place::Output => {
+                    moving.push((index, out_step));
+                    result
+                }
+                Place::Input(input, width) => match sources[*input] {
+                    Source::Elements(bytes) => {
+                        assert!(bytes.len() >= n * width, "the elements of a line");
+                        moving.push((index, N * width));
+                        bytes.as_ptr().cast_mut()
+                    }
+                    Source::Cycle { bytes, period, at } => {
+                        assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
+                        let (first, step) = (bytes.as_ptr(), N * width);
+                        turning.push(Turning { place: index, first, period, at, step });
+                        first.wrapping_add(at).cast_mut()
+                    }
+                    Source::InPlace => {
+                        assert!(n_out >= n * width, "the elements of a line");
+                        moving.push((index, N * width));
+                        result
+                    }
+                    Source::Unread => {
+                        assert_eq!(Some(*input), program.accumulator, "a source for each input");
+                        accumulator
+                    }
+                },
+            });
+        }
+        for _ in 0..n / N {
+            // SAFETY: `line_program` has seen to it that the processor has the features, that the
+            // program ends with a store, and that every operand is an index into `places`. Each
+            // place points to a whole tile of the type the operation reads: inputs and the output to
+            // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
+            // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
+            // accumulator, and spills are written, and the output is written last.
+            unsafe { M::run(&program.ops, &mut Frame { places: &mut places }) };
+            for &(index, step) in &moving {
+                places[index] = places[index].wrapping_add(step);
+            }
+            for turn in &mut turning {
+                turn.at = (turn.at + turn.step) % turn.period;
+                places[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
+            }
+        }
+    }
+
+    /// Copies the last `rest` elements of the inputs, from element `first` on.
+    fn copy_ends(&mut self, sources: &[Source<'_>], first: usize, rest: usize, out: &[u8]) {
+        let mut copy = 0;
+        for place in &self.program.places {
+            let Place::Input(input, width) = place else { continue };
+            let to = &mut tile_bytes(&mut self.copies[copy])[..rest * width];
+            copy += 1;
+            match sources[*input] {
+                Source::Elements(bytes) => {
+                    to.copy_from_slice(&bytes[first * width..][..rest * width])
+                }
+                Source::InPlace => to.copy_from_slice(&out[first * width..][..rest * width]),
+                Source::Cycle { bytes, period, at } => {
+                    let at = (at + first * width) % period;
+                    to.copy_from_slice(&bytes[at..][..rest * width]);
+                }
+                Source::Unread => {}
+            }
+        }
+    }
+
+    /// Computes the copies: the result is the last of them.
+    #[expect(unsafe_code, reason = "the machine works on pointers; see the SAFETY comment")]
+    fn run_copies(&mut self) {
+        let base: *mut Tile<N> = self.tiles.as_mut_ptr();
+        let copies: *mut Tile<N> = self.copies.as_mut_ptr();
+        let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
+        let result = self.copies.len() - 1;
+        let mut places: SmallVec<[*mut u8; 12]> = SmallVec::new();
+        let mut copy = 0;
+        for place in &self.program.places {
+            places.push(match place {
+                Place::Own(tile, _) => base.wrapping_add(*tile).cast(),
+                Place::Output => copies.wrapping_add(result).cast(),
+                Place::Input(input, _) => {
+                    copy += 1;
+                    match Some(*input) == self.program.accumulator {
+                        true => accumulator,
+                        false => copies.wrapping_add(copy - 1).cast(),
+                    }
+                }
+            });
+        }
+        // SAFETY: as in `tiles_of`; every place points to a tile, which is long enough for elements
+        // of any type here. There is a copy for each input, and one for the result.
+        unsafe { M::run(&self.program.ops, &mut Frame { places: &mut places }) };
+    }
+}

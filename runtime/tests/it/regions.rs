@@ -1,0 +1,333 @@
+//! Regions: they compute what the nodes they stand for do, and there are fewer kernels.
+
+use crate::support::*;
+use ferroflow_ir::{
+    Attrs, HostTensor, Outlet, PartialShape, Result, Shape, ValueType, build::GraphBuilder,
+};
+use ferroflow_runtime::{ConcreteFunction, Context, ContextOptions, EagerTensor};
+use std::num::NonZeroUsize;
+
+/// Numbers of no pattern, between -2 and 2.
+fn numbers(dims: &[usize], seed: usize) -> EagerTensor {
+    let shape = Shape::new(dims.iter().copied()).unwrap();
+    let n = shape.num_elements();
+    let values: Vec<f32> =
+        (0..n).map(|i| ((i * 7919 + seed * 104_729) % 1009) as f32 / 252.0 - 2.0).collect();
+    HostTensor::from_slice(shape, &values).unwrap().into()
+}
+
+/// A graph under construction.
+struct Build<'a> {
+    b: &'a mut GraphBuilder,
+    /// All values that nodes computed.
+    all: Vec<Outlet>,
+}
+
+impl Build<'_> {
+    fn op(&mut self, op: &str, inputs: &[Outlet]) -> Result<Outlet> {
+        self.with(op, Attrs::new(), inputs)
+    }
+
+    fn with(&mut self, op: &str, attrs: Attrs, inputs: &[Outlet]) -> Result<Outlet> {
+        let name = format!("{op}_{}", self.all.len());
+        let value = self.b.call_with(op, &name, attrs, inputs)?[0];
+        self.all.push(value);
+        Ok(value)
+    }
+
+    fn number(&mut self, value: f32) -> Result<Outlet> {
+        let name = format!("number_{}_{value}", self.all.len());
+        match self.b.constant(&name, HostTensor::scalar(value)) {
+            Ok(value) => Ok(value),
+            Err(_) => self.b.constant(&format!("{name}_again"), HostTensor::scalar(value)),
+        }
+    }
+
+    /// A reduction of rows that keeps the dimension.
+    fn along(&mut self, op: &str, x: Outlet, axes: &[i32]) -> Result<Outlet> {
+        let name = format!("axes_{}", self.all.len());
+        let axes = self.b.constant(&name, HostTensor::vector(axes)?)?;
+        self.with(op, Attrs::new().with("keep_dims", true), &[x, axes])
+    }
+
+    fn rows(&mut self, op: &str, x: Outlet) -> Result<Outlet> {
+        self.along(op, x, &[-1])
+    }
+}
+
+type Body<'a> = dyn Fn(&mut Build<'_>, &[Outlet]) -> Result<Vec<Outlet>> + 'a;
+
+/// The function of a body; with `all`, every value is a result, so that nothing can be fused.
+fn compiled(
+    context: &Context,
+    inputs: &[EagerTensor],
+    all: bool,
+    body: &Body<'_>,
+) -> ConcreteFunction {
+    let names: Vec<String> = (0..inputs.len()).map(|index| format!("x{index}")).collect();
+    let args: Vec<(&str, ValueType)> = names
+        .iter()
+        .zip(inputs)
+        .map(|(name, x)| (&**name, ValueType::new(x.dtype(), x.shape())))
+        .collect();
+    let def = function("f", &args, |b, args| {
+        let mut build = Build { b, all: Vec::new() };
+        let mut results = body(&mut build, args)?;
+        if all {
+            results.extend(build.all);
+        }
+        Ok(results)
+    });
+    ConcreteFunction::new(context, def).unwrap()
+}
+
+fn threads(count: usize) -> Context {
+    Context::with_options(ContextOptions {
+        threads: NonZeroUsize::new(count),
+        ..ContextOptions::default()
+    })
+}
+
+/// The nodes of the optimized form that compute something.
+fn nodes(f: &ConcreteFunction, inputs: &[EagerTensor]) -> Vec<String> {
+    let types: Vec<ValueType> =
+        inputs.iter().map(|x| ValueType::new(x.dtype(), PartialShape::from(x.shape()))).collect();
+    let text = f.optimized_text(&types).unwrap();
+    let op = |line: &str| Some(line.split_once(" = ")?.1.split_once('(')?.0.to_string());
+    text.lines().filter_map(op).filter(|op| op != "Const").collect()
+}
+
+/// Checks that a body computes the same with and without regions, and gives what nodes it became.
+fn check(name: &str, inputs: &[EagerTensor], body: &Body<'_>) -> Vec<String> {
+    let context = threads(1);
+    let (fused, plain) =
+        (compiled(&context, inputs, false, body), compiled(&context, inputs, true, body));
+    let (found, expected) = (fused.call(inputs).unwrap(), plain.call(inputs).unwrap());
+    let several = compiled(&threads(3), inputs, false, body).call(inputs).unwrap();
+    for (index, result) in found.iter().enumerate() {
+        assert_eq!(result.shape(), expected[index].shape(), "{name}");
+        let bits = |x: &EagerTensor| x.host().unwrap().bytes().to_vec();
+        assert_eq!(bits(result), bits(&several[index]), "{name}: the same bits by 3 threads");
+        let (found, expected) = (values(&found, index), values(&expected, index));
+        for (at, (a, b)) in found.iter().zip(&expected).enumerate() {
+            let near = (a - b).abs() <= 2e-5 * (1.0 + b.abs());
+            assert!(near || a.is_nan() && b.is_nan() || a == b, "{name}: {a} for {b} at {at}");
+        }
+    }
+    nodes(&fused, inputs)
+}
+
+fn layer_norm(b: &mut Build<'_>, x: Outlet, axes: &[i32]) -> Result<Outlet> {
+    let mean = b.along("Mean", x, axes)?;
+    let squares = b.op("SquaredDifference", &[x, mean])?;
+    let variance = b.along("Mean", squares, axes)?;
+    let epsilon = b.number(1e-5)?;
+    let shifted = b.op("AddV2", &[variance, epsilon])?;
+    let (scale, centred) = (b.op("Rsqrt", &[shifted])?, b.op("Sub", &[x, mean])?);
+    b.op("Mul", &[centred, scale])
+}
+
+/// Formulas of normalisations as graphs have them, by name.
+fn formula(name: &str, b: &mut Build<'_>, args: &[Outlet]) -> Result<Outlet> {
+    let x = args[0];
+    Ok(match name {
+        "softmax" => {
+            let largest = b.rows("Max", x)?;
+            let shifted = b.op("Sub", &[x, largest])?;
+            let exponential = b.op("Exp", &[shifted])?;
+            let sum = b.rows("Sum", exponential)?;
+            b.op("RealDiv", &[exponential, sum])?
+        }
+        "scaled softmax" => {
+            let scale = b.number(0.125)?;
+            let scaled = b.op("Mul", &[x, scale])?;
+            let masked = b.op("AddV2", &[scaled, args[1]])?;
+            b.op("Softmax", &[masked])?
+        }
+        "log softmax" => {
+            let shifted = b.op("AddV2", &[x, args[1]])?;
+            let logarithm = b.op("LogSoftmax", &[shifted])?;
+            b.op("Neg", &[logarithm])?
+        }
+        "layer norm" => {
+            let normal = layer_norm(b, x, &[-1])?;
+            let scaled = b.op("Mul", &[normal, args[1]])?;
+            b.op("AddV2", &[scaled, args[1]])?
+        }
+        "residual layer norm" => {
+            let sum = b.op("AddV2", &[x, args[2]])?;
+            let normal = layer_norm(b, sum, &[-1])?;
+            b.op("Mul", &[normal, args[1]])?
+        }
+        "rms norm" => {
+            let squares = b.op("Square", &[x])?;
+            let mean = b.rows("Mean", squares)?;
+            let root = b.op("Rsqrt", &[mean])?;
+            let normal = b.op("Mul", &[x, root])?;
+            b.op("Mul", &[normal, args[1]])?
+        }
+        "norm of rows" => {
+            let squares = b.op("Square", &[x])?;
+            let sum = b.rows("Sum", squares)?;
+            let least = b.number(1e-12)?;
+            let bounded = b.op("Maximum", &[sum, least])?;
+            let root = b.op("Rsqrt", &[bounded])?;
+            b.op("Mul", &[x, root])?
+        }
+        "mean of squares" => {
+            let squares = b.op("Square", &[x])?;
+            let mean = b.rows("Mean", squares)?;
+            b.op("Sqrt", &[mean])?
+        }
+        other => panic!("{other}"),
+    })
+}
+
+const FORMULAS: [&str; 8] = [
+    "softmax",
+    "scaled softmax",
+    "log softmax",
+    "layer norm",
+    "residual layer norm",
+    "rms norm",
+    "norm of rows",
+    "mean of squares",
+];
+
+#[test]
+fn normalisations_of_rows_are_one_kernel() {
+    for name in FORMULAS {
+        for dims in [&[3, 48][..], &[1, 64], &[2, 5, 100], &[70, 129], &[2, 1, 3, 1000], &[1, 5000]]
+        {
+            let cols = dims[dims.len() - 1];
+            let inputs = [numbers(dims, 1), numbers(&[cols], 2), numbers(dims, 3)];
+            let found = check(name, &inputs, &|b, args| Ok(vec![formula(name, b, args)?]));
+            assert_eq!(found, ["_Region"], "{name} of {dims:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_small_or_empty_is_left_as_it_is() {
+    for name in FORMULAS {
+        for dims in [&[3, 1][..], &[4, 7], &[0, 64], &[1, 1]] {
+            let cols = dims[dims.len() - 1];
+            let inputs = [numbers(dims, 1), numbers(&[cols], 2), numbers(dims, 3)];
+            let found = check(name, &inputs, &|b, args| Ok(vec![formula(name, b, args)?]));
+            assert!(!found.contains(&"_Region".to_string()), "{name} of {dims:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn groups_of_contiguous_elements_are_rows() {
+    let inputs = [numbers(&[2, 3, 4, 20], 1), numbers(&[3, 1, 1], 2)];
+    let found = check("group norm", &inputs, &|b, args| {
+        let normal = layer_norm(b, args[0], &[2, 3])?;
+        Ok(vec![b.op("Mul", &[normal, args[1]])?])
+    });
+    assert_eq!(found, ["_Region"]);
+}
+
+#[test]
+fn values_that_others_read_stay() {
+    let inputs = [numbers(&[6, 64], 1), numbers(&[64], 2)];
+    let found = check("a mean that is a result", &inputs, &|b, args| {
+        let mean = b.rows("Mean", args[0])?;
+        let centred = b.op("Sub", &[args[0], mean])?;
+        let squares = b.op("Square", &[centred])?;
+        Ok(vec![b.rows("Sum", squares)?, mean])
+    });
+    assert_eq!(found, ["Mean", "_Region"]);
+    let found = check("exponentials that are a result", &inputs, &|b, args| {
+        let exponential = b.op("Exp", &[args[0]])?;
+        let sum = b.rows("Sum", exponential)?;
+        Ok(vec![b.op("RealDiv", &[exponential, sum])?, exponential])
+    });
+    assert_eq!(found.len(), 2, "{found:?}");
+}
+
+#[test]
+fn divisors_beyond_all_reciprocals_divide() {
+    let mut rows = vec![1.0f32; 3 * 64];
+    rows[..64].fill(3e38 / 64.0);
+    rows[64..128].fill(0.0);
+    let x = HostTensor::from_slice(Shape::new([3, 64]).unwrap(), &rows).unwrap();
+    let inputs = [x.into()];
+    let found = check("shares of a sum", &inputs, &|b, args| {
+        let sum = b.rows("Sum", args[0])?;
+        Ok(vec![b.op("RealDiv", &[args[0], sum])?])
+    });
+    assert_eq!(found, ["_Region"]);
+}
+
+/// A generator of numbers without pattern.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// A random program over rows.
+fn program(seed: u64, b: &mut Build<'_>, args: &[Outlet]) -> Result<Vec<Outlet>> {
+    let mut random = Random(seed);
+    let (mut full, mut rows) = (vec![args[0], args[1]], vec![args[3]]);
+    for _ in 0..3 + random.below(9) {
+        let x = full[random.below(full.len())];
+        match random.below(7) {
+            0 => {
+                let op = ["Mean", "Max", "Min", "Sum"][random.below(4)];
+                rows.push(b.rows(op, x)?);
+            }
+            1 => full.push(b.op("Softmax", &[x])?),
+            2 => full.push(b.op(["Tanh", "Sigmoid", "Relu", "Abs", "Neg"][random.below(5)], &[x])?),
+            3 => {
+                let row = rows[random.below(rows.len())];
+                rows.push(b.op(["Tanh", "Sigmoid", "Abs"][random.below(3)], &[row])?);
+            }
+            4 => {
+                let row = rows[random.below(rows.len())];
+                full.push(b.op(["Sub", "Mul", "Maximum"][random.below(3)], &[x, row])?);
+            }
+            5 => {
+                let row = rows[random.below(rows.len())];
+                let (size, one) = (b.op("Abs", &[row])?, b.number(1.0)?);
+                let divisor = b.op("AddV2", &[size, one])?;
+                full.push(b.op("RealDiv", &[x, divisor])?);
+            }
+            _ => {
+                let others = [full[random.below(full.len())], args[2]];
+                let y = others[random.below(2)];
+                full.push(b.op(["AddV2", "Mul", "Minimum"][random.below(3)], &[x, y])?);
+            }
+        }
+    }
+    let mut results = vec![full[full.len() - 1], rows[rows.len() - 1]];
+    results.truncate(1 + random.below(2));
+    // A value that is a program's input is none of its results.
+    results.retain(|result| !args.contains(result));
+    if results.is_empty() {
+        results.push(b.op("Neg", &[args[0]])?);
+    }
+    Ok(results)
+}
+
+#[test]
+fn random_programs_over_rows_compute_the_same() {
+    let mut regions = 0;
+    for seed in 0..150 {
+        let mut random = Random(seed * 977 + 5);
+        let cols = [1, 48, 63, 100, 128, 200, 257][random.below(7)];
+        let dims = [vec![random.below(4), cols], vec![2, 3, cols]][random.below(2)].clone();
+        let mut kept = dims.clone();
+        kept[dims.len() - 1] = 1;
+        let inputs = [numbers(&dims, 1), numbers(&dims, 2), numbers(&[cols], 3), numbers(&kept, 4)];
+        let found = check(&format!("{seed}"), &inputs, &|b, args| program(seed, b, args));
+        regions += found.iter().filter(|op| *op == "_Region").count();
+    }
+    assert!(regions > 40, "{regions} regions");
+}
