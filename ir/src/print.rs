@@ -77,6 +77,9 @@ fn write_node(graph: &Graph, node: &NodeDef, f: &mut fmt::Formatter<'_>) -> fmt:
         }
         f.write_str("}")?;
     }
+    if let Some(expr) = node.expr.as_ref().filter(|_| node.op.name() == "_Region") {
+        write!(f, " = {expr}")?;
+    }
     for (index, output) in node.outputs().iter().enumerate() {
         write!(f, "{} {output}", if index == 0 { " :" } else { "," })?;
     }

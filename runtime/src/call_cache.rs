@@ -143,7 +143,7 @@ impl Entry {
     }
 }
 
-/// A formula as a program, if it can be one.
+/// A formula as a program, if it can be one that holds little memory.
 fn program(
     scope: Scope<'_>,
     op: &'static OpDef,
@@ -152,8 +152,8 @@ fn program(
 ) -> Compiled {
     let host = op.host_inputs(&attrs).unwrap_or_default();
     match SingleOp::new(scope, op, &attrs, inputs, &host) {
-        Ok(program) => Compiled::Program(program, attrs),
-        Err(_) => Compiled::Ordinary(attrs),
+        Ok(program) if program.arena_bytes() <= MOST_ELEMENTS => Compiled::Program(program, attrs),
+        Ok(_) | Err(_) => Compiled::Ordinary(attrs),
     }
 }
 
@@ -188,7 +188,10 @@ fn first_call(
             (ordinary(scope, lowered, &complete, inputs)?, None)
         }
     };
-    let small = |tensor: &EagerTensor| tensor.shape().num_elements() <= MOST_ELEMENTS;
+    // A program is dropped again if it holds much; see [`program`].
+    let is_formula =
+        matches!(lowered.lowering, Lowering::Composite(_)) && lowered.effect == Effect::Pure;
+    let small = |tensor: &EagerTensor| is_formula || tensor.shape().num_elements() <= MOST_ELEMENTS;
     if !inputs.iter().all(|input| small(input)) || !results.iter().all(small) {
         return Ok((results, None));
     }
@@ -198,9 +201,7 @@ fn first_call(
         (None, Lowering::Alias(_)) => {
             Compiled::Alias(results[0].dtype(), results[0].shape().clone())
         }
-        (None, Lowering::Composite(_)) if lowered.effect == Effect::Pure => {
-            Compiled::Once(complete)
-        }
+        (None, Lowering::Composite(_)) if is_formula => Compiled::Once(complete),
         _ => {
             host.clear();
             Compiled::Ordinary(complete)

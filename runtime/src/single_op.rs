@@ -84,6 +84,11 @@ impl SingleOp {
         Ok(SingleOp { executable, args })
     }
 
+    /// The memory that the program holds while it runs, and keeps for the next run.
+    pub(crate) fn arena_bytes(&self) -> usize {
+        self.executable.arena_bytes()
+    }
+
     /// Runs the call.
     ///
     /// # Errors

@@ -13,6 +13,7 @@
 mod merge;
 mod part;
 mod prim;
+mod print;
 mod scalar;
 mod scalars;
 

@@ -4,6 +4,11 @@
 //! by the filter they share its taps.
 
 use super::{Build, conv::channels_first, dispatch::with_float};
+#[cfg(target_arch = "x86_64")]
+use super::{
+    gemm::{Finish, rect::Rect},
+    region::epilogue::Epilogue,
+};
 use crate::{
     device::OpCall,
     error::Result,
@@ -61,7 +66,9 @@ enum Form {
 const PIECE: usize = 1 << 14;
 
 /// Computes `[batch, rows, columns, width]`: each position is the sum of the products that `pairs`
-/// lists for its element of the batch, row and column.
+/// lists for its element of the batch, row and column. `finish` is called with positions that are
+/// complete, and the number of the first.
+#[expect(clippy::too_many_arguments, reason = "two callers, which differ in all of them")]
 fn sum_pairs<A: Number<Acc = A>>(
     threads: &Threads,
     form: Form,
@@ -70,6 +77,7 @@ fn sum_pairs<A: Number<Acc = A>>(
     factors: &[A],
     out: &mut [A],
     pairs: impl Fn([usize; 3], &mut Vec<Pair>) + Sync,
+    finish: impl Fn(usize, &mut [A]) + Sync,
 ) {
     let line = columns * width;
     if out.is_empty() {
@@ -83,6 +91,7 @@ fn sum_pairs<A: Number<Acc = A>>(
             let pairs = |column, list: &mut Vec<Pair>| pairs([image, row, column], list);
             vectorize(Line { form, width, weights, factors, out, pairs, list: &mut list });
         }
+        finish(start / width, out);
     });
 }
 
@@ -178,12 +187,32 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
             let threads = io.threads();
-            T::through_acc(io.output(0), |out| forward(threads, &g, &input, &filter, out));
+            T::through_acc(io.output(0), |out| {
+                forward(threads, &g, &input, &filter, out, |_, _| {});
+            });
             Ok(())
         })
     }
     let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
     Ok(with_float!(call.dtype(0), T => kernel::<T>(geometry)))
+}
+
+/// Convolutions of `f32` with an epilogue.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn with_epilogue(
+    call: &OpCall<'_>,
+    epilogue: Epilogue,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    let g = Geometry::new(call, call.shape(0), call.shape(1))?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (finish, cols) = (epilogue.on(io, 2), g.filters());
+        let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        forward(io.threads(), &g, input, filter, io.output(0), |row, out: &mut [f32]| {
+            let rows = out.len() / cols;
+            finish.finish(row, 0, Rect::new(out, rows, cols, cols));
+        });
+        Ok(())
+    })))
 }
 
 fn forward<A: Number<Acc = A>>(
@@ -192,11 +221,12 @@ fn forward<A: Number<Acc = A>>(
     input: &[A],
     filter: &[A],
     out: &mut [A],
+    finish: impl Fn(usize, &mut [A]) + Sync,
 ) {
     let [_, rows, columns] = &g.sweep.slides;
     let form = if g.multiplier == 1 { Form::Plain } else { Form::Spread(g.multiplier) };
     let size = [rows.output, columns.output, g.filters()];
-    sum_pairs(threads, form, size, filter, input, out, |[image, row, column], pairs| {
+    let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
         for y in rows.taps(row) {
             let line = image * rows.input + at(rows, row, y);
             for x in columns.taps(column) {
@@ -205,7 +235,8 @@ fn forward<A: Number<Acc = A>>(
                 pairs.push((tap * g.filters(), position * g.sweep.channels));
             }
         }
-    });
+    };
+    sum_pairs(threads, form, size, filter, input, out, pairs, finish);
 }
 
 /// The position of a tap that is not in the padding.
@@ -240,14 +271,15 @@ fn by_input<A: Number<Acc = A>>(
     let [_, rows, columns] = &g.sweep.slides;
     let form = if g.multiplier == 1 { Form::Plain } else { Form::Fold(g.multiplier) };
     let size = [rows.input, columns.input, g.sweep.channels];
-    sum_pairs(threads, form, size, filter, dy, dx, |[image, row, column], pairs| {
+    let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
         for (y, window_y) in rows.covering(row) {
             for (x, window_x) in columns.covering(column) {
                 let window = (image * rows.output + window_y) * columns.output + window_x;
                 pairs.push(((y * columns.size + x) * g.filters(), window * g.filters()));
             }
         }
-    });
+    };
+    sum_pairs(threads, form, size, filter, dy, dx, pairs, |_, _| {});
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

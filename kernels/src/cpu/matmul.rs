@@ -5,6 +5,11 @@ use super::{
     dispatch::with_number,
     gemm::{Factor, Matrix, Product, Sizes, gemm},
 };
+#[cfg(target_arch = "x86_64")]
+use super::{
+    gemm::{Finish, gemm_finished, rect::Rect},
+    region::epilogue::Epilogue,
+};
 use crate::{
     device::OpCall,
     error::Result,
@@ -115,6 +120,68 @@ impl Plan {
     }
 }
 
+/// Products of `f32` with an epilogue.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn with_epilogue(
+    call: &OpCall<'_>,
+    epilogue: Epilogue,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    let plan = match call.op.name {
+        "MatMul" => plan_of_two(call)?,
+        _ => plan_of_batch(call)?,
+    };
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let finish = epilogue.on(io, 2);
+        plan.run_finished(io.threads(), io.input(0), io.input(1), io.output(0), &finish);
+        Ok(())
+    })))
+}
+
+/// The results of one of several products, as rows of all results.
+#[cfg(target_arch = "x86_64")]
+struct After<'a>(&'a dyn Finish, usize);
+
+#[cfg(target_arch = "x86_64")]
+impl Finish for After<'_> {
+    fn finish(&self, row: usize, col: usize, block: Rect<'_>) {
+        self.0.finish(self.1 + row, col, block);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Plan {
+    /// Computes the products and finishes them.
+    fn run_finished(
+        &self,
+        threads: &Threads,
+        a: &[f32],
+        b: &[f32],
+        out: &mut [f32],
+        finish: &dyn Finish,
+    ) {
+        let Sizes { m, n, .. } = self.sizes;
+        if out.is_empty() {
+            return;
+        }
+        let one = |threads: &Threads, index: usize, out: &mut [f32]| {
+            let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
+            gemm_finished(threads, self.sizes, a, b, out, &After(finish, index * m));
+        };
+        if self.count == 1 || self.sizes.work() >= PIECE {
+            out.chunks_mut(m * n).enumerate().for_each(|(index, out)| one(threads, index, out));
+            return;
+        }
+        let single = Threads::single();
+        let products = (PIECE / self.sizes.work().max(1)).max(1);
+        threads.for_each_piece(out, products.saturating_mul(m * n), |start, out| {
+            let first = start / (m * n);
+            for (index, out) in out.chunks_mut(m * n).enumerate() {
+                one(&single, first + index, out);
+            }
+        });
+    }
+}
+
 /// Multiplications per piece of work.
 const PIECE: usize = 1 << 21;
 
@@ -127,19 +194,29 @@ fn kernel<T: Factor>(plan: Plan) -> Arc<dyn Kernel> {
 }
 
 fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let plan = plan_of_two(call)?;
+    Ok(with_number!(call.dtype(0), T => kernel::<T>(plan)))
+}
+
+fn plan_of_two(call: &OpCall<'_>) -> Result<Plan> {
     let a = Side::new(call.shape(0), call.attrs.bool("transpose_a")?, false, &[])?;
     let b = Side::new(call.shape(1), call.attrs.bool("transpose_b")?, false, &[])?;
-    Ok(with_number!(call.dtype(0), T => kernel::<T>(Plan::new(a, b, &[]))))
+    Ok(Plan::new(a, b, &[]))
+}
+
+fn batch_matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let plan = plan_of_batch(call)?;
+    Ok(with_number!(call.dtype(0), T => kernel::<T>(plan)))
 }
 
 /// A matrix that is taken "adjoint" is conjugated as well as transposed.
-fn batch_matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+fn plan_of_batch(call: &OpCall<'_>) -> Result<Plan> {
     let shape = call.output_shape(0)?;
     let batch = &shape[..shape.rank() - 2];
     let (adj_x, adj_y) = (call.attrs.bool("adj_x")?, call.attrs.bool("adj_y")?);
     let x = Side::new(call.shape(0), adj_x, adj_x, batch)?;
     let y = Side::new(call.shape(1), adj_y, adj_y, batch)?;
-    Ok(with_number!(call.dtype(0), T => kernel::<T>(Plan::new(x, y, batch))))
+    Ok(Plan::new(x, y, batch))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use super::{
     Build,
     dispatch::{with_float, with_index},
     exp::Exp,
+    region::rows::Rows,
 };
 use crate::{
     device::OpCall,
@@ -15,7 +16,7 @@ use crate::{
     simd::{Vectorized, vectorize},
     wide::Wide,
 };
-use ferroflow_ir::Error;
+use ferroflow_ir::{Error, Expr, pass::region::softmax as softmax_of};
 use num_traits::AsPrimitive;
 use std::{borrow::Cow, sync::Arc};
 
@@ -29,7 +30,17 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 /// Elements per piece of work.
 const PIECE: usize = 1 << 14;
 
+/// The kernel of rows that wide vectors compute, where there is one.
+fn by_rows(call: &OpCall<'_>, is_log: bool) -> Option<Arc<dyn Kernel>> {
+    let (dtype, shape) = (call.dtype(0), call.shape(0));
+    let expr = softmax_of(&Expr::input(0, dtype), is_log)?;
+    Some(Arc::new(Rows::of_one(&expr, dtype, shape)?))
+}
+
 fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    if let Some(kernel) = by_rows(call, false) {
+        return Ok(Some(kernel));
+    }
     let row = call.shape(0).last().copied().unwrap_or(1);
     Ok(with_float!(call.dtype(0), T => rows::<T>(row, |x, y| {
         let (_, sum) = exponentials(x, y);
@@ -38,6 +49,9 @@ fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn log_softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    if let Some(kernel) = by_rows(call, true) {
+        return Ok(Some(kernel));
+    }
     let row = call.shape(0).last().copied().unwrap_or(1);
     Ok(with_float!(call.dtype(0), T => rows::<T>(row, |x, y| {
         let (largest, sum) = exponentials(x, y);

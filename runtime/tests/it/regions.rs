@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use ferroflow_ir::{
-    Attrs, HostTensor, Outlet, PartialShape, Result, Shape, ValueType, build::GraphBuilder,
+    AttrValue, Attrs, HostTensor, Outlet, PartialShape, Result, Shape, ValueType,
+    build::GraphBuilder,
 };
 use ferroflow_runtime::{ConcreteFunction, Context, ContextOptions, EagerTensor};
 use std::num::NonZeroUsize;
@@ -197,7 +198,8 @@ const FORMULAS: [&str; 8] = [
 #[test]
 fn normalisations_of_rows_are_one_kernel() {
     for name in FORMULAS {
-        for dims in [&[3, 48][..], &[1, 64], &[2, 5, 100], &[70, 129], &[2, 1, 3, 1000], &[1, 5000]]
+        for dims in
+            [&[30, 48][..], &[16, 64], &[2, 6, 100], &[70, 129], &[2, 1, 3, 1000], &[1, 5000]]
         {
             let cols = dims[dims.len() - 1];
             let inputs = [numbers(dims, 1), numbers(&[cols], 2), numbers(dims, 3)];
@@ -210,7 +212,7 @@ fn normalisations_of_rows_are_one_kernel() {
 #[test]
 fn what_is_too_small_or_empty_is_left_as_it_is() {
     for name in FORMULAS {
-        for dims in [&[3, 1][..], &[4, 7], &[0, 64], &[1, 1]] {
+        for dims in [&[3, 1][..], &[4, 7], &[0, 64], &[1, 1], &[3, 64]] {
             let cols = dims[dims.len() - 1];
             let inputs = [numbers(dims, 1), numbers(&[cols], 2), numbers(dims, 3)];
             let found = check(name, &inputs, &|b, args| Ok(vec![formula(name, b, args)?]));
@@ -221,7 +223,7 @@ fn what_is_too_small_or_empty_is_left_as_it_is() {
 
 #[test]
 fn groups_of_contiguous_elements_are_rows() {
-    let inputs = [numbers(&[2, 3, 4, 20], 1), numbers(&[3, 1, 1], 2)];
+    let inputs = [numbers(&[8, 3, 4, 20], 1), numbers(&[3, 1, 1], 2)];
     let found = check("group norm", &inputs, &|b, args| {
         let normal = layer_norm(b, args[0], &[2, 3])?;
         Ok(vec![b.op("Mul", &[normal, args[1]])?])
@@ -231,7 +233,7 @@ fn groups_of_contiguous_elements_are_rows() {
 
 #[test]
 fn values_that_others_read_stay() {
-    let inputs = [numbers(&[6, 64], 1), numbers(&[64], 2)];
+    let inputs = [numbers(&[20, 64], 1), numbers(&[64], 2)];
     let found = check("a mean that is a result", &inputs, &|b, args| {
         let mean = b.rows("Mean", args[0])?;
         let centred = b.op("Sub", &[args[0], mean])?;
@@ -249,16 +251,209 @@ fn values_that_others_read_stay() {
 
 #[test]
 fn divisors_beyond_all_reciprocals_divide() {
-    let mut rows = vec![1.0f32; 3 * 64];
+    let mut rows = vec![1.0f32; 30 * 64];
     rows[..64].fill(3e38 / 64.0);
     rows[64..128].fill(0.0);
-    let x = HostTensor::from_slice(Shape::new([3, 64]).unwrap(), &rows).unwrap();
+    let x = HostTensor::from_slice(Shape::new([30, 64]).unwrap(), &rows).unwrap();
     let inputs = [x.into()];
     let found = check("shares of a sum", &inputs, &|b, args| {
         let sum = b.rows("Sum", args[0])?;
         Ok(vec![b.op("RealDiv", &[args[0], sum])?])
     });
     assert_eq!(found, ["_Region"]);
+}
+
+#[test]
+fn reductions_of_columns_evaluate_what_is_before_them() {
+    for dims in [&[100, 16][..], &[3, 7, 5, 24], &[9, 700], &[5000, 20], &[2, 4, 4, 64]] {
+        let (cols, rank) = (dims[dims.len() - 1], dims.len());
+        let inputs = [numbers(dims, 1), numbers(&[cols], 2), numbers(dims, 3)];
+        for op in ["Mean", "Sum"] {
+            let found = check(&format!("{op} of {dims:?}"), &inputs, &|b, args| {
+                let centred = b.op("SquaredDifference", &[args[0], args[1]])?;
+                let product = b.op("Mul", &[centred, args[2]])?;
+                let axes: Vec<i32> = (0..rank as i32 - 1).collect();
+                Ok(vec![b.along(op, product, &axes)?])
+            });
+            assert_eq!(found, ["_Region"], "{op} of {dims:?}");
+        }
+    }
+}
+
+/// A matmul or a convolution with what follows it, by name.
+struct Anchored {
+    op: &'static str,
+    attrs: Attrs,
+    a: Vec<usize>,
+    b: Vec<usize>,
+    out: Vec<usize>,
+}
+
+fn anchored() -> Vec<Anchored> {
+    let matmul = |m: usize, k: usize, n: usize| Anchored {
+        op: "MatMul",
+        attrs: Attrs::new(),
+        a: vec![m, k],
+        b: vec![k, n],
+        out: vec![m, n],
+    };
+    let conv = |op: &'static str, a: [usize; 4], b: [usize; 4], stride: usize| {
+        let sides = [a[1].div_ceil(stride), a[2].div_ceil(stride)];
+        let filters = if op == "Conv2D" { b[3] } else { b[2] * b[3] };
+        let strides = vec![1, stride as i64, stride as i64, 1];
+        let attrs =
+            Attrs::new().with("strides", strides).with("padding", AttrValue::string("SAME"));
+        let out = vec![a[0], sides[0], sides[1], filters];
+        Anchored { op, attrs, a: a.to_vec(), b: b.to_vec(), out }
+    };
+    vec![
+        matmul(64, 30, 64),
+        matmul(1, 40, 5000),
+        matmul(6, 20, 1000),
+        matmul(300, 12, 130),
+        matmul(70, 600, 96),
+        matmul(500, 20, 33),
+        matmul(40, 10, 700),
+        Anchored {
+            op: "BatchMatMulV2",
+            attrs: Attrs::new().with("adj_y", true),
+            a: vec![3, 40, 20],
+            b: vec![3, 50, 20],
+            out: vec![3, 40, 50],
+        },
+        Anchored {
+            op: "BatchMatMulV2",
+            attrs: Attrs::new(),
+            a: vec![2, 5, 40, 20],
+            b: vec![20, 30],
+            out: vec![2, 5, 40, 30],
+        },
+        conv("Conv2D", [1, 30, 30, 5], [3, 3, 5, 20], 1),
+        conv("Conv2D", [2, 9, 11, 16], [3, 3, 16, 100], 2),
+        conv("Conv2D", [1, 20, 20, 24], [1, 1, 24, 64], 1),
+        conv("Conv2D", [1, 7, 7, 40], [1, 1, 40, 130], 1),
+        conv("Conv2D", [2, 20, 20, 8], [3, 3, 4, 12], 1),
+        conv("DepthwiseConv2dNative", [1, 23, 20, 24], [3, 3, 24, 1], 1),
+        conv("DepthwiseConv2dNative", [2, 23, 20, 10], [3, 3, 10, 2], 2),
+    ]
+}
+
+/// What follows an anchor: `args` are those of the anchor, a bias, factors, and a residual.
+fn epilogue(name: &str, b: &mut Build<'_>, y: Outlet, args: &[Outlet]) -> Result<Outlet> {
+    let (bias, factors, residual) = (args[2], args[3], args[4]);
+    Ok(match name {
+        "bias and relu" => {
+            let sum = b.op("AddV2", &[y, bias])?;
+            b.op("Relu", &[sum])?
+        }
+        "batch norm and relu6" => {
+            let scaled = b.op("Mul", &[y, factors])?;
+            let sum = b.op("AddV2", &[scaled, bias])?;
+            b.op("Relu6", &[sum])?
+        }
+        "residual" => {
+            let scaled = b.op("Mul", &[y, factors])?;
+            let sum = b.op("AddV2", &[scaled, residual])?;
+            b.op("Relu", &[sum])?
+        }
+        "residual twice" => {
+            let sum = b.op("AddV2", &[y, residual])?;
+            let gate = b.op("Sigmoid", &[residual])?;
+            b.op("Mul", &[sum, gate])?
+        }
+        "the anchor twice" => {
+            let gate = b.op("Sigmoid", &[y])?;
+            b.op("Mul", &[y, gate])?
+        }
+        "a number" => {
+            let number = b.number(0.125)?;
+            let scaled = b.op("Mul", &[y, number])?;
+            b.op("Tanh", &[scaled])?
+        }
+        "numbers of rows" => b.op("Sub", &[y, args[5]])?,
+        other => panic!("{other}"),
+    })
+}
+
+const EPILOGUES: [&str; 7] = [
+    "bias and relu",
+    "batch norm and relu6",
+    "residual",
+    "residual twice",
+    "the anchor twice",
+    "a number",
+    "numbers of rows",
+];
+
+fn inputs_of(case: &Anchored) -> Vec<EagerTensor> {
+    let n = case.out[case.out.len() - 1];
+    let mut rows = case.out.clone();
+    rows[case.out.len() - 1] = 1;
+    vec![
+        numbers(&case.a, 1),
+        numbers(&case.b, 2),
+        numbers(&[n], 3),
+        numbers(&[n], 4),
+        numbers(&case.out, 5),
+        numbers(&rows, 6),
+    ]
+}
+
+#[test]
+fn what_follows_an_anchor_is_part_of_its_kernel() {
+    for case in anchored() {
+        let inputs = inputs_of(&case);
+        for name in EPILOGUES {
+            let label = format!("{} of {:?}, {name}", case.op, case.out);
+            let found = check(&label, &inputs, &|b, args| {
+                let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
+                Ok(vec![epilogue(name, b, y, args)?])
+            });
+            assert_eq!(found, ["_Region"], "{label}");
+        }
+    }
+}
+
+#[test]
+fn an_anchor_that_others_read_stays() {
+    let case = &anchored()[0];
+    let inputs = inputs_of(case);
+    let found = check("a matmul that is a result", &inputs, &|b, args| {
+        let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
+        Ok(vec![b.op("AddV2", &[y, args[2]])?, y])
+    });
+    assert_eq!(found, ["MatMul", "AddV2"]);
+    let found = check("a matmul with another reader", &inputs, &|b, args| {
+        let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
+        let other = b.with("MatMul", Attrs::new(), &[y, args[4]])?;
+        let sum = b.op("AddV2", &[y, args[2]])?;
+        Ok(vec![b.op("AddV2", &[other, sum])?])
+    });
+    assert_eq!(found, ["MatMul", "_Region"]);
+    let found = check("a matmul that is multiplied by itself", &inputs, &|b, args| {
+        let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
+        let sum = b.op("AddV2", &[y, args[4]])?;
+        let other = b.with("MatMul", Attrs::new(), &[sum, y])?;
+        Ok(vec![b.op("AddV2", &[other, sum])?])
+    });
+    assert_eq!(found.iter().filter(|op| *op == "MatMul").count(), 1, "{found:?}");
+}
+
+#[test]
+fn an_empty_product_has_no_epilogue() {
+    let case = Anchored {
+        op: "MatMul",
+        attrs: Attrs::new(),
+        a: vec![100, 0],
+        b: vec![0, 100],
+        out: vec![100, 100],
+    };
+    for name in EPILOGUES {
+        check(name, &inputs_of(&case), &|b, args| {
+            let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
+            Ok(vec![epilogue(name, b, y, args)?])
+        });
+    }
 }
 
 /// A generator of numbers without pattern.
@@ -322,7 +517,7 @@ fn random_programs_over_rows_compute_the_same() {
     for seed in 0..150 {
         let mut random = Random(seed * 977 + 5);
         let cols = [1, 48, 63, 100, 128, 200, 257][random.below(7)];
-        let dims = [vec![random.below(4), cols], vec![2, 3, cols]][random.below(2)].clone();
+        let dims = [vec![random.below(60), cols], vec![2, 13, cols]][random.below(2)].clone();
         let mut kept = dims.clone();
         kept[dims.len() - 1] = 1;
         let inputs = [numbers(&dims, 1), numbers(&dims, 2), numbers(&[cols], 3), numbers(&kept, 4)];

@@ -15,10 +15,11 @@ pub(super) fn before(search: &Search<'_>, root: NodeId) -> Option<Region> {
     if !node.controls().is_empty() {
         return None;
     }
-    let (expr, inputs) = formula(graph, root)?;
     let members = HashSet::from([root]);
-    let anchors = inputs.iter().copied().filter(|&input| is_anchor(search, input, root, &members));
+    let inputs = node.inputs().iter().copied();
+    let anchors = inputs.filter(|&input| is_anchor(search, input, root, &members));
     let anchor = anchors.max_by_key(|anchor| anchor.node)?;
+    let (expr, inputs) = formula(graph, root)?;
     let op = graph[anchor.node].op.def()?;
     // Input 0 of the expression is the anchor's element.
     let mut extras = Inputs::default();

@@ -15,6 +15,11 @@
 mod epilogue;
 mod rows;
 
+#[cfg(test)]
+mod tests;
+
+pub use rows::softmax;
+
 use super::fuse::formula;
 use crate::{
     attr::Attrs,

@@ -89,7 +89,7 @@ fn find_space(search: &Search<'_>, root: NodeId) -> Option<Space> {
             if space.shape != rows && space.shape.num_elements() > 0 && (fits || id == root) {
                 return (id == root || !drops).then_some(space);
             }
-        } else if formula(search.graph, id).is_none() {
+        } else if !is_elementwise(search, id) {
             continue;
         }
         for input in search.graph[id].inputs() {
@@ -99,6 +99,11 @@ fn find_space(search: &Search<'_>, root: NodeId) -> Option<Space> {
         }
     }
     None
+}
+
+fn is_elementwise(search: &Search<'_>, id: NodeId) -> bool {
+    let op = search.graph[id].op.def();
+    op.is_some_and(|op| matches!(op.lowering, Lowering::Elementwise(_) | Lowering::Fused))
 }
 
 /// The nodes of the region: all that only it reads, and that its space allows.
@@ -204,7 +209,7 @@ impl Build<'_> {
 }
 
 /// The softmax of an expression over its row, or the logarithm of that, in the type of sums.
-pub(super) fn softmax(x: &Expr, is_log: bool) -> Option<Expr> {
+pub fn softmax(x: &Expr, is_log: bool) -> Option<Expr> {
     let (own, wide) = (x.dtype(), x.dtype().compute_type());
     let none = Attrs::new();
     let x = Expr::build(&none, &[own], wide, |s| s.x(0)).ok()?.substitute(&[Replacement::Expr(x)]);

@@ -5,6 +5,7 @@
 //! Padding is never read. Each element is a chain over its taps in order, cut by the geometry alone.
 
 use super::super::gemm::{
+    Finish, finish_all,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
 };
@@ -91,17 +92,27 @@ impl<'a> Direct<'a> {
         Some(Direct { g, machine, areas, input, filter })
     }
 
-    /// Computes all windows.
-    pub(super) fn forward(&self, threads: &Threads, out: &mut [f32]) -> Result<()> {
+    /// Computes all windows, and finishes them: by lines where all filters are in one group.
+    pub(super) fn forward(
+        &self,
+        threads: &Threads,
+        out: &mut [f32],
+        finish: Option<&dyn Finish>,
+    ) -> Result<()> {
         let g = self.g;
-        let mut out = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
+        let has_few = g.sweep.n_windows() <= FEW_WINDOWS;
+        let by_lines = finish.filter(|_| g.groups == 1 && !has_few);
+        let mut rect = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
         for group in 0..g.groups {
-            let own = out.take_cols(g.own_filters());
-            if g.sweep.n_windows() <= FEW_WINDOWS {
+            let own = rect.take_cols(g.own_filters());
+            if has_few {
                 self.by_filters(threads, group, own)?;
             } else {
-                self.by_lines(threads, group, own)?;
+                self.by_lines(threads, group, own, by_lines)?;
             }
+        }
+        if let (Some(finish), None) = (finish, by_lines) {
+            finish_all(threads, finish, out, g.filters);
         }
         Ok(())
     }
@@ -131,8 +142,14 @@ impl<'a> Direct<'a> {
         Ok(())
     }
 
-    /// Threads share lines of windows.
-    fn by_lines(&self, threads: &Threads, group: usize, mut out: Rect<'_>) -> Result<()> {
+    /// Threads share lines of windows, and finish them.
+    fn by_lines(
+        &self,
+        threads: &Threads,
+        group: usize,
+        mut out: Rect<'_>,
+        finish: Option<&dyn Finish>,
+    ) -> Result<()> {
         let (wide, depth) = (self.machine.cols(), self.g.depth());
         let mut panels = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
         threads.for_each_piece(&mut panels, wide * depth, |start, panel| {
@@ -148,7 +165,12 @@ impl<'a> Direct<'a> {
                 pieces.push((plane * b.output + line, out.take_rows(lines * c.output)));
             }
         }
-        threads.for_each(pieces.into_iter(), |(line, out)| self.lines(group, &panels, line, out));
+        threads.for_each(pieces.into_iter(), |(line, mut out)| {
+            self.lines(group, &panels, line, out.reborrow());
+            if let Some(finish) = finish {
+                finish.finish(line * c.output, 0, out);
+            }
+        });
         Ok(())
     }
 

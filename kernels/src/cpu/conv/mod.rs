@@ -19,6 +19,11 @@ use super::{
     dispatch::with_real,
     gemm::{Factor, Matrix, Product, Sizes, gemm},
 };
+#[cfg(target_arch = "x86_64")]
+use super::{
+    gemm::{Finish, finish_all, gemm_finished},
+    region::epilogue::Epilogue,
+};
 use crate::{
     device::OpCall,
     error::Result,
@@ -139,7 +144,7 @@ pub(super) fn forward<A: Factor<Acc = A> + Default>(
         && let Some(direct) = direct::Direct::new(g, input, filter)
         && let Some(out) = A::floats_mut(out)
     {
-        return direct.forward(threads, out);
+        return direct.forward(threads, out, None);
     }
     let per_tile = windows_per_tile(depth);
     let single = Threads::single();
@@ -162,6 +167,48 @@ pub(super) fn forward<A: Factor<Acc = A> + Default>(
         }
         Ok(())
     })
+}
+
+/// Convolutions of `f32` with an epilogue.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn with_epilogue(
+    call: &OpCall<'_>,
+    epilogue: Epilogue,
+) -> Result<Option<Arc<dyn Kernel>>> {
+    let g = Geometry::new(call, call.shape(0), call.shape(1))?;
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let finish = epilogue.on(io, 2);
+        let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        let (threads, out) = (io.threads(), io.output(0));
+        forward_finished(threads, &g, input, filter, out, &finish)
+    })))
+}
+
+/// Computes the windows as [`forward`] does, and finishes them.
+#[cfg(target_arch = "x86_64")]
+fn forward_finished(
+    threads: &Threads,
+    g: &Geometry,
+    input: &[f32],
+    filter: &[f32],
+    out: &mut [f32],
+    finish: &dyn Finish,
+) -> Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    if g.groups == 1 && g.sweep.is_pointwise() {
+        let sizes = Sizes { m: g.sweep.n_windows(), k: g.depth(), n: g.filters };
+        let (a, b) = (Matrix::row_major(input, sizes.k), Matrix::row_major(filter, g.filters));
+        gemm_finished(threads, sizes, a, b, out, finish);
+        return Ok(());
+    }
+    if let Some(direct) = direct::Direct::new(g, input, filter) {
+        return direct.forward(threads, out, Some(finish));
+    }
+    forward(threads, g, input, filter, out)?;
+    finish_all(threads, finish, out, g.filters);
+    Ok(())
 }
 
 fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

@@ -45,6 +45,17 @@ fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     m > 1 && n > 1 && k > 2 && !dot_products
 }
 
+/// Whether a product is computed by packed blocks.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn in_blocks(
+    machine: Machine,
+    sizes: Sizes,
+    a: Matrix<'_, f32>,
+    b: Matrix<'_, f32>,
+) -> bool {
+    sizes.m > 1 && sizes.n > 1 && in_tiles(sizes, a, b) && !small::serves(machine, sizes, a, b)
+}
+
 /// Computes a product by vectors, where ours is the better way; gives `out` back where it is not.
 #[cfg_attr(
     not(target_arch = "x86_64"),
@@ -69,7 +80,7 @@ fn by_vectors<'o>(
         if small::serves(machine, sizes, a, b) {
             small::multiply(machine, threads, sizes, a, b, out);
         } else {
-            packed::multiply(machine, threads, sizes, a, b, out);
+            packed::multiply(machine, threads, sizes, a, b, out, None);
         }
         return None;
     }

@@ -160,6 +160,61 @@ pub(crate) fn gemm<T: Factor>(
     }
 }
 
+/// What is done to a block of results once it is complete: an epilogue.
+#[cfg(target_arch = "x86_64")]
+pub(crate) trait Finish: Sync {
+    /// Finishes a block, whose first element is at this row and column of all results.
+    fn finish(&self, row: usize, col: usize, block: rect::Rect<'_>);
+}
+
+/// Finishes all rows of `cols` results; threads share them.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn finish_all(threads: &Threads, finish: &dyn Finish, out: &mut [f32], cols: usize) {
+    if out.is_empty() {
+        return;
+    }
+    let rows = (FINISHED_PIECE / cols).max(1);
+    threads.for_each_piece(out, rows * cols, |start, out| {
+        let rows = out.len() / cols;
+        finish.finish(start / cols, 0, rect::Rect::new(out, rows, cols, cols));
+    });
+}
+
+/// Results that a thread finishes at a time.
+#[cfg(target_arch = "x86_64")]
+const FINISHED_PIECE: usize = 1 << 15;
+
+/// Computes `a × b` into contiguous rows, and finishes blocks of them while they are in the cache.
+///
+/// # Panics
+///
+/// As [`gemm`].
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn gemm_finished(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, f32>,
+    b: Matrix<'_, f32>,
+    out: &mut [f32],
+    finish: &dyn Finish,
+) {
+    let Sizes { m, k, n } = sizes;
+    let out = &mut out[..m * n];
+    match tile::Machine::detect() {
+        Some(machine) if factor::in_blocks(machine, sizes, a, b) => {
+            assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
+            let single = Threads::single();
+            let threads = if sizes.work() < PARALLEL_WORK { &single } else { threads };
+            let place = Product::row_major(out, n);
+            packed::multiply(machine, threads, sizes, a, b, place, Some(finish));
+        }
+        _ => {
+            gemm(threads, sizes, a, b, Product::row_major(out, n));
+            finish_all(threads, finish, out, n);
+        }
+    }
+}
+
 /// Products with less multiplications than this stay on the calling thread.
 const PARALLEL_WORK: usize = 1 << 20;
 

@@ -9,7 +9,7 @@
 //! the summed dimension alone: how blocks are cut and shared among threads does not change the bits.
 
 use super::{
-    Matrix, Product, Sizes,
+    Finish, Matrix, Product, Sizes,
     pack::pack,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
@@ -38,7 +38,13 @@ const BLOCK_COLS: usize = 4096;
 /// Columns of a block of `b`, where only one block of `a` uses it.
 const PASSING_COLS: usize = 128;
 
-/// Computes a product.
+/// Columns of a block that is finished at a time.
+const FINISHED_COLS: usize = 128;
+
+/// The most columns that are finished together, as rows that follow each other.
+const FINISHED_ROW: usize = 256;
+
+/// Computes a product, and finishes blocks of it.
 pub(super) fn multiply(
     machine: Machine,
     threads: &Threads,
@@ -46,13 +52,16 @@ pub(super) fn multiply(
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
     out: Product<'_, f32>,
+    finish: Option<&dyn Finish>,
 ) {
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
     let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
-        let part = Part { machine, threads, sizes, a, b, steps, add: accumulate || start > 0 };
+        let add = accumulate || start > 0;
+        let finish = finish.filter(|_| steps.end == sizes.k);
+        let part = Part { machine, threads, sizes, a, b, steps, add, finish };
         if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
@@ -81,6 +90,8 @@ struct Part<'a> {
     steps: Range<usize>,
     /// Whether the products are added to what is there.
     add: bool,
+    /// What is done to blocks, which this part completes.
+    finish: Option<&'a dyn Finish>,
 }
 
 impl Part<'_> {
@@ -122,7 +133,7 @@ impl Part<'_> {
             let b = self.b.transposed();
             pack(self.machine, wide, b, cols, &self.steps, &mut packed_b);
             let rows = if as_they_lie { Rows::AsTheyLie(0) } else { Rows::Packed(&packed) };
-            self.multiply(&rows, &Columns::Packed(&packed_b), out);
+            self.multiply(&rows, &Columns::Packed(&packed_b), (0, first), out);
         });
     }
 
@@ -162,23 +173,47 @@ impl Part<'_> {
             });
             self.threads.for_each(blocks.collect::<Vec<_>>().into_iter(), |(rows, out)| {
                 if as_they_lie {
-                    return self.multiply(&Rows::AsTheyLie(rows.start), &columns, out);
+                    let at = (rows.start, first);
+                    return self.multiply(&Rows::AsTheyLie(rows.start), &columns, at, out);
                 }
                 let mut packed = scratch(rows.len().next_multiple_of(high) * len);
-                pack(self.machine, high, self.a, rows, &self.steps, &mut packed);
-                self.multiply(&Rows::Packed(&packed), &columns, out);
+                pack(self.machine, high, self.a, rows.clone(), &self.steps, &mut packed);
+                self.multiply(&Rows::Packed(&packed), &columns, (rows.start, first), out);
             });
         }
     }
 
-    /// Multiplies a block of rows by a block of columns.
-    fn multiply(&self, a: &Rows<'_>, b: &Columns<'_>, mut out: Rect<'_>) {
+    /// Multiplies a block of rows by a block of columns, of which the first are these of all, and
+    /// finishes what it has computed some columns at a time.
+    fn multiply(
+        &self,
+        a: &Rows<'_>,
+        b: &Columns<'_>,
+        (first_row, first_col): (usize, usize),
+        mut out: Rect<'_>,
+    ) {
+        let Some(finish) = self.finish else {
+            return self.multiply_panels(a, b, 0, out);
+        };
+        let mut col = 0;
+        while out.cols() > 0 {
+            let cols = if out.cols() <= FINISHED_ROW { FINISHED_ROW } else { FINISHED_COLS };
+            let mut block = out.take_cols(cols);
+            self.multiply_panels(a, b, col / self.machine.cols(), block.reborrow());
+            let cols = block.cols();
+            finish.finish(first_row, first_col + col, block);
+            col += cols;
+        }
+    }
+
+    /// Multiplies a block of rows by the columns of a block from a panel on.
+    fn multiply_panels(&self, a: &Rows<'_>, b: &Columns<'_>, panel: usize, mut out: Rect<'_>) {
         let (wide, len) = (self.machine.cols(), self.steps.len());
         let high = match a {
             Rows::AsTheyLie(_) if self.a.col_stride == 1 => self.machine.strided_rows(),
             _ => self.machine.rows(),
         };
-        let mut panel = 0;
+        let mut panel = panel;
         while out.cols() > 0 {
             let mut column = out.take_cols(wide);
             let right = match b {
@@ -270,7 +305,7 @@ mod tests {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
                 let out = Product { data: &mut found, row_stride, accumulate };
-                multiply(machine, &threads, sizes, a, b, out);
+                multiply(machine, &threads, sizes, a, b, out, None);
                 assert_eq!(found, expected, "{machine:?} {sizes:?} {transposed_a} {transposed_b}");
                 if a.col_stride == 1 && b.col_stride == 1 {
                     let mut found = before.clone();
@@ -297,6 +332,42 @@ mod tests {
                 (900, 5, 70),
             ] {
                 check(machine, m, k, n);
+            }
+        }
+    }
+
+    /// Doubles each element, and adds the numbers of its row and column.
+    struct Mark;
+
+    impl Finish for Mark {
+        fn finish(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
+            for row in 0..block.rows() {
+                for (col, x) in block.row(row).iter_mut().enumerate() {
+                    *x = 2.0 * *x + (first_row + row) as f32 + 0.125 * (first_col + col) as f32;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_element_is_finished_once() {
+        for (m, k, n) in
+            [(7, 5, 17), (13, 600, 24), (290, 257, 150), (300, 20, 700), (20, 40, 1000)]
+        {
+            let sizes = Sizes { m, k, n };
+            let (a, b) = (numbers(m * k, 1), numbers(k * n, 500));
+            let (a, b) = (Matrix::row_major(&a[..], k), Matrix::row_major(&b[..], n));
+            for machine in [Machine::avx2(), Machine::avx512()].into_iter().flatten() {
+                for count in [1, 3] {
+                    let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
+                    let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
+                    let place = Product::row_major(&mut plain, n);
+                    multiply(machine, &threads, sizes, a, b, place, None);
+                    Mark.finish(0, 0, Rect::new(&mut plain, m, n, n));
+                    let place = Product::row_major(&mut found, n);
+                    multiply(machine, &threads, sizes, a, b, place, Some(&Mark));
+                    assert_eq!(found, plain, "{machine:?} {sizes:?}, {count} threads");
+                }
             }
         }
     }

@@ -49,6 +49,29 @@ impl<'a> Rect<'a> {
         self.row_stride
     }
 
+    /// The elements of a row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such row.
+    #[expect(unsafe_code, reason = "a borrow in parts")]
+    pub(in crate::cpu) fn row(&mut self, index: usize) -> &mut [f32] {
+        assert!(index < self.rows, "a row of a rectangle");
+        // SAFETY: the rectangle is an exclusive borrow of its rows, each of `cols` floats and
+        // `row_stride` from the one before; the result borrows all of it.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(index * self.row_stride), self.cols) }
+    }
+
+    /// All elements, if rows follow each other.
+    #[expect(unsafe_code, reason = "a borrow in parts")]
+    pub(in crate::cpu) fn contiguous(&mut self) -> Option<&mut [f32]> {
+        let follow = self.rows == 1 || self.row_stride == self.cols;
+        // SAFETY: the rectangle is an exclusive borrow of its rows, which follow each other; the
+        // result borrows all of it.
+        (follow && self.rows > 0)
+            .then(|| unsafe { std::slice::from_raw_parts_mut(self.data, self.rows * self.cols) })
+    }
+
     pub(super) fn as_ptr(&self) -> *mut f32 {
         self.data
     }

@@ -1,5 +1,9 @@
-//! Fused regions on the CPU.
+//! Fused regions on the CPU: anchors with an epilogue, and rows.
 
+#[cfg(target_arch = "x86_64")]
+mod columns;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod epilogue;
 mod operand;
 pub(super) mod rows;
 mod stages;
@@ -10,16 +14,74 @@ use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[("_Region", region)];
 
+/// Compiles an anchor with an epilogue.
+#[cfg(target_arch = "x86_64")]
+type Anchored = fn(&OpCall<'_>, epilogue::Epilogue) -> Result<Option<Arc<dyn Kernel>>>;
+
+/// The anchors that apply an epilogue to what they have just computed, by op.
+#[cfg(target_arch = "x86_64")]
+const ANCHORS: &[(&str, Anchored)] = &[
+    ("BatchMatMul", super::matmul::with_epilogue),
+    ("BatchMatMulV2", super::matmul::with_epilogue),
+    ("Conv2D", super::conv::with_epilogue),
+    ("Conv3D", super::conv::with_epilogue),
+    ("DepthwiseConv2dNative", super::depthwise::with_epilogue),
+    ("MatMul", super::matmul::with_epilogue),
+];
+
+/// The fewest elements for which setting up a region is not what counts.
+const LEAST_ELEMENTS: usize = 1 << 10;
+
+/// As [`LEAST_ELEMENTS`], of the results of an anchor: fewer stay in the nearest cache anyway.
+#[cfg(target_arch = "x86_64")]
+const LEAST_RESULTS: usize = 1 << 12;
+
 fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let Some(expr) = call.expr else { return Ok(None) };
-    let anchor = call.attrs.func("anchor")?;
-    match &*anchor.name {
-        "" => rows::compile(call, expr),
-        _ => Ok(None),
+    match &*call.attrs.func("anchor")?.name {
+        "" => match rows::compile(call, expr)? {
+            Some(kernel) => Ok(Some(kernel)),
+            None => by_columns(call, expr),
+        },
+        _ => anchored(call),
     }
 }
 
 /// Whether a region is faster than the nodes it stands for.
 pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
     Ok(region(call)?.is_some())
+}
+
+#[cfg(target_arch = "x86_64")]
+fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    use ferroflow_ir::{DType, registry};
+    let anchor = call.attrs.func("anchor")?;
+    let known = ANCHORS.iter().find(|(name, _)| *name == &*anchor.name);
+    let (Some((_, build)), Some(op), Some(expr)) = (known, registry::find(&anchor.name), call.expr)
+    else {
+        return Ok(None);
+    };
+    let n = op.input_dtypes(&anchor.attrs)?.len();
+    let own = OpCall::new(op, &anchor.attrs, &call.inputs[..n], None)?;
+    let space = own.output_shape(0)?;
+    if own.outputs[0].dtype != DType::F32 || space.num_elements() < LEAST_RESULTS {
+        return Ok(None);
+    }
+    match epilogue::Epilogue::new(expr, &space, 1, &call.inputs[n..]) {
+        Some(epilogue) => build(&own, epilogue),
+        None => Ok(None),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+use columns::compile as by_columns;
+
+#[cfg(not(target_arch = "x86_64"))]
+fn by_columns(_: &OpCall<'_>, _: &ferroflow_ir::Expr) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(None)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn anchored(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(None)
 }

@@ -9,6 +9,7 @@
 //! one by one, so results do not depend on the number of threads.
 
 use super::{
+    LEAST_ELEMENTS,
     operand::Operand,
     stages::{Plan, Stage},
 };
@@ -50,7 +51,9 @@ pub(super) fn compile(call: &OpCall<'_>, expr: &Expr) -> Result<Option<Arc<dyn K
         Operand::new(&input.shape, &space, n_last, input.dtype.size()?)
     };
     let operands: Option<Vec<Operand>> = call.inputs.iter().map(operand).collect();
-    let Some(operands) = operands else { return Ok(None) };
+    let Some(operands) = operands.filter(|_| space.num_elements() >= LEAST_ELEMENTS) else {
+        return Ok(None);
+    };
     let dtypes: Vec<DType> = call.inputs.iter().map(|input| input.dtype).collect();
     let cols = space.iter().rev().take(n_last).product();
     let rows = Rows::new(expr, &dtypes, operands, cols, call.attrs.bool("reduces")?);

@@ -1,0 +1,138 @@
+//! Epilogues: elementwise expressions on blocks of results that are in the cache.
+
+use super::operand::Operand;
+use crate::{
+    cpu::gemm::{Finish, rect::Rect},
+    elementwise::lines::{Along, LineProgram, Runner, Source, compile},
+    kernel::Io,
+};
+use ferroflow_ir::{DType, Expr, Shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// An expression on the results of an anchor, compiled.
+pub(in crate::cpu) struct Epilogue {
+    program: Arc<dyn LineProgram>,
+    operands: Vec<Operand>,
+    /// Elements of a row of results.
+    cols: usize,
+    /// Whether rows that follow each other may be computed as one line.
+    flattens: bool,
+}
+
+impl Epilogue {
+    /// The epilogue `expr` on results of `f32` and shape `space`, of which the last `n_last`
+    /// dimensions are a row. Input 0 is the result, the others are those of `extras`. `None` where
+    /// there is no code for it.
+    pub(super) fn new(
+        expr: &Expr,
+        space: &Shape,
+        n_last: usize,
+        extras: &[crate::OperandSpec],
+    ) -> Option<Epilogue> {
+        let cols = space[space.rank().checked_sub(n_last)?..].iter().product();
+        if expr.dtype() != DType::F32 || cols == 0 {
+            return None;
+        }
+        let operand = |extra: &crate::OperandSpec| {
+            Operand::new(&extra.shape, space, n_last, extra.dtype.size()?)
+        };
+        let operands: Vec<Operand> = extras.iter().map(operand).collect::<Option<_>>()?;
+        let dtypes: Vec<DType> =
+            [DType::F32].into_iter().chain(extras.iter().map(|extra| extra.dtype)).collect();
+        let along: Vec<Along> = [Along::Elements]
+            .into_iter()
+            .chain(operands.iter().map(|operand| operand.along))
+            .collect();
+        let program = compile(expr, &dtypes, &along)?;
+        let flattens =
+            operands.iter().all(|operand| operand.is_same_for_all() || operand.is_whole(cols));
+        Some(Epilogue { program, operands, cols, flattens })
+    }
+
+    /// The epilogue with the inputs from `first` on.
+    pub(in crate::cpu) fn on<'a, 'io: 'a>(&'a self, io: &Io<'io>, first: usize) -> Running<'a> {
+        let bytes: SmallVec<[&[u8]; 4]> =
+            (0..self.operands.len()).map(|index| io.bytes(first + index)).collect();
+        let cycle = |(operand, bytes): (&Operand, &&[u8])| {
+            let turns = self.flattens && operand.along == Along::Elements;
+            if !turns || !operand.is_same_for_all() {
+                return Vec::new();
+            }
+            let row = operand.row(bytes, 0, 0);
+            let n = row.len() + self.program.tile() * operand.width;
+            row.iter().copied().cycle().take(n).collect()
+        };
+        let cycles = self.operands.iter().zip(&bytes).map(cycle).collect();
+        Running { epilogue: self, bytes, cycles }
+    }
+}
+
+/// An epilogue and what it reads.
+pub(in crate::cpu) struct Running<'a> {
+    epilogue: &'a Epilogue,
+    bytes: SmallVec<[&'a [u8]; 4]>,
+    /// For operands that are the same for all rows, a row and the beginning of the next.
+    cycles: SmallVec<[Vec<u8>; 4]>,
+}
+
+/// What a program reads: the result, then the operands.
+type Sources<'a> = SmallVec<[Source<'a>; 8]>;
+
+impl Running<'_> {
+    /// Sets the operands that are single elements: all, or those that differ from row to row.
+    fn set(&self, runner: &mut dyn Runner, row: usize, all: bool) {
+        for (index, operand) in self.epilogue.operands.iter().enumerate() {
+            if operand.along == Along::Single && (all || !operand.is_same_for_all()) {
+                runner.set(index + 1, operand.row(self.bytes[index], row, 0));
+            }
+        }
+    }
+
+    /// What rows that follow each other read, from the first on.
+    fn flat(&self, row: usize) -> Sources<'_> {
+        let operands = self.epilogue.operands.iter().enumerate();
+        let sources = operands.map(|(index, operand)| {
+            let period = self.epilogue.cols * operand.width;
+            match operand.along {
+                Along::Single | Along::Accumulator => Source::Unread,
+                Along::Elements if operand.is_same_for_all() => {
+                    Source::Cycle { bytes: &self.cycles[index], period, at: 0 }
+                }
+                Along::Elements => Source::Elements(&self.bytes[index][row * period..]),
+            }
+        });
+        [Source::InPlace].into_iter().chain(sources).collect()
+    }
+
+    /// What a row reads from a column on.
+    fn row(&self, row: usize, col: usize) -> Sources<'_> {
+        let operands = self.epilogue.operands.iter().enumerate();
+        let sources = operands.map(|(index, operand)| match operand.along {
+            Along::Single | Along::Accumulator => Source::Unread,
+            Along::Elements => Source::Elements(operand.row(self.bytes[index], row, col)),
+        });
+        [Source::InPlace].into_iter().chain(sources).collect()
+    }
+}
+
+impl Finish for Running<'_> {
+    fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {
+        if block.rows() == 0 || block.cols() == 0 {
+            return;
+        }
+        let mut runner = self.epilogue.program.runner();
+        self.set(&mut *runner, row, true);
+        let is_whole = self.epilogue.flattens && block.cols() == self.epilogue.cols;
+        if is_whole && let Some(out) = block.contiguous() {
+            return runner.run(&self.flat(row), bytemuck::cast_slice_mut(out));
+        }
+        for index in 0..block.rows() {
+            if index > 0 {
+                self.set(&mut *runner, row + index, false);
+            }
+            let out = bytemuck::cast_slice_mut(block.row(index));
+            runner.run(&self.row(row + index, col), out);
+        }
+    }
+}
