@@ -154,6 +154,10 @@ impl<'a> Builder<'a> {
         }
         if prim == Prim::Select {
             self.select(args);
+        } else if let Some([divisor, reciprocal]) = self.inverted(prim, args) {
+            self.unused[args[1].index()] -= 1;
+            self.take(args[0].index());
+            self.push(Code::DivBy, divisor, reciprocal);
         } else if let Some(run) = unary_code(prim, from) {
             self.take(args[0].index());
             self.push(run, 0, 0);
@@ -181,6 +185,18 @@ impl<'a> Builder<'a> {
         self.hand = Some(index);
         self.release(args);
         Some(())
+    }
+
+    /// The places of a constant divisor and its reciprocal, where that is a normal number.
+    fn inverted(&mut self, prim: Prim, args: &[ExprId]) -> Option<[u32; 2]> {
+        let divisor = args.get(1).filter(|_| prim == Prim::Div)?;
+        let ExprKind::Const(constant) = self.expr.nodes()[divisor.index()].kind else {
+            return None;
+        };
+        let value = constant.to_f64() as f32;
+        let fits = (f32::powi(2.0, -60)..f32::powi(2.0, 60)).contains(&value.abs());
+        let divisor = self.memory[divisor.index()].filter(|_| fits)?;
+        Some([divisor, self.own(Content::Constant((1.0 / value).to_bits()))])
     }
 
     /// Brings `first` to hand and `second` to memory; gives its place. Both are used up once.

@@ -61,6 +61,7 @@ macro_rules! operations {
             ternary {
                 SelectBy select_by |condition, then, otherwise| condition.choose(then, otherwise);
                 SelectThen select_then |then, condition, otherwise| condition.choose(then, otherwise);
+                DivBy div_by |x, divisor, reciprocal| math::divided(x, divisor, reciprocal);
                 SelectElse select_else |otherwise, condition, then| condition.choose(then, otherwise);
             }
             store {

@@ -122,6 +122,10 @@ pub(super) trait Lanes: Copy {
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
+    /// The quotient where both, and the result, are far from the ends of the range.
+    fn over_near(self, other: Self) -> Self {
+        self.over(other)
+    }
     fn sqrt(self) -> Self;
     /// `self * factor + addend`, rounded once.
     fn times_plus(self, factor: Self, addend: Self) -> Self;
