@@ -7,10 +7,12 @@ mod ci;
 mod codegen;
 mod command;
 mod conformance;
+mod fuzz;
 mod simulated;
 mod source;
 mod spec;
 mod tidy;
+mod worker;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -31,6 +33,9 @@ enum Verb {
     Codegen(codegen::Flags),
     /// Run recorded cases and compare.
     Conformance(conformance::Flags),
+    /// Run random programs and compare.
+    #[command(subcommand)]
+    Fuzz(fuzz::Verb),
     /// Run a command with NVIDIA's driver and compiler simulated.
     Simulated(simulated::Flags),
     /// Note in the specification which test holds which line.
@@ -57,6 +62,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Bench(flags) => bench::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
+        Verb::Fuzz(verb) => fuzz::run(&root, &verb),
         Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),

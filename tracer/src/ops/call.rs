@@ -70,6 +70,28 @@ fn execute(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor]) -> Result<Resu
     context::execute(op, attrs, &values)
 }
 
+/// Calls an op by its record: for code that learns at run time which op it calls, such as
+/// interpreters. Attributes that follow from the inputs need not be given.
+///
+/// ```
+/// use ferroflow_tracer::{Tensor, ops};
+/// use ferroflow_ir::{Attrs, registry};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let square = registry::find("Square").expect("a built-in op");
+/// let y = ops::raw(square, Attrs::new(), &[&Tensor::from(3.0f32)])?;
+/// assert_eq!(y[0].to_scalar::<f32>()?, 9.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn raw(op: &'static OpDef, attrs: Attrs, inputs: &[&Tensor]) -> Result<Outputs> {
+    call(op, attrs, inputs, "", Location::caller())
+}
+
 /// Calls an op with one result.
 #[track_caller]
 pub(crate) fn one(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Tensor> {

@@ -10,8 +10,8 @@ pub mod math;
 pub mod operand;
 pub(crate) mod variable;
 
-pub use call::Outputs;
 pub(crate) use call::{Op, call, named, none, one};
+pub use call::{Outputs, raw};
 pub use generated::*;
 pub use operand::IntoOperand;
 pub(crate) use operand::numbers;

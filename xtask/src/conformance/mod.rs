@@ -4,22 +4,22 @@
 //! at: that case fails, another worker goes on after it.
 
 mod ops;
-mod tensorflow;
-mod worker;
+pub(crate) mod tensorflow;
 mod zoo;
 
-use crate::command::{self, Profile};
+use crate::{
+    command::{self, Profile},
+    worker::Program,
+};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::Mutex,
     time::Duration,
 };
-use worker::Program;
 
 #[derive(Args)]
 pub(crate) struct Flags {
@@ -202,28 +202,6 @@ fn entries(folder: &Path, suffix: &str, wanted: &dyn Fn(&str) -> bool) -> Result
         bail!("there are no such cases in {}", folder.display());
     }
     Ok(paths)
-}
-
-/// Does `each` with every job, on one worker per core.
-fn on_workers<J: Send>(
-    program: &Program,
-    jobs: Vec<J>,
-    each: impl Fn(&mut worker::Worker, J) -> Result<()> + Sync,
-) -> Result<()> {
-    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let queue = Mutex::new(VecDeque::from(jobs));
-    let next = || queue.lock().expect("no thread panics with the queue").pop_front();
-    std::thread::scope(|scope| {
-        let run = || -> Result<()> {
-            let mut worker = worker::Worker::new(program);
-            while let Some(job) = next() {
-                each(&mut worker, job)?;
-            }
-            Ok(())
-        };
-        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(run)).collect();
-        threads.into_iter().try_for_each(|thread| thread.join().expect("threads do not panic"))
-    })
 }
 
 /// How long a case may take that is not malformed.

@@ -1,9 +1,7 @@
 //! Cases of single ops: a table with a line per op.
 
-use super::{
-    Counts, Outcome, PATIENCE, Status, entries, on_workers,
-    worker::{Program, Reply, Worker},
-};
+use super::{Counts, Outcome, PATIENCE, Status, entries};
+use crate::worker::{Program, Reply, Worker, on_workers};
 use anyhow::Result;
 use serde_json::json;
 use std::{

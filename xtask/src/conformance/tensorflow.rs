@@ -1,11 +1,11 @@
 //! What TensorFlow makes of models that are saved here: each model of a zoo, loaded and saved again,
 //! and those that the worker writes itself.
 
-use super::{
-    Counts, Outcome, Status, entries, on_workers,
-    worker::{Program, Reply, Worker},
+use super::{Counts, Outcome, Status, entries};
+use crate::{
+    command,
+    worker::{Program, Reply, Worker, on_workers},
 };
-use crate::command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::{
@@ -74,12 +74,12 @@ pub(super) fn line(counts: Counts) -> String {
     format!("tensorflow: {passed} passed, {failed} failed, of {}", passed + failed)
 }
 
-fn target(root: &Path) -> PathBuf {
+pub(crate) fn target(root: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 /// A Python that has TensorFlow: the one that is named, or one made here.
-fn python(root: &Path) -> Result<PathBuf> {
+pub(crate) fn python(root: &Path) -> Result<PathBuf> {
     if let Some(python) = env::var_os(PYTHON) {
         return Ok(python.into());
     }

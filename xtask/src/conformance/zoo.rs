@@ -1,9 +1,7 @@
 //! Cases of a zoo: one line each.
 
-use super::{
-    Outcome, PATIENCE, Status, entries, on_workers,
-    worker::{Program, Reply, Worker},
-};
+use super::{Outcome, PATIENCE, Status, entries};
+use crate::worker::{Program, Reply, Worker, on_workers};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::{

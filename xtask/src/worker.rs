@@ -1,24 +1,28 @@
-//! A process that runs cases, started again when it is lost.
+//! Worker processes that run cases, started again when they are lost.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::{
+    collections::VecDeque,
     io::{BufRead, BufReader, Write},
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    sync::{
+        Mutex,
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
     time::Duration,
 };
 
 /// What workers run.
 #[derive(Clone, Debug)]
-pub(super) struct Program {
-    pub(super) path: PathBuf,
-    pub(super) arguments: Vec<String>,
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    pub(crate) arguments: Vec<String>,
 }
 
 /// A worker, running or to be started.
-pub(super) struct Worker {
+pub(crate) struct Worker {
     program: Program,
     running: Option<Running>,
 }
@@ -30,7 +34,7 @@ struct Running {
 }
 
 /// What comes next from a worker.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// A line of its own.
     Line(Value),
     /// The process is gone, and how it went.
@@ -38,12 +42,12 @@ pub(super) enum Reply {
 }
 
 impl Worker {
-    pub(super) fn new(program: &Program) -> Worker {
+    pub(crate) fn new(program: &Program) -> Worker {
         Worker { program: program.clone(), running: None }
     }
 
     /// Hands a job to the worker.
-    pub(super) fn send(&mut self, job: &Value) -> Result<()> {
+    pub(crate) fn send(&mut self, job: &Value) -> Result<()> {
         if self.running.is_none() {
             self.running = Some(start(&self.program)?);
         }
@@ -55,7 +59,7 @@ impl Worker {
     }
 
     /// The next line of the worker; kills it if there is none for so long.
-    pub(super) fn next(&mut self, patience: Duration) -> Result<Reply> {
+    pub(crate) fn next(&mut self, patience: Duration) -> Result<Reply> {
         let Some(mut running) = self.running.take() else {
             return Ok(Reply::Lost("no worker".into()));
         };
@@ -77,7 +81,7 @@ impl Worker {
     }
 
     /// Makes sure that the next job runs in a process of its own.
-    pub(super) fn stop(&mut self) -> Result<()> {
+    pub(crate) fn stop(&mut self) -> Result<()> {
         if let Some(Running { mut child, input, .. }) = self.running.take() {
             drop(input);
             child.wait()?;
@@ -112,4 +116,26 @@ fn start(program: &Program) -> Result<Running> {
         }
     });
     Ok(Running { child, input, lines })
+}
+
+/// Does `each` with every job, on one worker per core.
+pub(crate) fn on_workers<J: Send>(
+    program: &Program,
+    jobs: Vec<J>,
+    each: impl Fn(&mut Worker, J) -> Result<()> + Sync,
+) -> Result<()> {
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let queue = Mutex::new(VecDeque::from(jobs));
+    let next = || queue.lock().expect("no thread panics with the queue").pop_front();
+    std::thread::scope(|scope| {
+        let run = || -> Result<()> {
+            let mut worker = Worker::new(program);
+            while let Some(job) = next() {
+                each(&mut worker, job)?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(run)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("threads do not panic"))
+    })
 }

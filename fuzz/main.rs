@@ -1,0 +1,118 @@
+//! The worker of `cargo xtask fuzz programs`: makes random programs and compares all ways to run
+//! them.
+//!
+//! It reads jobs from standard input, one JSON object a line, and answers with lines of JSON:
+//! `{"kind": "seeds", "profile": NAME, "from": A, "to": B}` runs the programs of some seeds (a line
+//! `{"begin": SEED}` before each, one with `status` after it), `{"kind": "check", "text": PROGRAM}` runs one,
+//! `{"kind": "shrink", "text": PROGRAM}` looks for the smallest program with the same fault,
+//! `{"kind": "variants", "text": PROGRAM}` lists programs that are smaller in one respect, and
+//! `{"kind": "print", "profile": NAME, "seed": SEED}` shows one. Without a profile each
+//! seed has one of all in turn. The last line of an answer has
+//! `done`.
+
+mod programs;
+
+use anyhow::{Context as _, Result, bail};
+use programs::{
+    PROFILES,
+    check::{Verdict, check, keep_panics, right_settings},
+    generate,
+    program::Program,
+    shrink::{shrink, variants},
+};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, Write},
+    time::Duration,
+};
+
+fn main() -> Result<()> {
+    keep_panics();
+    let stdin = std::io::stdin();
+    let mut stdout = std::io::stdout();
+    for line in stdin.lock().lines() {
+        let job: Value = serde_json::from_str(&line?).context("a job is a JSON object")?;
+        let mut report = |line: Value| {
+            writeln!(stdout, "{line}")?;
+            Ok(stdout.flush()?)
+        };
+        let done = match job["kind"].as_str() {
+            Some("seeds") => seeds(&job, &mut report)?,
+            Some("check") => verdict(&mut program(&job)?),
+            Some("shrink") => shrunk(&job)?,
+            Some("variants") => {
+                let texts: Vec<String> =
+                    variants(&program(&job)?).iter().map(Program::to_string).collect();
+                json!({ "variants": texts })
+            }
+            Some("print") => {
+                let seed = number(&job, "seed")?;
+                let found = generate(seed, profile(&job, seed));
+                json!({ "text": found.map(|program| program.to_string()) })
+            }
+            other => bail!("unknown kind of job {other:?}"),
+        };
+        let mut done = done;
+        done["done"] = json!(true);
+        report(done)?;
+    }
+    Ok(())
+}
+
+fn program(job: &Value) -> Result<Program> {
+    job["text"].as_str().context("a job has a program")?.parse()
+}
+
+/// The profile of a seed: the one that the job names, or one of all in turn.
+fn profile(job: &Value, seed: u64) -> &str {
+    let in_turn = PROFILES[(seed % PROFILES.len() as u64) as usize].name;
+    job["profile"].as_str().unwrap_or(in_turn)
+}
+
+fn number(job: &Value, key: &str) -> Result<u64> {
+    job[key].as_u64().with_context(|| format!("a job has a number `{key}`"))
+}
+
+/// Runs the programs of some seeds.
+fn seeds(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<Value> {
+    for seed in number(job, "from")?..number(job, "to")? {
+        report(json!({ "begin": seed }))?;
+        report(match generate(seed, profile(job, seed)) {
+            Some(mut program) => verdict(&mut program),
+            None => json!({ "status": "dropped", "why": "no statement fits" }),
+        })?;
+    }
+    Ok(json!({}))
+}
+
+fn verdict(program: &mut Program) -> Value {
+    match check(program) {
+        Verdict::Passed => json!({ "status": "pass" }),
+        Verdict::Dropped(why) => json!({ "status": "dropped", "why": why }),
+        Verdict::Failed(fault) => json!({
+            "status": fault.class.to_string(),
+            "mode": fault.mode,
+            "why": fault.detail,
+            "signature": fault.signature(),
+            "text": program.to_string(),
+        }),
+    }
+}
+
+/// The smallest program found with the fault of this one.
+fn shrunk(job: &Value) -> Result<Value> {
+    let mut program = program(job)?;
+    let Verdict::Failed(fault) = check(&mut program) else {
+        return Ok(json!({ "status": "pass" }));
+    };
+    let limit = Duration::from_secs(job["limit_s"].as_u64().unwrap_or(30));
+    let (program, fault) = shrink(program, fault, limit);
+    Ok(json!({
+        "status": fault.class.to_string(),
+        "mode": fault.mode,
+        "why": fault.detail,
+        "signature": fault.signature(),
+        "right": right_settings(&program),
+        "text": program.to_string(),
+    }))
+}

@@ -1,0 +1,41 @@
+//! `fuzz`: random programs, run in all ways there are.
+
+mod graphs;
+mod programs;
+mod shrink;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use std::{ops::Range, path::Path, str::FromStr};
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Compare programs run eagerly with the same programs traced, in all ways there are.
+    Programs(programs::Flags),
+    /// Compare functions that TensorFlow wrote with its answers. TensorFlow is installed below the
+    /// target folder unless `FERROFLOW_TENSORFLOW_PYTHON` names a Python that has it.
+    Graphs(graphs::Flags),
+}
+
+pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
+    match verb {
+        Verb::Programs(flags) => programs::run(root, flags),
+        Verb::Graphs(flags) => graphs::run(root, flags),
+    }
+}
+
+/// Seeds, as `A..B`: from `A` to before `B`; `A` alone is one.
+#[derive(Clone, Debug)]
+struct Seeds(Range<u64>);
+
+impl FromStr for Seeds {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Seeds> {
+        let number = |text: &str| text.parse::<u64>().with_context(|| format!("`{text}`"));
+        Ok(Seeds(match text.split_once("..") {
+            Some((from, to)) => number(from)?..number(to)?,
+            None => number(text)?..number(text)? + 1,
+        }))
+    }
+}
