@@ -167,6 +167,7 @@ thread_local! {
 }
 
 /// Keeps the messages of panics in place of printing them.
+#[allow(dead_code, reason = "tests leave panics to the test runner")]
 pub(crate) fn keep_panics() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));

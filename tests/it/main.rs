@@ -11,7 +11,6 @@ mod control_flow;
 mod control_flow_saved;
 mod custom_gradients;
 mod device_calls;
-mod device_programs;
 mod devices;
 mod eager;
 mod examples;
@@ -24,6 +23,7 @@ mod initialization;
 mod keras_checkpoints;
 mod loading;
 mod order;
+mod random_programs;
 #[cfg(feature = "conformance")]
 mod recorded;
 mod resources;

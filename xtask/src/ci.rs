@@ -1,12 +1,13 @@
 //! `ci`: everything that CI checks, cheapest first.
 
-use crate::{codegen, command, spec, tidy};
+use crate::{codegen, command, metrics, spec, tidy};
 use anyhow::{Context, Result};
 use std::path::Path;
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     step("fmt", || cargo(root, &["fmt", "--all", "--check"]))?;
     step("tidy", || tidy::run(root))?;
+    step("metrics", || metrics::run(root, &metrics::Flags::check()))?;
     step("spec", || spec::run(root, &spec::Flags::check()))?;
     step("codegen", || codegen::run(root, &codegen::Flags::check_all()))?;
     step("clippy", || {

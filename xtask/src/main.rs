@@ -8,6 +8,7 @@ mod codegen;
 mod command;
 mod conformance;
 mod fuzz;
+mod metrics;
 mod simulated;
 mod source;
 mod spec;
@@ -36,6 +37,8 @@ enum Verb {
     /// Run random programs and compare.
     #[command(subcommand)]
     Fuzz(fuzz::Verb),
+    /// Print measures of the source.
+    Metrics(metrics::Flags),
     /// Run a command with NVIDIA's driver and compiler simulated.
     Simulated(simulated::Flags),
     /// Note in the specification which test holds which line.
@@ -63,6 +66,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
+        Verb::Metrics(flags) => metrics::run(&root, &flags),
         Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),

@@ -1,7 +1,7 @@
 //! Functions of the program, and their calls.
 
+use super::super::program::{Head, Id};
 use super::{Gen, Seen, Template, operands::value};
-use crate::programs::program::{Head, Id};
 use std::sync::Arc;
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[(1.0, define), (2.0, call)];

@@ -1,12 +1,12 @@
 //! Branches and loops.
 
+use super::super::{
+    program::{Block, Head, Id, Invariant, Operand},
+    world::Item,
+};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
-};
-use crate::programs::{
-    program::{Block, Head, Id, Invariant, Operand},
-    world::Item,
 };
 use ferroflow::{
     Tensor,

@@ -1,10 +1,10 @@
 //! Statements whose results have sizes that only values tell.
 
+use super::super::program::{Head, Id};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
 };
-use crate::programs::program::{Head, Id};
 use ferroflow::ir::{Attrs, DType, PartialShape};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

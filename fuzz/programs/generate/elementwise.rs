@@ -1,10 +1,10 @@
 //! Elementwise statements.
 
+use super::super::program::{Id, Operand};
 use super::{
     Gen, Seen, Template,
     operands::{int, value},
 };
-use crate::programs::program::{Id, Operand};
 use ferroflow::ir::{Attrs, DType};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

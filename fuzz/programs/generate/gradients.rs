@@ -1,7 +1,7 @@
 //! Gradients inside programs.
 
+use super::super::program::{Block, Head, Id, Operand};
 use super::{Gen, Seen, Template, operands::value};
-use crate::programs::program::{Block, Head, Id, Operand};
 use ferroflow::ir::DType;
 
 pub(super) const TEMPLATES: &[(f64, Template)] =

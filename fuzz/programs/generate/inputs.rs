@@ -1,10 +1,10 @@
 //! Inputs and variables of random programs.
 
-use super::{operands::tensor, profiles::Profile};
-use crate::programs::{
+use super::super::{
     program::{Block, Program, VarDecl},
     rng::Rng,
 };
+use super::{operands::tensor, profiles::Profile};
 use ferroflow::ir::{DType, HostTensor, Shape};
 
 const WORDS: [&str; 7] = ["", "a", "b c", "7", "xy z", "abc", "-3"];

@@ -1,11 +1,11 @@
 //! Lists of tensors, filled in one loop and read in another.
 
+use super::super::program::Operand;
+use super::super::program::{Head, Id};
 use super::{
     Gen, Seen, Template,
     operands::{int, value},
 };
-use crate::programs::program::Operand;
-use crate::programs::program::{Head, Id};
 use ferroflow::ir::{Attrs, DType, HostTensor, Shape};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[
@@ -121,15 +121,15 @@ fn filled_in_loop(g: &mut Gen) -> Option<()> {
 /// A body of a loop over a list and a tensor that also pushes the tensor.
 fn pushed(
     g: &mut Gen,
-    mut body: crate::programs::program::Block,
+    mut body: super::super::program::Block,
     dtype: DType,
-) -> Option<crate::programs::program::Block> {
+) -> Option<super::super::program::Block> {
     let id = g.next_id();
     g.seen.resize(id + 1, None);
     let args = vec![value(body.results[1]), value(body.results[2])];
     let head = Head::Op("TensorListPushBack", of(dtype));
     let (outs, blocks, device) = (vec![id], Vec::new(), None);
-    body.stmts.push(crate::programs::program::Stmt { outs, head, args, blocks, device });
+    body.stmts.push(super::super::program::Stmt { outs, head, args, blocks, device });
     body.results[1] = id;
     Some(body)
 }
@@ -142,7 +142,7 @@ fn read_in_loop(g: &mut Gen) -> Option<()> {
     let (counter, result) = (body.params[0], body.results[1]);
     let [item, sum] = [g.next_id(), g.next_id() + 1];
     g.seen.resize(sum + 1, None);
-    let stmt = |outs, head, args| crate::programs::program::Stmt {
+    let stmt = |outs, head, args| super::super::program::Stmt {
         outs: vec![outs],
         head,
         args,

@@ -1,7 +1,7 @@
 //! Choices of operands: values that fit, constants.
 
+use super::super::program::{Id, Operand};
 use super::{Gen, Seen};
-use crate::programs::program::{Id, Operand};
 use ferroflow::ir::{DType, HostTensor, Shape};
 
 impl Gen {

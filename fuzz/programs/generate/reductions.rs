@@ -1,10 +1,10 @@
 //! Reductions, sorts and counts.
 
+use super::super::program::{Head, Operand};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, value},
 };
-use crate::programs::program::{Head, Operand};
 use ferroflow::ir::{Attrs, DType, HostTensor};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

@@ -1,10 +1,10 @@
 //! Variables: reads, assignments, updates of rows, steps of optimizers.
 
+use super::super::program::{Head, Id, Operand};
 use super::{
     Gen, Template,
     operands::{ints, value},
 };
-use crate::programs::program::{Head, Id, Operand};
 use ferroflow::ir::{Attrs, DType, HostTensor, Shape};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

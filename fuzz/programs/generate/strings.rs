@@ -1,10 +1,10 @@
 //! Strings.
 
+use super::super::program::{Id, Operand};
 use super::{
     Gen, Template,
     operands::{int, ints, value},
 };
-use crate::programs::program::{Id, Operand};
 use ferroflow::ir::{Attrs, DType, HostTensor};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

@@ -1,10 +1,10 @@
 //! Views and moves of elements: reshapes, slices, transpositions, concatenations, gathers.
 
+use super::super::program::{Head, Id, Operand};
 use super::{
     Gen, Seen, Template,
     operands::{int, ints, pairs, value},
 };
-use crate::programs::program::{Head, Id, Operand};
 use ferroflow::ir::{Attrs, DType};
 
 pub(super) const TEMPLATES: &[(f64, Template)] = &[

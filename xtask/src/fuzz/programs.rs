@@ -1,7 +1,10 @@
 //! `fuzz programs`: the metamorphic tester. Workers (`fuzz/` of the root package) make the programs
 //! and compare; this drives them.
 
-use super::{Seeds, shrink};
+use super::{
+    Seeds,
+    shrink::{self, Failure, PATIENCE},
+};
 use crate::{
     command::{self, Profile},
     worker::{Program, Reply, Worker, on_workers},
@@ -47,22 +50,6 @@ pub(crate) struct Flags {
 
 /// Seeds that a worker is given at once.
 const CHUNK: u64 = 100;
-
-/// How long a program may take.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A program that failed.
-pub(super) struct Failure {
-    pub(super) seed: u64,
-    /// As a worker reports it.
-    pub(super) line: Value,
-}
-
-impl Failure {
-    pub(super) fn text(&self, key: &str) -> &str {
-        self.line[key].as_str().unwrap_or("")
-    }
-}
 
 /// What came of some seeds.
 #[derive(Default)]

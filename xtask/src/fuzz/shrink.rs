@@ -1,10 +1,25 @@
 //! Smaller programs with the same fault, also where the fault brings the worker down.
 
-use super::programs::{Failure, PATIENCE};
 use crate::worker::{Reply, Worker};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+
+/// How long a program may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A program that failed.
+pub(super) struct Failure {
+    pub(super) seed: u64,
+    /// As a worker reports it.
+    pub(super) line: Value,
+}
+
+impl Failure {
+    pub(super) fn text(&self, key: &str) -> &str {
+        self.line[key].as_str().unwrap_or("")
+    }
+}
 
 /// How long shrinking one program may take.
 const LIMIT: Duration = Duration::from_secs(60);
