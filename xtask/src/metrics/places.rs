@@ -46,7 +46,7 @@ fn word(lowering: Lowering) -> &'static str {
         Lowering::Elementwise(_) => "elementwise",
         Lowering::Fused => "fused",
         Lowering::Reduce(_) => "reduction",
-        Lowering::Alias | Lowering::View(_) => "view",
+        Lowering::Alias(_) | Lowering::View(_) => "view",
         Lowering::Composite(_) => "composite",
         Lowering::Kernel => "kernel",
         Lowering::Runtime => "runtime",
