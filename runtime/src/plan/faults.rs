@@ -159,6 +159,6 @@ mod tests {
         let types = [matrix(), matrix()];
         assert_eq!(planned(None, &main, &library, &types), Ok(()));
         let error = planned(Some(Fault::AssignInOrder), &main, &library, &types).unwrap_err();
-        assert!(error.contains("end of a round: reads `x:0`"), "{error}");
+        assert!(error.contains("(AddV2): reads `y:0`"), "{error}");
     }
 }

@@ -254,7 +254,7 @@ impl Backward<'_> {
                 *live = head;
             }
             DraftAction::Branch { chooser, branches, .. } => {
-                let after = live.clone();
+                let after = std::mem::take(live);
                 for branch in branches {
                     let mut before = after.clone();
                     self.actions(branch, &mut before);

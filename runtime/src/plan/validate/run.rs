@@ -330,9 +330,7 @@ impl<'n> Run<'n> {
                 for (index, value) in values.iter().enumerate() {
                     let place = action.variables.get(index).and_then(Option::as_ref);
                     if let (false, Some(place)) = (is_fixed(index), place) {
-                        let name = || format!("{}, end of a round", step_name(&action.origin));
-                        self.expect(place, &mut round, body.results[index], &name)?;
-                        self.memory.write(place, Content { number: value.number, start: 0 });
+                        self.leave(place, &mut round, body.results[index], value.number);
                     }
                 }
                 self.memory.meet(&head);
@@ -344,6 +342,21 @@ impl<'n> Run<'n> {
             }
         }
         Err(wrong(&step_name(&action.origin), "the loop has no fixed point"))
+    }
+
+    /// A body leaves a result in a place, where it is `number` for what comes after. A result that is
+    /// not there is nothing that may be read, as results that no action reads need not be.
+    fn leave(
+        &mut self,
+        place: &Place,
+        environment: &mut Environment<'_>,
+        result: Outlet,
+        number: Number,
+    ) {
+        match self.expect(place, environment, result, &String::new) {
+            Ok(()) => self.memory.write(place, Content { number, start: 0 }),
+            Err(_) => self.memory.forget(place),
+        }
     }
 
     fn results_of_loop(
@@ -404,9 +417,8 @@ impl<'n> Run<'n> {
             }
             for (index, place) in action.results.iter().enumerate() {
                 let Some(&result) = arm.results.get(index) else { continue };
-                self.expect(place, &mut environment, result, &name)?;
                 let number = self.numbers.result(function, Outlet::new(id, index));
-                self.memory.write(place, Content { number, start: 0 });
+                self.leave(place, &mut environment, result, number);
             }
             match &mut after {
                 None => after = Some(self.memory.clone()),
