@@ -243,6 +243,7 @@ const NOT_YET: &[&str] = &[
     "UniformDequantize",
     "UniformQuantize",
     "UniformRequantize",
+    "_Region",
     "_StatelessMultinomialV2",
     "_StatelessParameterizedTruncatedNormalV2",
     "_StatelessRandomBinomialV2",
