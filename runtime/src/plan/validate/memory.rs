@@ -49,6 +49,20 @@ impl Memory {
         }
     }
 
+    /// Forgets a place, but for the bytes of the arena in `kept`.
+    pub(super) fn forget_all_but(&mut self, place: &Place, kept: &[&Region]) {
+        let Place::Arena(region) = place else { return self.forget(place) };
+        let mut inside: Vec<&Region> =
+            kept.iter().copied().filter(|k| k.start < region.end && k.end > region.start).collect();
+        inside.sort_by_key(|region| region.start);
+        let mut at = region.start;
+        for kept in inside {
+            self.write_arena(&(at..kept.start.max(at)), None);
+            at = at.max(kept.end);
+        }
+        self.write_arena(&(at..region.end.max(at)), None);
+    }
+
     /// What a place holds, if it is one value throughout.
     pub(super) fn read(&self, place: &Place) -> Option<Content> {
         match place {

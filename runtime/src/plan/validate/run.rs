@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::Result;
 use ferroflow_ir::{Effect, NodeId, Outlet};
-use ferroflow_kernels::frame::{Sink, Source, Step};
+use ferroflow_kernels::frame::{Region, Sink, Source, Step};
 
 /// A loop whose memory still changes after so many rounds is a defect of the validator.
 const MAX_ROUNDS: usize = 64;
@@ -93,14 +93,10 @@ impl<'n> Run<'n> {
                 if !self.actions(&scalar.plain, environment, effects)? {
                     return Ok(false);
                 }
-                let is_stored = |place: &Place| {
-                    scalar.stores.iter().any(|store| *place == Place::Arena(store.to.clone()))
-                };
                 let mut lost = Vec::new();
-                for_each_write(&scalar.plain, &mut |place| {
-                    lost.extend((!is_stored(place)).then(|| place.clone()));
-                });
-                lost.iter().for_each(|place| self.memory.forget(place));
+                for_each_write(&scalar.plain, &mut |place| lost.push(place.clone()));
+                let stored: Vec<&Region> = scalar.stores.iter().map(|store| &store.to).collect();
+                lost.iter().for_each(|place| self.memory.forget_all_but(place, &stored));
             }
             Action::Sequence(sequence) => {
                 if !self.actions(&sequence.plain, environment, effects)? {
