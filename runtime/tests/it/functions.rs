@@ -27,6 +27,40 @@ fn a_chain_becomes_one_fused_call() {
 }
 
 #[test]
+fn bytes_that_come_in_under_two_dtypes_are_not_written_over() {
+    let context = context();
+    let def = function("twice", &[("x", f32s(&[3]))], |b, args| {
+        let attrs = Attrs::new().with("axis", 0i64);
+        let y = b.call_with("Pack", "y", attrs.with("N", 2i64), &[args[0], args[0]])?[0];
+        let bits = b.call_with("Bitcast", "bits", Attrs::new().with("type", DType::I32), &[y])?;
+        let attrs = Attrs::new().with("type", DType::F32);
+        let same = b.call_with("Bitcast", "same", attrs, &bits)?[0];
+        b.call("Sub", "difference", &[y, same])
+    });
+    let twice = ConcreteFunction::new(&context, def).unwrap();
+    let result = call(&twice, &[vector(&[1.0, 2.0, 3.0])]).unwrap();
+    assert_eq!(values(&result, 0), [0.0; 6]);
+}
+
+#[test]
+fn what_a_window_still_reads_is_not_written_over() {
+    let context = context();
+    let def = function("window", &[("x", f32s(&[3]))], |b, args| {
+        let attrs = Attrs::new().with("axis", 0i64).with("N", 2i64);
+        let y = b.call_with("Pack", "y", attrs, &[args[0], args[0]])?[0];
+        let begin = b.constant("begin", HostTensor::vector(&[1i32, 0]).unwrap())?;
+        let size = b.constant("size", HostTensor::vector(&[1i32, 3]).unwrap())?;
+        let row = b.call("Slice", "row", &[y, begin, size])?[0];
+        let negated = b.call("Neg", "negated", &[y])?[0];
+        let axis = b.constant("axis", HostTensor::scalar(0i32))?;
+        b.call_with("ConcatV2", "all", Attrs::new().with("N", 2i64), &[row, negated, axis])
+    });
+    let window = ConcreteFunction::new(&context, def).unwrap();
+    let result = call(&window, &[vector(&[1.0, 2.0, 3.0])]).unwrap();
+    assert_eq!(values(&result, 0), [1.0, 2.0, 3.0, -1.0, -2.0, -3.0, -1.0, -2.0, -3.0]);
+}
+
+#[test]
 fn each_set_of_shapes_gets_its_own_form() {
     let context = context();
     let def = function("shape", &[("x", vectors())], |b, args| b.call("Shape", "shape", args));
