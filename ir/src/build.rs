@@ -16,6 +16,8 @@ use crate::{
 };
 use smallvec::SmallVec;
 
+pub use crate::gradient::Sketch;
+
 /// Adds checked calls to a graph.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {

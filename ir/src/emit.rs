@@ -5,10 +5,11 @@
 //! emitter and comes back from [`expand`].
 
 use crate::{
-    attr::{AttrValue, Attrs},
+    attr::{AttrValue, Attrs, NameAttrList},
     build::infer_attrs,
     dtype::DType,
     error::{Error, Result},
+    function::{FunctionDef, FunctionLibrary},
     host_tensor::{Element, HostTensor},
     infer::{Input, infer},
     op::{Formula, Lowering, OpDef},
@@ -17,7 +18,7 @@ use crate::{
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{any::Any, cell::RefCell, fmt, ops};
+use std::{any::Any, cell::RefCell, fmt, ops, sync::Arc};
 
 /// A value inside an emitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +50,22 @@ pub trait Emit {
 
     /// The value itself, where it is known.
     fn value(&self, id: ValueId) -> Option<HostTensor>;
+
+    /// Notes what is known of the shape of a value besides what its op tells. An emitter that
+    /// knows all shapes need not care.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when the shape contradicts what is known.
+    fn refine(&mut self, id: ValueId, shape: &PartialShape) -> Result<()> {
+        let _ = (id, shape);
+        Ok(())
+    }
+
+    /// The functions that calls may name, where there are any.
+    fn library(&self) -> Option<&FunctionLibrary> {
+        None
+    }
 
     /// The emitter as what it is, for gradients that are code and know who calls them.
     fn as_any_mut(&mut self) -> Option<&mut dyn Any> {
@@ -136,6 +153,25 @@ impl<'a> Emitter<'a> {
     pub fn fail(&'a self, error: Error) -> Value<'a> {
         self.note::<()>(Err(error));
         Value { emitter: self, id: None }
+    }
+
+    /// Notes what is known of the shape of a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when the shape contradicts what is known.
+    pub fn refine(&self, value: Value<'_>, shape: &PartialShape) -> Result<()> {
+        match value.id {
+            Some(id) => self.emit.borrow_mut().refine(id, shape),
+            None => Ok(()),
+        }
+    }
+
+    /// The results of a call whose attributes follow from its inputs, from what is given, and from
+    /// the defaults.
+    pub fn calls(&'a self, name: &str, attrs: Attrs, inputs: &[Value<'a>]) -> Vec<Value<'a>> {
+        let ids = self.infer(name, attrs, inputs);
+        ids.into_iter().map(|id| Value { emitter: self, id }).collect()
     }
 
     /// A call whose attributes follow from its inputs, from `attrs`, of which the op takes those it
@@ -243,6 +279,30 @@ impl<'e> Composite<'e> {
     /// The dtype attribute `name`.
     pub fn dtype_attr(&self, name: &str) -> DType {
         self.emitter.note(self.attrs.dtype(name)).unwrap_or(DType::F32)
+    }
+
+    /// The function attribute `name`, and the function itself.
+    pub fn function(&self, name: &str) -> Option<(&NameAttrList, Arc<FunctionDef>)> {
+        let found = self.attrs.func(name).and_then(|callee| {
+            let emit = self.emitter.emit.borrow();
+            let library = emit.library().ok_or_else(|| Error::Unsupported {
+                op: self.op.name.into(),
+                what: "its function is not at hand here".into(),
+            })?;
+            Ok((callee, library.get(&callee.name)?))
+        });
+        self.emitter.note(found)
+    }
+
+    /// Whether a function computes elements from the same elements of its arguments.
+    pub fn is_elementwise(&self, def: &FunctionDef) -> bool {
+        let emit = self.emitter.emit.borrow();
+        emit.library().is_some_and(|library| crate::xla::region::is_elementwise(library, def))
+    }
+
+    /// Notes what is wrong with something.
+    pub fn check(&self, result: Result<()>) {
+        self.emitter.note(result);
     }
 
     /// A constant vector.
@@ -389,7 +449,7 @@ impl<'e> Value<'e> {
     }
 
     /// The id of the value; none after an error.
-    pub(crate) fn id(self) -> Option<ValueId> {
+    pub fn id(self) -> Option<ValueId> {
         self.id
     }
 

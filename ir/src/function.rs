@@ -5,8 +5,9 @@ use crate::{
     dtype::DType,
     error::{Error, Result},
     gradient::CarriedGradient,
-    graph::{Graph, NodeId, Outlet},
-    op::Effect,
+    graph::{Graph, NodeId, OpRef, Outlet},
+    modules,
+    op::{Call, Effect},
     spec::ValueType,
 };
 use std::{
@@ -77,7 +78,12 @@ struct Entry {
 pub struct FunctionLibrary {
     entries: RwLock<HashMap<Arc<str>, Arc<Entry>>>,
     gradients: RwLock<Gradients>,
+    /// The functions of programs that calls hold, by the attributes of the calls.
+    modules: RwLock<Vec<Module>>,
 }
+
+/// The attributes of a call that holds a program, and the function of it.
+type Module = (Attrs, Arc<FunctionDef>);
 
 /// The gradients that programs bring along.
 #[derive(Default, Clone)]
@@ -216,6 +222,28 @@ impl FunctionLibrary {
         gradients.of_functions.get(function).cloned()
     }
 
+    /// The function of the program that the attributes of a call hold.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the program.
+    pub fn module(&self, attrs: &Attrs) -> Result<Arc<FunctionDef>> {
+        let find = |modules: &[Module]| {
+            modules.iter().find(|(own, _)| own == attrs).map(|(_, function)| function.clone())
+        };
+        let known = find(&self.modules.read().unwrap_or_else(PoisonError::into_inner));
+        if let Some(function) = known {
+            return Ok(function);
+        }
+        let function = modules::import(attrs, self)?;
+        let mut modules = self.modules.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = find(&modules) {
+            return Ok(first);
+        }
+        modules.push((attrs.clone(), function.clone()));
+        Ok(function)
+    }
+
     fn share_gradients(&self, other: &FunctionLibrary) -> Result<()> {
         let theirs = other.gradients.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut ours = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
@@ -261,9 +289,17 @@ impl FunctionLibrary {
 
     /// What a call of `op` with these attributes touches: for ops that call functions, whatever
     /// those do. A function that cannot be found or loaded may do anything.
-    pub fn effect_of(&self, op: &crate::graph::OpRef, attrs: &Attrs) -> Effect {
+    pub fn effect_of(&self, op: &OpRef, attrs: &Attrs) -> Effect {
+        self.effect_below(op, attrs, &mut Vec::new())
+    }
+
+    fn effect_below(&self, op: &OpRef, attrs: &Attrs, path: &mut Vec<Arc<str>>) -> Effect {
         match op.effect() {
-            Effect::OfCallee => self.effect_of_callees(attrs, &mut Vec::new()),
+            Effect::OfCallee if op.def().is_some_and(|op| op.call == Call::Module) => {
+                let function = self.module(attrs);
+                function.map_or(Effect::Stateful, |def| self.effect_of_function(&def.name, path))
+            }
+            Effect::OfCallee => self.effect_of_callees(attrs, path),
             other => other,
         }
     }
@@ -294,10 +330,8 @@ impl FunctionLibrary {
             return Effect::Stateful; // Recursion is refused when the function is called.
         }
         path.push(name.clone());
-        let effects = function.graph.iter().map(|(_, node)| match node.op.effect() {
-            Effect::OfCallee => self.effect_of_callees(&node.attrs, path),
-            other => other,
-        });
+        let nodes = function.graph.iter();
+        let effects = nodes.map(|(_, node)| self.effect_below(&node.op, &node.attrs, path));
         let effect = effects.fold(Effect::Pure, stronger);
         path.pop();
         *entry.effect.get_or_init(|| effect)

@@ -69,6 +69,7 @@ pub mod host_tensor;
 pub mod infer;
 pub mod limits;
 pub mod memory;
+pub mod modules;
 pub mod op;
 pub mod ops;
 pub mod pass;
@@ -84,6 +85,7 @@ pub mod type_dispatch;
 pub mod verify;
 pub mod view;
 pub mod window;
+pub mod xla;
 
 pub use attr::{AttrValue, Attrs, NameAttrList};
 pub use dtype::DType;

@@ -255,6 +255,9 @@ pub enum Call {
     None,
     /// It calls one function with its inputs and gives the function's results.
     Inline,
+    /// It calls the function that an importer makes of the program its attributes hold
+    /// ([`crate::modules`]).
+    Module,
     /// It calls the first function with the other inputs if input 0 is true, else the second.
     If,
     /// It calls the function of number input 0 with the other inputs; the last one if there is no

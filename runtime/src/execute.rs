@@ -350,6 +350,10 @@ impl Emit for EagerEmit<'_> {
     fn value(&self, id: ValueId) -> Option<HostTensor> {
         self.values[id.0 as usize].host().ok().cloned()
     }
+
+    fn library(&self) -> Option<&FunctionLibrary> {
+        Some(self.scope.library)
+    }
 }
 
 /// Constants are computed with the CPU's kernels.

@@ -133,6 +133,10 @@ impl<'a> Copy<'a> {
                 let outputs = output_types(node, op)?;
                 self.add(node, op, node.attrs.clone(), inputs, outputs, Some(gradient))
             }
+            Calls::Module => {
+                let callee = self.library.module(&node.attrs)?;
+                Ok(self.inline(&callee, inputs)?.into())
+            }
             Calls::If | Calls::Case | Calls::While => {
                 let types: Vec<ValueType> = inputs
                     .iter()

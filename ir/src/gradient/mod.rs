@@ -56,6 +56,7 @@ mod walk;
 
 pub use carried::{CarriedCapture, CarriedGradient, FoundGradient, custom_gradient, with_captures};
 pub use function::{Differentiated, Kept, Place, differentiate};
+pub use sketch::Sketch;
 pub use walk::{
     Call, CustomGradient, Refused, Slices, Tangent, backward, dense, is_differentiable,
 };

@@ -19,19 +19,30 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A graph to which calls are added.
-pub(super) struct Sketch {
+#[derive(Debug, Default)]
+pub struct Sketch {
     pub(super) graph: Graph,
     args: Vec<NodeId>,
     values: Vec<Outlet>,
 }
 
 impl Sketch {
+    /// An empty graph.
+    pub fn new() -> Sketch {
+        Sketch::default()
+    }
+
     /// On top of a graph that is there already.
     pub(super) fn on(graph: Graph) -> Sketch {
         Sketch { graph, args: Vec::new(), values: Vec::new() }
     }
 
-    pub(super) fn argument(&mut self, ty: ValueType) -> Result<ValueId> {
+    /// Adds an argument.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] when there is no room for it.
+    pub fn argument(&mut self, ty: ValueType) -> Result<ValueId> {
         let outlet = add_argument(&mut self.graph, "x", self.args.len(), ty)?;
         self.args.push(outlet.node);
         Ok(self.at(outlet))
@@ -74,8 +85,22 @@ impl Sketch {
         Ok(found)
     }
 
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.graph.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.graph.is_empty()
+    }
+
     /// The calls as a function, added to a library.
-    pub(super) fn finish(
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Duplicate`] when the name is taken.
+    pub fn finish(
         self,
         library: &FunctionLibrary,
         name: Arc<str>,
@@ -177,6 +202,18 @@ impl Emit for Sketch {
 
     fn value(&self, id: ValueId) -> Option<HostTensor> {
         constant(&self.graph, self.outlet(id)).cloned()
+    }
+
+    fn refine(&mut self, id: ValueId, shape: &PartialShape) -> Result<()> {
+        let outlet = self.outlet(id);
+        let node = self.graph.node_mut(outlet.node);
+        let ty = &mut node.outputs[outlet.index as usize];
+        let merged = ty.shape.merge(shape).ok_or_else(|| {
+            let expected = format!("of shape {}", ty.shape);
+            Error::argument("refinement", "a value", expected, shape)
+        })?;
+        ty.shape = merged;
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     dtype::DType,
     emit::{self, Emit, Emitter, Value, ValueId},
     error::{Error, Result},
+    function::FunctionLibrary,
     hash::FastMap,
     host_tensor::HostTensor,
     op::{Formula, Lowering, OpDef},
@@ -470,5 +471,9 @@ impl Emit for Recorder<'_> {
 
     fn value(&self, id: ValueId) -> Option<HostTensor> {
         self.emit.value(id)
+    }
+
+    fn library(&self) -> Option<&FunctionLibrary> {
+        self.emit.library()
     }
 }

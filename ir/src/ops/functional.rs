@@ -147,6 +147,86 @@ pub(super) static OPS: &[OpDef] = &[
         call: Call::While,
         ..OpDef::PURE
     },
+    OpDef {
+        name: "XlaCallModule",
+        summary: "Runs a StableHLO program.",
+        inputs: &[args_list("args", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            int("version"),
+            string("module"),
+            shapes("Sout").at_least(0),
+            types("Tout").at_least(0),
+            types("Tin").at_least(0),
+            strings("dim_args_spec").or(AttrDefault::Strings(&[])),
+            strings("platforms").or(AttrDefault::Strings(&[])),
+            funcs("function_list").or(AttrDefault::Funcs),
+            flag("has_token_input_output", false),
+            strings("disabled_checks").or(AttrDefault::Strings(&[])),
+            flag("use_shardy_partitioner", false),
+        ],
+        infer: |context| {
+            for (index, shape) in context.attrs.shapes("Sout")?.to_vec().into_iter().enumerate() {
+                if index < context.n_outputs() {
+                    context.set(index, shape);
+                }
+            }
+            Ok(())
+        },
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Module,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "XlaIf",
+        summary: "Calls one function or the other.",
+        inputs: &[arg("cond", "Tcond"), args_list("inputs", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            any_ty("Tcond"),
+            func("then_branch"),
+            func("else_branch"),
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+        ],
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::If,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "XlaLaunch",
+        summary: "Calls a function that was to be compiled.",
+        inputs: &[
+            args_list("constants", "Tconstants"),
+            args_list("args", "Targs"),
+            args_of("resources", "Nresources", DType::Resource),
+        ],
+        outputs: &[args_list("results", "Tresults")],
+        attrs: &[
+            types("Tconstants").at_least(0),
+            types("Targs").at_least(0),
+            int("Nresources").at_least(0),
+            types("Tresults").at_least(0),
+            func("function"),
+        ],
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::Inline,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "XlaWhile",
+        summary: "Calls `body` on its own results while `cond` is true.",
+        inputs: &[args_list("input", "T")],
+        outputs: &[args_list("output", "T")],
+        attrs: &[types("T").at_least(0), func("cond"), func("body")],
+        effect: Effect::OfCallee,
+        lowering: Lowering::Runtime,
+        call: Call::While,
+        ..OpDef::PURE
+    },
 ];
 
 /// Results have the shapes the attribute gives, if it gives any.

@@ -65,6 +65,8 @@ mod tensor_map;
 mod training;
 mod unicode;
 mod variable_part;
+mod xla;
+mod xla_region;
 
 macro_rules! families {
     ($($family:ident,)*) => { &[$((stringify!($family), $family::OPS)),*] };
@@ -128,6 +130,8 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     training,
     unicode,
     variable_part,
+    xla,
+    xla_region,
 };
 
 /// The families and their records, in the order of the names.

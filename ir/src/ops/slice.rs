@@ -276,9 +276,24 @@ fn infer_strided_slice(context: &mut OpContext<'_>) -> Result<()> {
         context.check_rank(index, 1)?;
     }
     let known = (1..4).all(|index| context.value(index).is_some());
-    let (true, Some(shape)) = (known, context.shape(0).known()) else { return Ok(()) };
+    let (true, Some(shape)) = (known, context.shape(0).known()) else {
+        return infer_slice_rank(context);
+    };
     let (_, sliced) = strided_slice(context, &shape)?;
     context.set(0, sliced);
+    Ok(())
+}
+
+/// The rank of a slice whose bounds are not known, if no axis comes in or goes.
+fn infer_slice_rank(context: &mut OpContext<'_>) -> Result<()> {
+    for mask in ["ellipsis_mask", "new_axis_mask", "shrink_axis_mask"] {
+        if context.attrs.int(mask)? != 0 {
+            return Ok(());
+        }
+    }
+    if let Some(rank) = context.shape(0).rank() {
+        context.set(0, PartialShape::of_rank(rank));
+    }
     Ok(())
 }
 

@@ -424,6 +424,10 @@ impl Body<'_> {
                 Err(Error::Unsupported { op: op.name.into(), what })
             }
             Call::Inline => self.inline_call(node, functions[0], inputs),
+            Call::Module => {
+                let function = self.specializer.library.module(&node.attrs)?;
+                self.inline_function(node, &function, inputs)
+            }
             Call::If | Call::Case => self.branch(node, op, &functions, inputs),
             Call::While => self.repeat(node, op, &functions, inputs),
         }
@@ -436,9 +440,18 @@ impl Body<'_> {
         args: &[Outlet],
     ) -> Result<Outlets> {
         let function = self.specializer.library.get(&callee.name)?;
+        self.inline_function(node, &function, args)
+    }
+
+    fn inline_function(
+        &mut self,
+        node: &NodeDef,
+        function: &FunctionDef,
+        args: &[Outlet],
+    ) -> Result<Outlets> {
         let inner = format!("{}{}/", self.prefix, node.name);
         let outer = mem::replace(&mut self.prefix, inner);
-        let results = self.inline(&function, args);
+        let results = self.inline(function, args);
         self.prefix = outer;
         Ok(results?.into())
     }
@@ -693,8 +706,12 @@ impl Emit for Body<'_> {
     ) -> Result<SmallVec<[ValueId; 2]>> {
         let inputs: SmallVec<[Outlet; 4]> =
             inputs.iter().map(|id| self.values[id.0 as usize]).collect();
-        let attrs = op.complete_attrs(attrs)?;
-        let outlets = self.add(op.name, op, Arc::new(attrs), &inputs)?;
+        let attrs = Arc::new(op.complete_attrs(attrs)?);
+        let outlets = if op.effect == Effect::OfCallee {
+            self.call(&NodeDef::new(op.name, op, attrs), op, &inputs)?
+        } else {
+            self.add(op.name, op, attrs, &inputs)?
+        };
         Ok(outlets.into_iter().map(|outlet| self.value_id(outlet)).collect())
     }
 
@@ -709,6 +726,10 @@ impl Emit for Body<'_> {
 
     fn value(&self, id: ValueId) -> Option<HostTensor> {
         self.known.get(&self.values[id.0 as usize]).cloned()
+    }
+
+    fn library(&self) -> Option<&FunctionLibrary> {
+        Some(self.specializer.library)
     }
 }
 

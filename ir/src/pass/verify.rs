@@ -69,7 +69,7 @@ fn check_node(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
     match (op.call, op.lowering) {
         (Call::While, _) => check_loop(function, node, bodies),
         (Call::If | Call::Case, _) => check_branch(function, node, bodies),
-        (Call::Inline, _) => Err("a call is not inlined".into()),
+        (Call::Inline | Call::Module, _) => Err("a call is not inlined".into()),
         (Call::None, Lowering::Fused) => check_fused(node),
         (Call::None, _) if op.inputs.is_empty() => Ok(()),
         (Call::None, _) => check_types(function, op, node),

@@ -167,6 +167,10 @@ impl Freezer {
                 let callee = self.library.get(callee)?;
                 return self.inline(body, &callee, inputs, &format!("{name}/"));
             }
+            Call::Module => {
+                let callee = self.library.module(&node.attrs)?;
+                return self.inline(body, &callee, inputs, &format!("{name}/"));
+            }
             Call::If | Call::Case | Call::While if has_variables => {
                 self.hand_values(&mut attrs, body, inputs, call)?;
             }

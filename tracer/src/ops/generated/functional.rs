@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     ops::call::Outputs,
     ops::call::{self, Op},
+    ops::lists,
     tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
@@ -454,6 +455,158 @@ pub fn while_with(
             .with("body", body.clone())
             .with("output_shapes", attrs.output_shapes.as_slice())
             .with("parallel_iterations", attrs.parallel_iterations),
+        input,
+    )
+}
+
+static XLA_CALL_MODULE: Op = Op::new("XlaCallModule");
+
+/// What [`xla_call_module_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct XlaCallModuleAttrs {
+    /// `dim_args_spec`: strings; `[]` unless set.
+    pub dim_args_spec: Vec<String>,
+    /// `platforms`: strings; `[]` unless set.
+    pub platforms: Vec<String>,
+    /// `function_list`: functions; `[]` unless set.
+    pub function_list: Vec<NameAttrList>,
+    /// `has_token_input_output`: a flag; `false` unless set.
+    pub has_token_input_output: bool,
+    /// `disabled_checks`: strings; `[]` unless set.
+    pub disabled_checks: Vec<String>,
+    /// `use_shardy_partitioner`: a flag; `false` unless set.
+    pub use_shardy_partitioner: bool,
+}
+
+/// Runs a StableHLO program.
+///
+/// `XlaCallModule`: `args: [Tin..]` → `output: [Tout..]`. [`xla_call_module_with`] sets attributes
+/// too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn xla_call_module(
+    args: &[&Tensor],
+    version: i64,
+    module: &str,
+    sout: &[PartialShape],
+    tout: &[DType],
+) -> Result<Outputs> {
+    call::many(
+        &XLA_CALL_MODULE,
+        Attrs::new()
+            .with("version", version)
+            .with("module", module)
+            .with("Sout", sout)
+            .with("Tout", tout),
+        args,
+    )
+}
+
+/// [`xla_call_module()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn xla_call_module_with(
+    args: &[&Tensor],
+    version: i64,
+    module: &str,
+    sout: &[PartialShape],
+    tout: &[DType],
+    attrs: &XlaCallModuleAttrs,
+) -> Result<Outputs> {
+    call::many(
+        &XLA_CALL_MODULE,
+        Attrs::new()
+            .with("version", version)
+            .with("module", module)
+            .with("Sout", sout)
+            .with("Tout", tout)
+            .with("dim_args_spec", attrs.dim_args_spec.as_slice())
+            .with("platforms", attrs.platforms.as_slice())
+            .with("function_list", attrs.function_list.as_slice())
+            .with("has_token_input_output", attrs.has_token_input_output)
+            .with("disabled_checks", attrs.disabled_checks.as_slice())
+            .with("use_shardy_partitioner", attrs.use_shardy_partitioner),
+        args,
+    )
+}
+
+static XLA_IF: Op = Op::new("XlaIf");
+
+/// Calls one function or the other.
+///
+/// `XlaIf`: `cond: Tcond`, `inputs: [Tin..]` → `output: [Tout..]`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn xla_if(
+    cond: &Tensor,
+    inputs: &[&Tensor],
+    then_branch: &NameAttrList,
+    else_branch: &NameAttrList,
+    tout: &[DType],
+) -> Result<Outputs> {
+    call::many(
+        &XLA_IF,
+        Attrs::new()
+            .with("then_branch", then_branch.clone())
+            .with("else_branch", else_branch.clone())
+            .with("Tout", tout),
+        &[&[cond][..], inputs].concat(),
+    )
+}
+
+static XLA_LAUNCH: Op = Op::new("XlaLaunch");
+
+/// Calls a function that was to be compiled.
+///
+/// `XlaLaunch`: `constants: [Tconstants..]`, `args: [Targs..]`, `resources: [resource]` →
+/// `results: [Tresults..]`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn xla_launch(
+    constants: &[&Tensor],
+    args: &[&Tensor],
+    resources: &[&Tensor],
+    tresults: &[DType],
+    function: &NameAttrList,
+) -> Result<Outputs> {
+    call::many(
+        &XLA_LAUNCH,
+        Attrs::new()
+            .with("Tconstants", lists::dtypes(constants))
+            .with("Targs", lists::dtypes(args))
+            .with("Nresources", lists::count("XlaLaunch", "Nresources", &[resources])?)
+            .with("Tresults", tresults)
+            .with("function", function.clone()),
+        &[constants, args, resources].concat(),
+    )
+}
+
+static XLA_WHILE: Op = Op::new("XlaWhile");
+
+/// Calls `body` on its own results while `cond` is true.
+///
+/// `XlaWhile`: `input: [T..]` → `output: [T..]`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn xla_while(input: &[&Tensor], cond: &NameAttrList, body: &NameAttrList) -> Result<Outputs> {
+    call::many(
+        &XLA_WHILE,
+        Attrs::new().with("cond", cond.clone()).with("body", body.clone()),
         input,
     )
 }

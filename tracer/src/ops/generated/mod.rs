@@ -55,6 +55,8 @@ mod tensor_map;
 mod training;
 mod unicode;
 mod variable_part;
+mod xla;
+mod xla_region;
 
 pub use activation::*;
 pub use array::*;
@@ -109,3 +111,5 @@ pub use tensor_map::*;
 pub use training::*;
 pub use unicode::*;
 pub use variable_part::*;
+pub use xla::*;
+pub use xla_region::*;
