@@ -80,6 +80,7 @@ mod saver;
 pub mod session;
 mod simple_save;
 mod sparse_ops;
+pub mod stablehlo;
 pub mod structured_value;
 mod summary_ops;
 mod text_format;

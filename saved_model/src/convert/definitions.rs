@@ -43,6 +43,7 @@ impl Definitions {
                 return Err(Error::Duplicate { kind: "function", name: name.into() });
             }
         }
+        crate::stablehlo::register();
         let budget = Budget::new(&limits);
         let definitions = Definitions { registry, budget, limits, library, by_name };
         definitions.check_calls()?;

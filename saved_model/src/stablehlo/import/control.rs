@@ -1,0 +1,133 @@
+//! `while`, `case`, `if`: calls of functions that regions become.
+
+use super::{
+    super::{
+        constant::malformed,
+        module::{Op, ValueNumber},
+    },
+    Env, Import, Scope, type_of,
+};
+use ferroflow_ir::{
+    AttrValue, Attrs, DType, FunctionDef, NameAttrList, Result, ValueType, emit::Value,
+};
+use std::sync::Arc;
+
+fn name_of(function: &FunctionDef) -> NameAttrList {
+    NameAttrList::new(function.name.clone())
+}
+
+impl Import<'_> {
+    /// The results of a branch or a loop.
+    pub(super) fn control<'e>(
+        &self,
+        scope: Scope<'e>,
+        op: &Op,
+        x: &[Value<'e>],
+        env: &Env<'e>,
+    ) -> Result<Vec<Value<'e>>> {
+        let captures = self.captures(op, env)?;
+        match &*op.name {
+            "while" => self.repeat(scope, op, x, &captures),
+            _ => self.branch(scope, op, x, &captures),
+        }
+    }
+
+    fn repeat<'e>(
+        &self,
+        scope: Scope<'e>,
+        op: &Op,
+        x: &[Value<'e>],
+        captures: &[(ValueNumber, Value<'e>)],
+    ) -> Result<Vec<Value<'e>>> {
+        let n = x.len();
+        let condition = self.loop_function(op, 0, n, captures, "cond", false)?;
+        let body = self.loop_function(op, 1, n, captures, "body", true)?;
+        let inputs: Vec<Value<'e>> =
+            x.iter().copied().chain(captures.iter().map(|(_, value)| *value)).collect();
+        let types: Vec<DType> = inputs.iter().map(|value| value.dtype()).collect();
+        if body.arg_dtypes() != types {
+            return Err(malformed(op, "a loop has variables of the types of its operands"));
+        }
+        if condition.results.len() != 1 || body.results.len() != inputs.len() {
+            return Err(malformed(op, "a loop has a condition and a body of its variables"));
+        }
+        let attrs = Attrs::new()
+            .with("T", types)
+            .with("cond", AttrValue::Func(name_of(&condition)))
+            .with("body", AttrValue::Func(name_of(&body)));
+        let mut results = scope.call("While", attrs, &inputs);
+        results.truncate(n);
+        Ok(results)
+    }
+
+    /// The condition or the body of a loop; a body gives the values around as they are.
+    fn loop_function(
+        &self,
+        op: &Op,
+        index: usize,
+        n: usize,
+        captures: &[(ValueNumber, Value<'_>)],
+        name: &str,
+        passes: bool,
+    ) -> Result<Arc<FunctionDef>> {
+        let region = self.region(op, index)?;
+        if region.args.len() != n {
+            return Err(malformed(op, "a region of a loop has its variables as arguments"));
+        }
+        let mut args: Vec<(ValueNumber, ValueType)> = region
+            .args
+            .iter()
+            .map(|(number, ty)| Ok((*number, type_of(ty)?)))
+            .collect::<Result<_>>()?;
+        args.extend(captures.iter().map(|(number, value)| (*number, value.ty())));
+        self.body(region, &args, name, &mut |arguments, mut results| {
+            if passes {
+                results.extend_from_slice(&arguments[n..]);
+            }
+            Ok(results)
+        })
+    }
+
+    fn branch<'e>(
+        &self,
+        scope: Scope<'e>,
+        op: &Op,
+        x: &[Value<'e>],
+        captures: &[(ValueNumber, Value<'e>)],
+    ) -> Result<Vec<Value<'e>>> {
+        let [chooser] = *super::exactly(op, x)?;
+        let args: Vec<(ValueNumber, ValueType)> =
+            captures.iter().map(|(number, value)| (*number, value.ty())).collect();
+        let mut branches = Vec::with_capacity(op.regions.len());
+        for region in &op.regions {
+            if !region.args.is_empty() {
+                return Err(malformed(op, "a branch takes no arguments"));
+            }
+            let function = self.body(region, &args, "branch", &mut |_, results| Ok(results))?;
+            if function.results.len() != op.results.len() {
+                return Err(malformed(op, "branches have the results of the operation"));
+            }
+            branches.push(function);
+        }
+        let inputs: Vec<Value<'e>> = captures.iter().map(|(_, value)| *value).collect();
+        let tin: Vec<DType> = inputs.iter().map(|value| value.dtype()).collect();
+        let tout: Vec<DType> =
+            op.results.iter().map(|(_, ty)| Ok(type_of(ty)?.dtype)).collect::<Result<_>>()?;
+        let attrs = Attrs::new().with("Tin", tin).with("Tout", tout);
+        let all: Vec<Value<'e>> = std::iter::once(chooser).chain(inputs).collect();
+        match (&*op.name, &branches[..]) {
+            ("if", [then, otherwise]) => {
+                let attrs = attrs
+                    .with("Tcond", chooser.dtype())
+                    .with("then_branch", AttrValue::Func(name_of(then)))
+                    .with("else_branch", AttrValue::Func(name_of(otherwise)));
+                Ok(scope.call("If", attrs, &all))
+            }
+            ("case", [_, ..]) => {
+                let names = branches.iter().map(|branch| name_of(branch)).collect();
+                Ok(scope.call("Case", attrs.with("branches", AttrValue::Funcs(names)), &all))
+            }
+            _ => Err(malformed(op, "it has as many regions as it needs")),
+        }
+    }
+}
