@@ -341,7 +341,7 @@ impl<'n> Run<'n> {
     }
 
     /// A body leaves a result in a place, where it is `number` for what comes after. A result that is
-    /// not there is nothing that may be read, as results that no action reads need not be.
+    /// not there has no place: nothing may read it, and the memory may hold another result.
     fn leave(
         &mut self,
         place: &Place,
@@ -349,9 +349,8 @@ impl<'n> Run<'n> {
         result: Outlet,
         number: Number,
     ) {
-        match self.expect(place, environment, result, &String::new) {
-            Ok(()) => self.memory.write(place, Content { number, start: 0 }),
-            Err(_) => self.memory.forget(place),
+        if self.expect(place, environment, result, &String::new).is_ok() {
+            self.memory.write(place, Content { number, start: 0 });
         }
     }
 
