@@ -160,7 +160,7 @@ fn check(anchor: &Anchor, ops: &[&str]) -> Outcome {
     }
     let expected = run(nodes, &tensors, &format!("{last}:0"))?;
     let names: Vec<bytes::Bytes> = ops.iter().map(|op| op.as_bytes().to_vec().into()).collect();
-    let attrs = attrs.with("fused_ops", AttrValue::Strings(names.into()));
+    let attrs = attrs.with("fused_ops", AttrValue::Strings(names));
     let attrs = attrs.with("num_args", extra.len() as i64).with("leakyrelu_alpha", 0.3f32);
     let attrs = match anchor.fused {
         "_FusedConv2D" => attrs.with("TArgs", vec![DType::F32; extra.len()]),
@@ -201,7 +201,7 @@ fn small(ops: &[&[u8]], args: &[&[f32]]) -> Outcome<Vec<f32>> {
     }
     let ops: Vec<bytes::Bytes> = ops.iter().map(|op| op.to_vec().into()).collect();
     let attrs = Attrs::new().with("T", DType::F32).with("num_args", args.len() as i64);
-    let attrs = attrs.with("fused_ops", AttrValue::Strings(ops.into())).with("epsilon", 0.5f32);
+    let attrs = attrs.with("fused_ops", AttrValue::Strings(ops)).with("epsilon", 0.5f32);
     let operands: Vec<&str> = names.iter().map(String::as_str).collect();
     nodes.push(node("y", "_FusedMatMul", &operands, attrs));
     run(nodes, &tensors, "y:0")

@@ -145,7 +145,7 @@ fn what_was_bound_stays_bound_when_objects_appear() -> Outcome {
     let error = status.assert_existing_objects_matched().unwrap_err();
     assert!(matches!(&error, saved_model::Error::NotRestored { names, .. } if names.len() == 1));
     // An object that has its value takes no second one.
-    let prefix = Checkpoint::of(&node([("a", v(1.0)), ("b", v(2.0))])).write(&prefix)?;
+    let prefix = Checkpoint::of(node([("a", v(1.0)), ("b", v(2.0))])).write(&prefix)?;
     let x = Variable::new(0.0f32)?;
     let own = Checkpoint::new().with("a", &x);
     let status = own.read(&prefix)?;

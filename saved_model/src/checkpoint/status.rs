@@ -131,8 +131,7 @@ mod tests {
             let own = own.iter().fold(Checkpoint::new(), |own, (name, v)| own.with(name, v));
             and(own.read(&prefix).unwrap());
         });
-        let texts = log.0.lock().unwrap().clone();
-        texts
+        log.0.lock().unwrap().clone()
     }
 
     #[test]
