@@ -23,6 +23,9 @@ pub struct RestoredFunction {
     traces: Vec<Trace>,
     first_values: Vec<FirstValue>,
     initializing: Arc<Mutex<()>>,
+    /// The names of the arguments that a single trace takes by position besides those of its
+    /// parameters.
+    positional: Vec<String>,
 }
 
 /// What gives a variable its first value when the function is called.
@@ -113,7 +116,15 @@ impl RestoredFunction {
             traces: traces.collect::<Result<_>>()?,
             first_values: Vec::new(),
             initializing: Arc::default(),
+            positional: Vec::new(),
         })
+    }
+
+    /// The function where the first so many of these arguments may be given by position too: the one
+    /// argument of a signature, which has parameters by name only.
+    pub(crate) fn with_positional(self, names: &[String], n: i64) -> RestoredFunction {
+        let n = usize::try_from(n).unwrap_or(0);
+        RestoredFunction { positional: names.iter().take(n).cloned().collect(), ..self }
     }
 
     /// What the function asks of its positional arguments, if it was given an input signature.
@@ -163,7 +174,7 @@ impl RestoredFunction {
     /// [`Error::NoTrace`] when there is none for these arguments, otherwise whatever fails in the
     /// function.
     pub fn call(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
-        let bound = self.parameters.bind(args, kwargs)?;
+        let bound = self.bind(args, kwargs)?;
         self.initialize(&bound)?;
         for conversion in [Conversion::Forbidden, Conversion::Allowed] {
             for trace in &self.traces {
@@ -174,6 +185,21 @@ impl RestoredFunction {
         }
         let available = self.traces.iter().map(|trace| trace.inputs().to_string()).collect();
         Err(Error::NoTrace { arguments: bound.to_string(), available })
+    }
+
+    fn bind(&self, args: &[Value], kwargs: &BTreeMap<String, Value>) -> Result<Value> {
+        let error = match self.parameters.bind(args, kwargs) {
+            Ok(bound) => return Ok(bound),
+            Err(error) => error,
+        };
+        let given = self.positional.iter().zip(args);
+        let is_named = given.clone().any(|(name, _)| kwargs.contains_key(name));
+        if args.is_empty() || args.len() > self.positional.len() || is_named {
+            return Err(error);
+        }
+        let named = given.map(|(name, value)| (name.clone(), value.clone()));
+        let all = kwargs.clone().into_iter().chain(named).collect();
+        self.parameters.bind(&[], &all).map_err(|_| error)
     }
 }
 

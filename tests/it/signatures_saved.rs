@@ -87,6 +87,37 @@ fn a_function_without_a_key_is_the_default() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn the_one_argument_of_a_signature_may_be_given_by_position() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let one = function(|x: Tensor| x.square()).with_parameters(["x"]);
+    let two = function(|x: Tensor, y: Tensor| x - y).with_parameters(["x", "y"]);
+    let spec = || spec(DType::F32, [None]);
+    let one = one.with_input_signature([spec()]);
+    let two = two.with_input_signature([spec(), spec()]);
+    let options = SaveOptions::default().named_signature("one", &one)?;
+    save(
+        &Checkpoint::new().with("one", &one).with("two", &two),
+        folder.path(),
+        &options.named_signature("two", &two)?,
+    )?;
+    let root = loaded(folder.path())?;
+    let root = root.root().ok_or("an object")?;
+    let x = || eager([3.0f32]).into();
+    let by_position = |path: &str, n: usize| {
+        let args: Vec<saved_model::Value> = (0..n).map(|_| x()).collect();
+        root.get(path)?.function()?.call(&args, &BTreeMap::new())
+    };
+    let y = by_position("signatures.one", 1)?;
+    assert!(y.to_string().contains("output_0"), "{y}");
+    // Of two arguments the order is not told by their names.
+    assert!(by_position("signatures.two", 2).is_err());
+    assert!(by_position("signatures.one", 2).is_err());
+    let twice = BTreeMap::from([("x".to_string(), x())]);
+    assert!(root.get("signatures.one")?.function()?.call(&[x()], &twice).is_err());
+    Ok(())
+}
+
 // spec: 272
 #[test]
 fn a_signature_needs_types_for_its_arguments() -> Outcome {

@@ -135,7 +135,10 @@ impl Object {
             }
             Some(Kind::BareConcreteFunction(function)) => {
                 let traces = vec![self.described()?];
-                RestoredFunction::new(function.function_spec.as_ref(), traces, limits)
+                let restored =
+                    RestoredFunction::new(function.function_spec.as_ref(), traces, limits)?;
+                let n_positional = function.allowed_positional_arguments;
+                Ok(restored.with_positional(&function.argument_keywords, n_positional))
             }
             _ => match self.child("__call__") {
                 Some(call) => call.function(),
