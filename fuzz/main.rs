@@ -15,7 +15,7 @@ mod programs;
 use anyhow::{Context as _, Result, bail};
 use programs::{
     PROFILES,
-    check::{Verdict, check, keep_panics, right_settings},
+    check::{Fault, Settings, Verdict, check, keep_panics, right_ways},
     generate,
     program::Program,
     shrink::{shrink, variants},
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
         };
         let done = match job["kind"].as_str() {
             Some("seeds") => seeds(&job, &mut report)?,
-            Some("check") => verdict(&mut program(&job)?),
+            Some("check") => verdict(&mut program(&job)?, Settings::All),
             Some("shrink") => shrunk(&job)?,
             Some("variants") => {
                 let texts: Vec<String> =
@@ -78,41 +78,48 @@ fn seeds(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<Val
     for seed in number(job, "from")?..number(job, "to")? {
         report(json!({ "begin": seed }))?;
         report(match generate(seed, profile(job, seed)) {
-            Some(mut program) => verdict(&mut program),
+            Some(mut program) => verdict(&mut program, settings(job, seed)),
             None => json!({ "status": "dropped", "why": "no statement fits" }),
         })?;
     }
     Ok(json!({}))
 }
 
-fn verdict(program: &mut Program) -> Value {
-    match check(program) {
+/// The settings of a seed: all if the job asks for it, or so many in turn.
+fn settings(job: &Value, seed: u64) -> Settings {
+    match job["settings"].as_u64() {
+        Some(n) => Settings::Some { n: n as usize, turn: seed as usize },
+        None => Settings::All,
+    }
+}
+
+fn verdict(program: &mut Program, settings: Settings) -> Value {
+    match check(program, settings) {
         Verdict::Passed => json!({ "status": "pass" }),
         Verdict::Dropped(why) => json!({ "status": "dropped", "why": why }),
-        Verdict::Failed(fault) => json!({
-            "status": fault.class.to_string(),
-            "mode": fault.mode,
-            "why": fault.detail,
-            "signature": fault.signature(),
-            "text": program.to_string(),
-        }),
+        Verdict::Unsupported(fault) | Verdict::Failed(fault) => failure(&fault, program),
     }
+}
+
+fn failure(fault: &Fault, program: &Program) -> Value {
+    json!({
+        "status": fault.class.to_string(),
+        "mode": fault.mode(),
+        "why": fault.detail,
+        "signature": fault.signature(),
+        "text": program.to_string(),
+    })
 }
 
 /// The smallest program found with the fault of this one.
 fn shrunk(job: &Value) -> Result<Value> {
     let mut program = program(job)?;
-    let Verdict::Failed(fault) = check(&mut program) else {
+    let Verdict::Failed(fault) = check(&mut program, Settings::All) else {
         return Ok(json!({ "status": "pass" }));
     };
     let limit = Duration::from_secs(job["limit_s"].as_u64().unwrap_or(30));
     let (program, fault) = shrink(program, fault, limit);
-    Ok(json!({
-        "status": fault.class.to_string(),
-        "mode": fault.mode,
-        "why": fault.detail,
-        "signature": fault.signature(),
-        "right": right_settings(&program),
-        "text": program.to_string(),
-    }))
+    let mut line = failure(&fault, &program);
+    line["right"] = json!(right_ways(&program));
+    Ok(line)
 }

@@ -5,7 +5,10 @@ use super::{
     program::Program,
     switches,
 };
-use ferroflow::tracer::{Error, Result};
+use ferroflow::{
+    ir::Code,
+    tracer::{Error, Result},
+};
 use std::{
     cell::RefCell,
     fmt,
@@ -20,6 +23,8 @@ pub(crate) enum Class {
     Wrong,
     /// An error where the reference has results.
     Error,
+    /// An error that says that something is not supported.
+    Unsupported,
     Panic,
 }
 
@@ -28,6 +33,7 @@ impl fmt::Display for Class {
         f.write_str(match self {
             Class::Wrong => "wrong",
             Class::Error => "error",
+            Class::Unsupported => "unsupported",
             Class::Panic => "panic",
         })
     }
@@ -37,8 +43,8 @@ impl fmt::Display for Class {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
-    /// The way.
-    pub(crate) mode: String,
+    /// The way; none if the reference itself fails.
+    way: Option<Way>,
     pub(crate) detail: String,
 }
 
@@ -48,11 +54,16 @@ impl Fault {
         self.class == other.class && self.signature() == other.signature()
     }
 
+    /// The way to run the program, in words.
+    pub(crate) fn mode(&self) -> String {
+        self.way.map_or_else(|| "eager".into(), |way| way.to_string())
+    }
+
     /// What faults of one kind have in common.
     pub(crate) fn signature(&self) -> String {
         match self.class {
             Class::Wrong => String::new(),
-            Class::Error | Class::Panic => signature(&self.detail),
+            Class::Error | Class::Unsupported | Class::Panic => signature(&self.detail),
         }
     }
 }
@@ -78,14 +89,73 @@ pub(crate) enum Verdict {
     Passed,
     /// The program cannot be compared: it has no results of its own.
     Dropped(String),
+    /// The same where it runs, but something says that it is not supported.
+    Unsupported(Fault),
     Failed(Fault),
 }
 
-/// Compares all ways to run a program. Loops whose variables change more than their invariants allow
+/// A way to run a program: what traces know of shapes, and the setting by index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Way {
+    shapes: Shapes,
+    setting: usize,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let setting = &switches::all()[self.setting].name;
+        write!(f, "{}, {setting}", self.shapes)
+    }
+}
+
+const SHAPES: [Shapes; 3] = [Shapes::Known, Shapes::Ranks, Shapes::Unknown];
+
+/// The settings besides the plain one that a program runs in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Settings {
+    All,
+    /// So many, by turns.
+    Some {
+        n: usize,
+        turn: usize,
+    },
+}
+
+impl Settings {
+    /// The ways to run a program, the plain ones first.
+    fn ways(self) -> Vec<Way> {
+        let n_settings = switches::all().len();
+        let plain = SHAPES.iter().map(|&shapes| Way { shapes, setting: 0 });
+        let way = |turn: usize| {
+            let setting = 1 + turn % (n_settings - 1);
+            Way { shapes: SHAPES[(turn / (n_settings - 1)) % SHAPES.len()], setting }
+        };
+        match self {
+            Settings::All => plain.chain((0..n_settings - 1).map(way)).collect(),
+            Settings::Some { n, turn } => {
+                plain.chain((n * turn..n * (turn + 1)).map(way)).collect()
+            }
+        }
+    }
+}
+
+/// Compares the ways to run a program. Loops whose variables change more than their invariants allow
 /// get weaker ones.
-pub(crate) fn check(program: &mut Program) -> Verdict {
+pub(crate) fn check(program: &mut Program, settings: Settings) -> Verdict {
+    check_ways(program, &settings.ways())
+}
+
+/// Runs a program in the way in which another failed.
+pub(crate) fn check_again(program: &mut Program, fault: &Fault) -> Verdict {
+    match fault.way {
+        Some(way) => check_ways(program, &[way]),
+        None => check_ways(program, &[]),
+    }
+}
+
+fn check_ways(program: &mut Program, ways: &[Way]) -> Verdict {
     loop {
-        match attempt(program) {
+        match attempt(program, ways) {
             Err(Loose) if program.loosen() => {}
             Err(Loose) => return Verdict::Dropped("the shape of a loop variable changes".into()),
             Ok(verdict) => return verdict,
@@ -96,41 +166,39 @@ pub(crate) fn check(program: &mut Program) -> Verdict {
 /// The invariant of a loop does not hold.
 struct Loose;
 
-fn attempt(program: &Program) -> std::result::Result<Verdict, Loose> {
+fn attempt(program: &Program, ways: &[Way]) -> std::result::Result<Verdict, Loose> {
     let program = Arc::new(program.clone());
     let expected = match guarded(|| history::eager(&program)) {
         Ok(Ok(history)) => history,
         Ok(Err(error)) => return Ok(Verdict::Dropped(error.to_string())),
         Err(message) => {
-            let mode = "eager".into();
-            return Ok(Verdict::Failed(Fault { class: Class::Panic, mode, detail: message }));
+            let fault = Fault { class: Class::Panic, way: None, detail: message };
+            return Ok(Verdict::Failed(fault));
         }
     };
     let settings = switches::all();
     let Ok(mut traced) = Traced::new(&program, &settings[0]) else {
         return Ok(Verdict::Dropped("its variables cannot be made".into()));
     };
-    let all = [Shapes::Known, Shapes::Ranks, Shapes::Unknown];
-    for shapes in all {
-        let found = guarded(|| traced.run(shapes, &settings[0]));
-        if let Some(fault) = judge(found, &expected, || shapes.to_string())? {
-            return Ok(Verdict::Failed(fault));
+    let mut unsupported = None;
+    for &way in ways {
+        let found = guarded(|| match way.setting {
+            0 => traced.run(way.shapes, &settings[0]),
+            setting => traced.run_in(way.shapes, &settings[setting]),
+        });
+        match judge(found, &expected, way)? {
+            None => {}
+            Some(fault) if fault.class == Class::Unsupported => unsupported = Some(fault),
+            Some(fault) => return Ok(Verdict::Failed(fault)),
         }
     }
-    for (number, setting) in settings.iter().enumerate().skip(1) {
-        let shapes = all[(number + program.len()) % all.len()];
-        let found = guarded(|| traced.run_in(shapes, setting));
-        if let Some(fault) = judge(found, &expected, || format!("{shapes}, {}", setting.name))? {
-            return Ok(Verdict::Failed(fault));
-        }
-    }
-    Ok(Verdict::Passed)
+    Ok(unsupported.map_or(Verdict::Passed, Verdict::Unsupported))
 }
 
 fn judge(
     found: std::result::Result<Result<History>, String>,
     expected: &History,
-    mode: impl Fn() -> String,
+    way: Way,
 ) -> std::result::Result<Option<Fault>, Loose> {
     let (class, detail) = match found {
         Ok(Ok(found)) => match difference(&found, expected) {
@@ -138,25 +206,41 @@ fn judge(
             Some(detail) => (Class::Wrong, detail),
         },
         Ok(Err(Error::LoopVariable { .. })) => return Err(Loose),
-        Ok(Err(error)) => (Class::Error, error.to_string()),
+        Ok(Err(error)) => (class_of(&error), error.to_string()),
         Err(message) => (Class::Panic, message),
     };
-    Ok(Some(Fault { class, mode: mode(), detail }))
+    Ok(Some(Fault { class, way: Some(way), detail }))
 }
 
-/// The settings in which a program that fails is right, by name.
-pub(crate) fn right_settings(program: &Program) -> Vec<String> {
+/// The class of an error. Shapes that are not known leave some programs without a meaning: the rows
+/// of an empty list, and gradients that need ranks.
+fn class_of(error: &Error) -> Class {
+    let is_of_empty_list = error.to_string().contains("element_shape must be known");
+    match error.code() {
+        Code::Unimplemented => Class::Unsupported,
+        _ if is_of_empty_list => Class::Unsupported,
+        _ => Class::Error,
+    }
+}
+
+/// The ways in which a program that fails is right, in words.
+pub(crate) fn right_ways(program: &Program) -> Vec<String> {
     let program = Arc::new(program.clone());
+    let Ok(Ok(expected)) = guarded(|| history::eager(&program)) else { return Vec::new() };
+    let is_right = |way: Way| {
+        let setting = &switches::all()[way.setting];
+        let run = || Traced::new(&program, &switches::all()[0])?.run_in(way.shapes, setting);
+        matches!(guarded(run), Ok(Ok(found)) if difference(&found, &expected).is_none())
+    };
     let mut right = Vec::new();
-    let Ok(Ok(expected)) = guarded(|| history::eager(&program)) else { return right };
-    for setting in switches::all() {
-        for shapes in [Shapes::Known, Shapes::Ranks, Shapes::Unknown] {
-            let run = || Traced::new(&program, &switches::all()[0])?.run_in(shapes, setting);
-            if let Ok(Ok(found)) = guarded(run)
-                && difference(&found, &expected).is_none()
-            {
-                right.push(format!("{shapes}, {}", setting.name));
-            }
+    for shapes in SHAPES {
+        let n = switches::all().len();
+        let all: Vec<Way> = (0..n).map(|setting| Way { shapes, setting }).collect();
+        let found: Vec<String> =
+            all.into_iter().filter(|&way| is_right(way)).map(|way| way.to_string()).collect();
+        match found.len() == n {
+            true => right.push(shapes.to_string()),
+            false => right.extend(found),
         }
     }
     right

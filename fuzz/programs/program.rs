@@ -111,15 +111,6 @@ impl Program {
         n
     }
 
-    /// The number of statements.
-    pub(crate) fn len(&self) -> usize {
-        let mut n = 0;
-        for block in self.funcs.iter().chain([&self.main]) {
-            block.visit(&mut |block| n += block.stmts.len());
-        }
-        n
-    }
-
     /// Makes the invariants of all loops weaker; whether there were any left to weaken.
     pub(crate) fn loosen(&mut self) -> bool {
         let mut is_changed = false;

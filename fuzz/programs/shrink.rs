@@ -1,7 +1,7 @@
 //! Smaller programs with the same fault.
 
 use super::{
-    check::{Fault, Verdict, check},
+    check::{Fault, Verdict, check_again},
     program::{Block, Head, Id, Operand, Program, Stmt},
 };
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(crate) fn shrink(program: Program, fault: Fault, limit: Duration) -> (Progra
             if Instant::now() > end {
                 return (program, fault);
             }
-            if let Verdict::Failed(found) = check(&mut candidate)
+            if let Verdict::Failed(found) = check_again(&mut candidate, &fault)
                 && found.is_like(&fault)
             {
                 (program, fault) = (candidate, found);

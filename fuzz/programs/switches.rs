@@ -1,30 +1,51 @@
 //! Contexts that programs run in: with every pass of the compiler switched off, with several
 //! threads, on each device.
 
-use ferroflow::runtime::{Context, ContextOptions, Precision};
-use std::{num::NonZeroUsize, sync::OnceLock};
+use ferroflow::runtime::{CompileOptions, Context, ContextOptions, Precision};
+use std::{
+    num::NonZeroUsize,
+    sync::{Arc, OnceLock},
+};
 
 /// A context with a name.
 pub(super) struct Setting {
     pub(super) name: String,
     pub(super) context: Context,
     /// The devices that statements may ask for, the CPU last.
-    pub(super) devices: std::sync::Arc<[String]>,
+    pub(super) devices: Arc<[String]>,
 }
 
 const CPU: &str = "/device:CPU:0";
+
+/// The passes that are switched off in turn, and the verifiers on.
+const SWITCHES: &[(&str, fn(&mut CompileOptions))] = &[
+    ("no fold", |options| options.fold = false),
+    ("no hoist", |options| options.hoist = false),
+    ("no cse", |options| options.cse = false),
+    ("no fuse", |options| options.fuse = false),
+    ("no attention", |options| options.attention = false),
+    ("no scalar", |options| options.scalar = false),
+    ("no reuse", |options| options.reuse = false),
+    ("no donate", |options| options.donate = false),
+    ("verified", |options| options.verify = true),
+];
 
 /// All settings, the plain one first.
 pub(super) fn all() -> &'static [Setting] {
     static ALL: OnceLock<Vec<Setting>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let cpu: std::sync::Arc<[String]> = [CPU.to_string()].into();
+        let cpu: Arc<[String]> = [CPU.to_string()].into();
         let on_cpu = |name: &str, options| Setting {
             name: name.into(),
             context: Context::with_options(options),
             devices: cpu.clone(),
         };
         let mut settings = vec![on_cpu("plain", plain()), on_cpu("3 threads", threads(3))];
+        for (name, switch) in SWITCHES {
+            let mut compile = CompileOptions::default();
+            switch(&mut compile);
+            settings.push(on_cpu(name, ContextOptions { compile, ..plain() }));
+        }
         let names = settings[0].context.device_names();
         let others: Vec<String> = names.into_iter().skip(1).collect();
         for name in &others {

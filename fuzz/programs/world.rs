@@ -330,14 +330,20 @@ impl Run<'_> {
         let tape = GradientTape::new();
         let options = GradientOptions { zero_unconnected: true, ..GradientOptions::default() };
         let by_variables = stmt.args.iter().any(|arg| matches!(arg, Operand::Variable(_)));
-        let sources: Vec<Tensor> = args.iter().map(|arg| arg.tensor.clone()).collect();
         let are_exact = args.iter().all(|arg| arg.is_exact);
-        let target = if by_variables {
-            self.block(block, env, Vec::new())?
-        } else {
+        let mut sources = args;
+        if !by_variables {
+            // Tensors of their own: an eager loop of no rounds returns what it was given.
+            for source in &mut sources {
+                source.tensor = ops::identity(&source.tensor)?;
+            }
+        }
+        let args = if by_variables { Vec::new() } else { sources.clone() };
+        let sources = tensors(sources);
+        if !by_variables {
             tape.watch(&sources)?;
-            self.block(block, env, args)?
-        };
+        }
+        let target = self.block(block, env, args)?;
         let target = tensors(target);
         let gradients = tape.gradient_with(&target, &sources, &options)?;
         self.n_gradients.set(self.n_gradients.get() - 1);

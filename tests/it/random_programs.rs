@@ -6,7 +6,7 @@ mod programs;
 
 use programs::{
     PROFILES,
-    check::{Verdict, check, right_settings},
+    check::{Settings, Verdict, check, right_ways},
     generate,
     program::Program,
     shrink::{shrink, variants},
@@ -15,13 +15,13 @@ use std::{fs, path::Path, time::Duration};
 
 /// Checks a program; shows the smallest one with its fault.
 fn checked(name: &str, mut program: Program) {
-    match check(&mut program) {
-        Verdict::Passed => {}
+    match check(&mut program, Settings::All) {
+        Verdict::Passed | Verdict::Unsupported(_) => {}
         Verdict::Dropped(why) => assert!(name.starts_with("seed"), "{name}: {why}"),
         Verdict::Failed(fault) => {
             let (program, fault) = shrink(program, fault, Duration::from_secs(20));
-            let right = right_settings(&program);
-            let (class, mode, detail) = (fault.class, fault.mode, fault.detail);
+            let right = right_ways(&program);
+            let (class, mode, detail) = (fault.class, fault.mode(), fault.detail);
             panic!("{name}: {class} with {mode}: {detail}\nright with {right:?}\n{program}");
         }
     }
@@ -69,6 +69,6 @@ fn programs_are_read_as_they_are_printed() {
 fn smaller_programs_are_smaller() {
     let program = generate(1, "mix").unwrap();
     let variants = variants(&program);
-    assert!(variants.len() > program.len());
+    assert!(variants.len() > 10);
     assert!(variants.iter().all(|smaller| smaller.to_string().len() < program.to_string().len()));
 }

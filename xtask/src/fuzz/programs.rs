@@ -40,6 +40,9 @@ pub(crate) struct Flags {
     /// Shrink so many programs that fail.
     #[arg(long, default_value_t = 12)]
     shrink: usize,
+    /// Run each program in so many settings besides the plain one, in turn; in all if 0.
+    #[arg(long, default_value_t = 3)]
+    settings: usize,
     /// Build the worker as tests are built, not for speed.
     #[arg(long)]
     dev: bool,
@@ -56,6 +59,8 @@ const CHUNK: u64 = 100;
 struct Tally {
     passed: u64,
     dropped: u64,
+    /// How many are not supported, by message.
+    unsupported: BTreeMap<String, u64>,
     failures: Vec<Failure>,
 }
 
@@ -73,9 +78,14 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     };
     report(&worker, &tally.failures, flags.shrink)?;
     let (passed, failed) = (tally.passed, tally.failures.len() as u64);
-    if tally.dropped > 0 {
-        println!("{} had no results to compare and are not counted", tally.dropped);
+    for (why, n) in &tally.unsupported {
+        println!("{n:5} unsupported {why}");
     }
+    let unsupported: u64 = tally.unsupported.values().sum();
+    println!(
+        "not counted: {} have no results to compare, {unsupported} are not supported in some way",
+        tally.dropped,
+    );
     println!("programs: {passed} passed, {failed} failed, of {}", passed + failed);
     ensure!(failed == 0, "{failed} programs failed");
     Ok(())
@@ -94,8 +104,13 @@ fn seeds(worker: &Program, flags: &Flags) -> Result<Tally> {
         }
         let mut from = chunk.start;
         while from < chunk.end {
+            let settings = (flags.settings > 0).then_some(flags.settings);
             let job = json!({
-                "kind": "seeds", "profile": flags.profile, "from": from, "to": chunk.end,
+                "kind": "seeds",
+                "profile": flags.profile,
+                "from": from,
+                "to": chunk.end,
+                "settings": settings,
             });
             from = part(worker, &job, &tally)?.map_or(chunk.end, |lost| lost + 1);
         }
@@ -104,6 +119,7 @@ fn seeds(worker: &Program, flags: &Flags) -> Result<Tally> {
     let mut tally = tally.into_inner().expect("no thread panicked");
     tally.failures.sort_by_key(|failure| failure.seed);
     let n = tally.passed + tally.dropped + tally.failures.len() as u64;
+    let n = n + tally.unsupported.values().sum::<u64>();
     let seconds = start.elapsed().as_secs_f64();
     println!("{n} programs in {seconds:.1} s, {:.0} per second", n as f64 / seconds);
     Ok(tally)
@@ -135,6 +151,10 @@ fn part(worker: &mut Worker, job: &Value, tally: &Mutex<Tally>) -> Result<Option
             match line["status"].as_str() {
                 Some("pass") => tally.passed += 1,
                 Some("dropped") => tally.dropped += 1,
+                Some("unsupported") => {
+                    let why = line["signature"].as_str().unwrap_or("").to_string();
+                    *tally.unsupported.entry(why).or_default() += 1;
+                }
                 _ => tally.failures.push(Failure { seed: at.unwrap_or(0), line }),
             }
         }
