@@ -29,6 +29,8 @@ pub(crate) fn shrink(program: Program, fault: Fault, limit: Duration) -> (Progra
 /// Programs that are smaller in one respect, the boldest first.
 pub(crate) fn variants(program: &Program) -> Vec<Program> {
     let mut variants = Variants { program, size: size(program), list: Vec::new() };
+    // Statements that nothing uses may matter: they are part of what is traced.
+    variants.add(drop_unused_calls);
     variants.results_and_calls();
     variants.statements();
     variants.arguments_for_results();
@@ -204,7 +206,6 @@ fn sweep(program: &mut Program) {
         sweep_block(block, &[]);
     }
     sweep_block(&mut program.main, &[]);
-    drop_unused_calls(program);
     let used: Vec<usize> =
         (0..program.inputs.len()).filter(|number| program.calls.contains(number)).collect();
     program.inputs = used.iter().map(|&number| program.inputs[number].clone()).collect();

@@ -40,6 +40,9 @@ pub(crate) struct Flags {
     /// Build the worker as tests are built, not for speed.
     #[arg(long)]
     dev: bool,
+    /// A worker of `conformance` that is built already.
+    #[arg(long)]
+    worker: Option<PathBuf>,
 }
 
 /// The profiles of the generator.
@@ -119,7 +122,10 @@ fn tools(root: &Path, flags: &Flags) -> Result<Tools> {
     let script = folder.join("graphfuzz.py");
     ensure!(script.exists(), "there is no {}", script.display());
     let profile = if flags.dev { Profile::Dev } else { Profile::Release };
-    let worker = command::build_workers(root, "conformance", &["conformance"], profile)?;
+    let worker = match &flags.worker {
+        Some(worker) => fs::canonicalize(worker)?,
+        None => command::build_workers(root, "conformance", &["conformance"], profile)?,
+    };
     let out = flags.out.clone().unwrap_or_else(|| tensorflow::target(root).join("fuzz-graphs"));
     Ok(Tools { python: tensorflow::python(root)?, script, worker, out })
 }

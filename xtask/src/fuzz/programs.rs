@@ -49,6 +49,9 @@ pub(crate) struct Flags {
     /// Build the worker with NVIDIA's devices too.
     #[arg(long)]
     cuda: bool,
+    /// A worker that is built already.
+    #[arg(long)]
+    worker: Option<PathBuf>,
 }
 
 /// Seeds that a worker is given at once.
@@ -67,7 +70,10 @@ struct Tally {
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let profile = if flags.dev { Profile::Dev } else { Profile::Release };
     let features = if flags.cuda { "fuzz,cuda" } else { "fuzz" };
-    let path = command::build_workers(root, features, &["fuzz"], profile)?;
+    let path = match &flags.worker {
+        Some(worker) => fs::canonicalize(worker)?,
+        None => command::build_workers(root, features, &["fuzz"], profile)?,
+    };
     let worker = Program { path, arguments: Vec::new() };
     if flags.print {
         return print(&worker, flags);
