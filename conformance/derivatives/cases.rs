@@ -414,6 +414,7 @@ pub(super) static LEFT_OUT: &[(&str, &str)] = &[
     ("XlaSpmdShardToFullShape", "it is a formula over ordinary ops"),
     ("XlaSvd", "it is a formula over ordinary ops"),
     ("XlaVariadicReduce", "it is a formula over ordinary ops"),
+    ("XlaVariadicReduceV2", "it is a formula over ordinary ops"),
     ("XlaVariadicSort", "it is a formula over ordinary ops"),
     ("_FusedBatchNormEx", "it is a formula over FusedBatchNormV3"),
     ("_FusedConv2D", "it is a formula over Conv2D"),

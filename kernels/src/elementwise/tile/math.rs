@@ -201,9 +201,7 @@ pub(super) fn erf<V: Lanes>(x: V) -> V {
     let result = one.is_lt(abs(result)).choose(with_sign(one, x), result);
     // Rests of tiny quotients are not normal numbers; there the series has one term.
     let slope = x.times(x.fill(std::f32::consts::FRAC_2_SQRT_PI));
-    let result = abs(x).is_lt(x.fill(1e-15)).choose(slope, result);
-    // Corrections change the sign of NaN.
-    x.is_eq(x).choose(result, x)
+    abs(x).is_lt(x.fill(1e-15)).choose(slope, result)
 }
 
 /// Angles up to this size are reduced exactly enough.
