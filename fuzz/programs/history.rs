@@ -152,11 +152,11 @@ fn tensors(items: Vec<Item>) -> Vec<Tensor> {
     items.into_iter().map(|item| item.tensor).collect()
 }
 
+/// A call of a program, by its number, with these arguments.
+type Call<'a> = dyn Fn(usize, &[Tensor]) -> Result<Vec<Tensor>> + 'a;
+
 /// All results of the calls of a program, one after the other.
-fn history(
-    world: &World,
-    call: &dyn Fn(usize, &[Tensor]) -> Result<Vec<Tensor>>,
-) -> Result<History> {
+fn history(world: &World, call: &Call<'_>) -> Result<History> {
     world.reset()?;
     let program = &world.program;
     let mut history = History::new();

@@ -17,8 +17,11 @@ pub(super) struct Setting {
 
 const CPU: &str = "/device:CPU:0";
 
+/// A switch of the compiler, by name.
+type Switch = (&'static str, fn(&mut CompileOptions));
+
 /// The passes that are switched off in turn, and the verifiers on.
-const SWITCHES: &[(&str, fn(&mut CompileOptions))] = &[
+const SWITCHES: &[Switch] = &[
     ("no fold", |options| options.fold = false),
     ("no hoist", |options| options.hoist = false),
     ("no cse", |options| options.cse = false),

@@ -67,7 +67,7 @@ impl World {
     /// Gives the variables their initial values.
     pub(super) fn reset(&self) -> Result<()> {
         for (variable, declared) in self.variables.iter().zip(&self.program.vars) {
-            variable.assign(&Tensor::from(declared.initial.clone()))?;
+            variable.assign(Tensor::from(declared.initial.clone()))?;
         }
         Ok(())
     }

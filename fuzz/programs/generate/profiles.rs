@@ -24,8 +24,11 @@ pub(super) enum Category {
 
 use Category as C;
 
-/// All categories: how often, and whether nested blocks come with it.
-const CATEGORIES: &[(Category, f64, bool, &[(f64, Template)])] = &[
+/// A category: how often, whether nested blocks come with it, and its templates by weight.
+type Weighted = (Category, f64, bool, &'static [(f64, Template)]);
+
+/// All categories.
+const CATEGORIES: &[Weighted] = &[
     (C::Elementwise, 5.0, false, elementwise::TEMPLATES),
     (C::Views, 6.0, false, views::TEMPLATES),
     (C::Dynamic, 2.5, false, dynamic::TEMPLATES),

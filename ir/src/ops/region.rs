@@ -93,7 +93,7 @@ mod tests {
         let attrs = op.complete_attrs(attrs.clone().with("Tin", dtypes).with("T", DType::F32))?;
         let types: Vec<ValueType> = inputs
             .iter()
-            .map(|dims| ValueType::new(DType::F32, &Shape::new(dims.iter().copied()).unwrap()))
+            .map(|dims| ValueType::new(DType::F32, Shape::new(dims.iter().copied()).unwrap()))
             .collect();
         let inputs: Vec<Input<'_>> = types.iter().map(|ty| Input { ty, value: None }).collect();
         Ok(infer(op, &attrs, &inputs)?[0].shape.clone())

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Where a value comes from.
+#[expect(clippy::large_enum_variant, reason = "it lives for a look at one node")]
 enum Origin {
     Constant(HostTensor),
     /// A tensor of the graph around.

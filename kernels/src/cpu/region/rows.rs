@@ -164,11 +164,14 @@ impl Given<'_> {
     }
 }
 
+/// A runner, if the stage has one, and its registers.
+type PreparedRunner<'p> = (Option<Box<dyn Runner + 'p>>, Vec<u64>);
+
 /// A plan that runs on rows, on one thread.
 struct Running<'p> {
     at: Given<'p>,
     /// For each stage, what runs it, and the registers of single numbers.
-    runners: Vec<(Option<Box<dyn Runner + 'p>>, Vec<u64>)>,
+    runners: Vec<PreparedRunner<'p>>,
     numbers: Vec<[u8; 4]>,
     kept: Vec<Vec<f32>>,
     /// Whether operands that are the same for all rows have been set.

@@ -170,7 +170,7 @@ fn errors_of_a_gradient_are_told_when_it_is_asked_for() -> Result<()> {
     let f = function(|x: Tensor| {
         let f = |args: &[Tensor]| {
             let backward = |_: &[Tensor]| -> Result<Vec<Option<Tensor>>> {
-                Tensor::from([1.0f32]).matmul(&Tensor::from([2.0f32]))?;
+                Tensor::from([1.0f32]).matmul(Tensor::from([2.0f32]))?;
                 Ok(Vec::new())
             };
             Ok((vec![args[0].square()?], backward))
