@@ -295,9 +295,8 @@ impl<'n> Run<'n> {
                     return Err(wrong(&step_name(&action.origin), "a variable is nowhere"));
                 }
                 (false, Some(place)) => {
-                    self.expect(place, outer, input, &|| step_name(&action.origin))?;
                     let number = self.numbers.result(body, body.args[index]);
-                    self.memory.write(place, Content { number, start: 0 });
+                    self.leave(place, outer, input, number);
                     Value::whole(number)
                 }
             });
@@ -340,8 +339,9 @@ impl<'n> Run<'n> {
         Err(wrong(&step_name(&action.origin), "the loop has no fixed point"))
     }
 
-    /// A body leaves a result in a place, where it is `number` for what comes after. A result that is
-    /// not there has no place: nothing may read it, and the memory may hold another result.
+    /// A value is left in a place, where it is `number` for what comes after: a result of a body, or
+    /// the initial value of a loop variable. A value that is not there has no place: nothing may read
+    /// it, and the memory may hold another value.
     fn leave(
         &mut self,
         place: &Place,
