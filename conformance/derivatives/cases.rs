@@ -421,5 +421,7 @@ pub(super) static LEFT_OUT: &[(&str, &str)] = &[
     ("_FusedConv3D", "it is a formula over Conv3D"),
     ("_FusedDepthwiseConv2dNative", "it is a formula over DepthwiseConv2dNative"),
     ("_FusedMatMul", "it is a formula over MatMul"),
+    ("_XlaReduceWindow", "it is the lowering of XlaReduceWindow"),
+    ("_XlaScatter", "it is the lowering of XlaScatter"),
     ("_StatelessParameterizedTruncatedNormalV2", "its sampler rejects: samples jump, their distribution does not"),
 ];
