@@ -11,7 +11,7 @@
 //! - Shapes may be unknown inside a trace. Helpers of [`Value`] and [`shapes`] give constants where
 //!   shapes are known, and otherwise ops that compute them. A rule that cannot do without says so
 //!   ([`Backprop::postponed`]), and formulas of composite ops are made for known shapes: their
-//!   gradients are calls that are expanded when shapes are known ([`deferred`]).
+//!   gradients are calls that are expanded when shapes are known (module `deferred`).
 //! - A composite op without a rule is differentiated through its formula.
 //! - Rows that were gathered send [`Grad::Slices`] back; they become a dense tensor where another
 //!   rule needs one.
