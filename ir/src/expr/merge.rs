@@ -49,7 +49,7 @@ impl Merge {
                         args.iter().map(|arg| ids[arg.index()]).collect();
                     let inside = *prim == Prim::Flush
                         && ids.len() != expr.root.index()
-                        && !self.is_border(args[0]);
+                        && (!self.is_border(args[0]) || self.is_normal(args[0]));
                     if inside {
                         args[0]
                     } else {
@@ -77,6 +77,23 @@ impl Merge {
 
     pub(super) fn add(&mut self, node: ExprNode) -> ExprId {
         add(&mut self.nodes, &mut self.known, node)
+    }
+
+    /// Whether a value is a constant that flushing leaves as it is.
+    fn is_normal(&self, id: ExprId) -> bool {
+        let node = &self.nodes[id.index()];
+        let least = match node.dtype {
+            DType::F32 => f64::from(f32::MIN_POSITIVE),
+            DType::F64 => f64::MIN_POSITIVE,
+            _ => return false,
+        };
+        match node.kind {
+            ExprKind::Const(Constant::Float(value)) => value == 0.0 || value.abs() >= least,
+            ExprKind::Const(Constant::Int(_))
+            | ExprKind::Input(_)
+            | ExprKind::Apply(..)
+            | ExprKind::Reduce(..) => false,
+        }
     }
 
     /// Whether a value comes from outside the expression, or leaves it.

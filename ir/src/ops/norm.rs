@@ -4,7 +4,7 @@ use super::sets::*;
 use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
-    emit::{Composite, Value},
+    emit::{Composite, Value, call},
     error::Result,
     infer::{self, OpContext},
     op::*,
@@ -316,8 +316,9 @@ fn normalized<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let factor = f64::from(c.float("exponential_avg_factor"));
     let (mean, variance, new_mean, new_variance) = if c.flag("is_training") {
         let mean = x.mean(&channels.axes, false);
-        let distance = x - channels.spread(mean);
-        let variance = distance.square().mean(&channels.axes, false);
+        // Not the distance that `y` is made of: the sum evaluates its own on the fly.
+        let squares = call("SquaredDifference", [x, channels.spread(mean)]);
+        let variance = squares.mean(&channels.axes, false);
         let unbiased = variance * (channels.count / (channels.count - 1.0).max(1.0));
         let moved = |old: Value<'e>, new: Value<'e>| match factor {
             1.0 => new,

@@ -11,7 +11,7 @@
 use super::{
     LEAST_ELEMENTS,
     operand::Operand,
-    stages::{Plan, Stage},
+    stages::{Plan, Read, Stage},
 };
 use crate::{
     device::OpCall,
@@ -147,20 +147,21 @@ impl Given<'_> {
     /// What a program of a row reads. `in_place` is the operand in the memory of the output.
     fn sources<'s>(
         &'s self,
+        reads: &[Read],
         kept: &'s [Vec<f32>],
         row: usize,
         in_place: Source<'s>,
     ) -> Sources<'s> {
-        let operands = self.rows.operands.iter().enumerate();
-        let operands = operands.map(|(index, operand)| match operand.along {
-            Along::Elements if self.bytes[index].is_none() => in_place,
-            Along::Elements => Source::Elements(self.operand(index, row)),
-            Along::Single | Along::Accumulator => Source::Unread,
-        });
-        let unread = |n: usize| std::iter::repeat_n(Source::Unread, n);
-        let of_kept = kept.iter().map(|kept| Source::Elements(bytemuck::cast_slice(kept)));
-        let rest = unread(self.plan.n_reductions - kept.len() + 1);
-        operands.chain(unread(self.plan.n_numbers)).chain(of_kept).chain(rest).collect()
+        let mut sources = Sources::new();
+        for read in reads {
+            sources.push(match *read {
+                Read::Elements(index) if self.bytes[index].is_none() => in_place,
+                Read::Elements(index) => Source::Elements(self.operand(index, row)),
+                Read::Kept(index) => Source::Elements(bytemuck::cast_slice(&kept[index])),
+                Read::Single(_) | Read::Number(_) | Read::Accumulator => Source::Unread,
+            });
+        }
+        sources
     }
 }
 
@@ -179,7 +180,7 @@ struct Running<'p> {
 }
 
 /// What the programs of a row read.
-type Sources<'a> = SmallVec<[Source<'a>; 16]>;
+type Sources<'a> = SmallVec<[Source<'a>; 6]>;
 
 impl<'p> Running<'p> {
     fn new(rows: &'p Rows, plan: &'p Plan, bytes: &'p [Option<&'p [u8]>]) -> Running<'p> {
@@ -202,9 +203,10 @@ impl<'p> Running<'p> {
         for (index, stage) in plan.stages.iter().enumerate() {
             match stage {
                 Stage::Keep { line, kept } => {
-                    self.set(index, &line.singles, row);
+                    self.set(index, &line.reads, row);
                     let mut place = mem::take(&mut self.kept[*kept]);
-                    let sources = self.at.sources(&self.kept, row, Source::Elements(out));
+                    let sources =
+                        self.at.sources(&line.reads, &self.kept, row, Source::Elements(out));
                     if let Some(runner) = &mut self.runners[index].0 {
                         runner.run(&sources, bytemuck::cast_slice_mut(&mut place));
                     }
@@ -212,8 +214,9 @@ impl<'p> Running<'p> {
                     self.kept[*kept] = place;
                 }
                 Stage::Reduce { line, kind, number } => {
-                    self.set(index, &line.singles, row);
-                    let sources = self.at.sources(&self.kept, row, Source::Elements(out));
+                    self.set(index, &line.reads, row);
+                    let sources =
+                        self.at.sources(&line.reads, &self.kept, row, Source::Elements(out));
                     let Some(runner) = &mut self.runners[index].0 else { continue };
                     runner.start(start(*kind));
                     runner.fold(&sources, self.at.rows.cols);
@@ -229,8 +232,8 @@ impl<'p> Running<'p> {
                     }
                 }
                 Stage::Result(line) => {
-                    self.set(index, &line.singles, row);
-                    let sources = self.at.sources(&self.kept, row, Source::InPlace);
+                    self.set(index, &line.reads, row);
+                    let sources = self.at.sources(&line.reads, &self.kept, row, Source::InPlace);
                     if let Some(runner) = &mut self.runners[index].0 {
                         runner.run(&sources, out);
                     }
@@ -243,14 +246,17 @@ impl<'p> Running<'p> {
     }
 
     /// Sets the single elements that a stage reads.
-    fn set(&mut self, stage: usize, singles: &[usize], row: usize) {
+    fn set(&mut self, stage: usize, reads: &[Read], row: usize) {
         let Some(runner) = &mut self.runners[stage].0 else { return };
-        for &input in singles {
-            let operands = &self.at.rows.operands;
-            match operands.get(input) {
-                Some(operand) if self.is_set && operand.is_same_for_all() => {}
-                Some(_) => runner.set(input, self.at.operand(input, row)),
-                None => runner.set(input, &self.numbers[input - operands.len()]),
+        for (input, read) in reads.iter().enumerate() {
+            match *read {
+                Read::Single(index) => {
+                    if !self.is_set || !self.at.rows.operands[index].is_same_for_all() {
+                        runner.set(input, self.at.operand(index, row));
+                    }
+                }
+                Read::Number(number) => runner.set(input, &self.numbers[number]),
+                Read::Elements(_) | Read::Kept(_) | Read::Accumulator => {}
             }
         }
     }

@@ -6,21 +6,18 @@ use crate::elementwise::{
 };
 use ferroflow_ir::{
     DType, Expr, Prim, ReduceKind,
-    expr::{Constant, ExprId, ExprKind},
+    expr::{Constant, ExprId, ExprKind, ExprNode, Replacement},
 };
 use std::{collections::HashMap, sync::Arc};
 
 /// Nodes of an expression from which on its elements are kept rather than computed again.
 const MANY_NODES: usize = 6;
 
-/// What is done to a row, in order. Programs read the operands, then the numbers of the row, then what
-/// is kept of it, then the accumulator.
+/// What is done to a row, in order.
 pub(super) struct Plan {
     pub(super) stages: Vec<Stage>,
     pub(super) n_numbers: usize,
     pub(super) n_kept: usize,
-    /// The number of reductions, for each of which there is room among what is kept.
-    pub(super) n_reductions: usize,
     /// Whether there are divisions that became multiplications by a reciprocal.
     pub(super) has_reciprocals: bool,
 }
@@ -45,10 +42,24 @@ pub(super) enum Stage {
     Single(usize),
 }
 
-/// A program along a row, and the single elements that it reads.
+/// A program along a row, and what it reads.
 pub(super) struct Line {
     pub(super) program: Arc<dyn LineProgram>,
-    pub(super) singles: Vec<usize>,
+    pub(super) reads: Vec<Read>,
+}
+
+/// An input of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Read {
+    /// The elements of an operand.
+    Elements(usize),
+    /// The single element of an operand.
+    Single(usize),
+    /// A number of the row.
+    Number(usize),
+    /// Elements that were kept.
+    Kept(usize),
+    Accumulator,
 }
 
 impl Plan {
@@ -70,10 +81,9 @@ impl Plan {
         let expr = inverted.as_ref().unwrap_or(expr);
         let mut builder = Builder::new(expr, dtypes, along);
         builder.stages(reduces)?;
-        let n_reductions = builder.along.len() - builder.first_kept - 1;
         let Builder { stages, numbers, kept, .. } = builder;
         let (n_numbers, n_kept) = (numbers.len(), kept.len());
-        Some(Plan { stages, n_numbers, n_kept, n_reductions, has_reciprocals })
+        Some(Plan { stages, n_numbers, n_kept, has_reciprocals })
     }
 }
 
@@ -99,7 +109,8 @@ struct Builder<'a> {
     is_element: Vec<bool>,
     /// How many nodes use each.
     uses: Vec<usize>,
-    /// Dtypes and ways of everything that programs read.
+    /// Dtypes and ways of everything that programs may read: the operands, the numbers of the row,
+    /// what is kept of it, the accumulator.
     dtypes: Vec<DType>,
     along: Vec<Along>,
     n_operands: usize,
@@ -195,13 +206,33 @@ impl<'a> Builder<'a> {
         })
     }
 
+    /// The program of an expression, with the inputs that it reads alone.
     fn line(&self, expr: &Expr) -> Option<Line> {
-        let inputs = expr.nodes().iter().filter_map(|node| match node.kind {
-            ExprKind::Input(position) => Some(position),
-            ExprKind::Const(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
-        });
-        let singles = inputs.filter(|&position| self.along[position] == Along::Single).collect();
-        Some(Line { program: compile(expr, &self.dtypes, &self.along)?, singles })
+        let mut used: Vec<usize> = Vec::new();
+        let moved: Vec<Replacement<'_>> = (0..expr.n_inputs())
+            .map(|position| {
+                let reads = |node: &ExprNode| node.kind == ExprKind::Input(position);
+                if expr.nodes().iter().any(reads) {
+                    used.push(position);
+                }
+                Replacement::Input(used.len().saturating_sub(1), self.dtypes[position])
+            })
+            .collect();
+        let expr = expr.substitute(&moved);
+        let dtypes: Vec<DType> = used.iter().map(|&position| self.dtypes[position]).collect();
+        let along: Vec<Along> = used.iter().map(|&position| self.along[position]).collect();
+        let reads = used.iter().map(|&position| self.read(position)).collect();
+        Some(Line { program: compile(&expr, &dtypes, &along)?, reads })
+    }
+
+    fn read(&self, position: usize) -> Read {
+        match self.along[position] {
+            Along::Accumulator => Read::Accumulator,
+            Along::Elements if position < self.n_operands => Read::Elements(position),
+            Along::Elements => Read::Kept(position - self.first_kept),
+            Along::Single if position < self.n_operands => Read::Single(position),
+            Along::Single => Read::Number(position - self.n_operands),
+        }
     }
 
     fn reduce(&mut self, id: ExprId, kind: ReduceKind, arg: ExprId) -> Option<()> {
@@ -239,8 +270,7 @@ impl<'a> Builder<'a> {
         for position in 0..part.n_inputs() {
             let register = program.register();
             registers.push(register);
-            let reads =
-                |node: &ferroflow_ir::expr::ExprNode| node.kind == ExprKind::Input(position);
+            let reads = |node: &ExprNode| node.kind == ExprKind::Input(position);
             if part.nodes().iter().any(reads) {
                 inputs.push((position, register));
             }

@@ -1,8 +1,9 @@
 //! Tile programs along lines.
 
 use super::{
-    Program,
+    AHEAD, Program,
     draft::{Content, Place},
+    lanes::prefetch,
     machine::{Frame, Machine, Tile},
     tile_bytes,
 };
@@ -45,7 +46,7 @@ impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
             {
                 let tile = &mut self.tiles[*tile];
                 match <[u8; 4]>::try_from(element) {
-                    Ok(element) => tile.0 = [f32::from_ne_bytes(element); N],
+                    Ok(element) => tile.0.fill(f32::from_ne_bytes(element)),
                     Err(_) => tile_bytes(tile)
                         .chunks_exact_mut(element.len())
                         .for_each(|cell| cell.copy_from_slice(element)),
@@ -70,7 +71,7 @@ impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
     }
 
     fn start(&mut self, value: f32) {
-        self.accumulator = Tile([value; N]);
+        self.accumulator.0.fill(value);
     }
 
     fn fold(&mut self, sources: &[Source<'_>], n: usize) {
@@ -89,6 +90,9 @@ impl<M: Machine<N>, const N: usize> Runner for Line<'_, M, N> {
         &mut self.accumulator.0
     }
 }
+
+/// Lines of more elements are not rows of which the next is still in the cache when its turn comes.
+const SHORT: usize = 1 << 13;
 
 /// Where an input begins again.
 struct Turning {
@@ -151,6 +155,11 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
                 },
             });
         }
+        // Rows follow each other: while one is computed, memory is asked for the next.
+        let ahead = match n <= SHORT {
+            true => n / N,
+            false => AHEAD,
+        };
         for _ in 0..n / N {
             // SAFETY: `line_program` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
@@ -160,6 +169,9 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
             // accumulator, and spills are written, and the output is written last.
             unsafe { M::run(&program.ops, &mut Frame { places: &mut places }) };
             for &(index, step) in &moving {
+                if out_step > 0 {
+                    prefetch(places[index].wrapping_add(ahead * step), step);
+                }
                 places[index] = places[index].wrapping_add(step);
             }
             for turn in &mut turning {
