@@ -89,7 +89,7 @@ fn what_happens_to_scores_goes_along() {
             vec![product(b, "averages", kept, v, false)]
         },
         &expect![[r#"
-            averages: q, k, v, mask; [] [] [] [] 0; 8 scalars; float32[2,3,4,6]
+            averages: q, k, v, mask; [] [] [] [] 0; 7 scalars; float32[2,3,4,6]
         "#]],
     );
 }
