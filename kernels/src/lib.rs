@@ -71,7 +71,11 @@ mod wide;
 mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
-pub use cpu::{CpuDevice, string::summary::summary};
+pub use cpu::{
+    CpuDevice,
+    string::summary::summary,
+    text::{sentencepiece, wordpiece::table as wordpiece},
+};
 pub use device::{Device, OpCall, OperandSpec, Precision, Then};
 pub use elementwise::scalar;
 pub use error::{Error, Result};

@@ -65,8 +65,11 @@ fn of_model(path: PathBuf, only_missing: bool) -> Result<Report> {
 fn of_all() -> Report {
     let context = Context::new();
     let supported = |op: &&str| coverage::is_supported(&context, op);
-    let names: Vec<&str> = ir::ops::tensorflow_names().filter(supported).collect();
-    let n_known = ir::ops::tensorflow_names().count();
+    let mut names: Vec<&str> = ir::ops::tensorflow_names().filter(supported).collect();
+    let (n_supported, n_known) = (names.len(), ir::ops::tensorflow_names().count());
+    let n_known_text = ir::ops::tensorflow_text_names().count();
+    names.extend(ir::ops::tensorflow_text_names().filter(supported));
+    let n_text = names.len() - n_supported;
     let cells: Vec<(String, String)> = names
         .iter()
         .map(|name| {
@@ -74,6 +77,10 @@ fn of_all() -> Report {
             ((*name).to_string(), record.map_or("", |record| record.summary).to_string())
         })
         .collect();
-    let summary = format!("\n{} of TensorFlow's {n_known} ops can run", names.len());
-    Report { text: columns(&cells, "") + &summary, json: json!({ "ops": names, "known": n_known }) }
+    let summary = format!(
+        "\n{n_supported} of TensorFlow's {n_known} ops can run\n\
+         {n_text} of tensorflow_text's {n_known_text} ops can run"
+    );
+    let json = json!({ "ops": names, "known": n_known, "known_text": n_known_text });
+    Report { text: columns(&cells, "") + &summary, json }
 }

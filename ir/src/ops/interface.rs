@@ -1,6 +1,6 @@
-//! The interface of every op TensorFlow 2.21 has, as text.
+//! The interface of every op that TensorFlow 2.21 and tensorflow_text 2.21 have, as text.
 //!
-//! `interfaces.txt` holds one line per op, sorted by name: arguments, results, attributes with
+//! `interfaces.txt`, and `interfaces_text.txt` for those of tensorflow_text, hold one line per op, sorted by name: arguments, results, attributes with
 //! allowed values, minimum and default. With it a model can be loaded, shown and saved whether or
 //! not its ops can run here, and records can be checked against TensorFlow's own definitions.
 //!
@@ -22,6 +22,8 @@ use std::{
 
 static LINES: &str = include_str!("interfaces.txt");
 
+static TEXT_LINES: &str = include_str!("interfaces_text.txt");
+
 /// The interface of an op as a record without meaning; made on first use and kept.
 pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
     static PARSED: Mutex<Option<HashMap<&'static str, &'static OpDef>>> = Mutex::new(None);
@@ -30,9 +32,11 @@ pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
     if let Some(op) = parsed.get(name) {
         return Some(op);
     }
-    let lines = lines();
-    let index = lines.binary_search_by_key(&name, |line| op_name(line)).ok()?;
-    let op: &'static OpDef = Box::leak(Box::new(parse(lines[index])?));
+    let line = [lines(), text_lines()].into_iter().find_map(|lines| {
+        let index = lines.binary_search_by_key(&name, |line| op_name(line)).ok()?;
+        Some(lines[index])
+    })?;
+    let op: &'static OpDef = Box::leak(Box::new(parse(line)?));
     parsed.insert(op.name, op);
     Some(op)
 }
@@ -40,6 +44,16 @@ pub(crate) fn find(name: &str) -> Option<&'static OpDef> {
 /// The names of all ops TensorFlow has, sorted.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     lines().iter().map(|line| op_name(line))
+}
+
+/// The names of all ops tensorflow_text adds, sorted.
+pub(crate) fn text_names() -> impl Iterator<Item = &'static str> {
+    text_lines().iter().map(|line| op_name(line))
+}
+
+fn text_lines() -> &'static [&'static str] {
+    static SPLIT: OnceLock<Vec<&'static str>> = OnceLock::new();
+    SPLIT.get_or_init(|| TEXT_LINES.lines().collect())
 }
 
 fn lines() -> &'static [&'static str] {
@@ -253,10 +267,12 @@ mod tests {
 
     #[test]
     fn every_line_parses_and_names_are_sorted() {
-        for line in lines() {
-            assert!(parse(line).is_some(), "{line}");
+        for lines in [lines(), text_lines()] {
+            for line in lines {
+                assert!(parse(line).is_some(), "{line}");
+            }
+            assert!(lines.is_sorted_by_key(|line| op_name(line)));
         }
-        assert!(lines().is_sorted_by_key(|line| op_name(line)));
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod reduce;
 mod region;
 mod search;
 mod segment;
+mod sentencepiece;
 mod set;
 mod sets;
 mod shape;
@@ -62,6 +63,7 @@ mod summary;
 mod table;
 mod tensor_array;
 mod tensor_map;
+mod text;
 mod training;
 mod unicode;
 mod variable_part;
@@ -112,6 +114,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     region,
     search,
     segment,
+    sentencepiece,
     set,
     shape,
     signal,
@@ -127,6 +130,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     table,
     tensor_array,
     tensor_map,
+    text,
     training,
     unicode,
     variable_part,
@@ -144,7 +148,8 @@ pub fn all() -> impl Iterator<Item = &'static OpDef> {
     families().flat_map(|(_, records)| records)
 }
 
-/// The interface of an op that TensorFlow has, whether or not it has a record here.
+/// The interface of an op that TensorFlow or tensorflow_text has, whether or not it has a record
+/// here.
 pub fn interface(name: &str) -> Option<&'static OpDef> {
     interface::find(name)
 }
@@ -158,6 +163,11 @@ pub fn is_internal(name: &str) -> bool {
 /// The names of all ops TensorFlow has, sorted.
 pub fn tensorflow_names() -> impl Iterator<Item = &'static str> {
     interface::names()
+}
+
+/// The names of all ops that the tensorflow_text library adds, sorted.
+pub fn tensorflow_text_names() -> impl Iterator<Item = &'static str> {
+    interface::text_names()
 }
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ mod softmax;
 mod sound;
 mod sparse;
 pub(crate) mod string;
+pub(crate) mod text;
 mod top_k;
 mod unique;
 mod unsorted_segment;
@@ -171,6 +172,25 @@ const KERNELS: &[&[(&str, Build)]] = &[
     string::substr::KERNELS,
     string::to_number::KERNELS,
     string::unicode::KERNELS,
+    text::bert::KERNELS,
+    text::binarize::KERNELS,
+    text::boise::KERNELS,
+    text::byte_split::KERNELS,
+    text::constrained::KERNELS,
+    text::find_offsets::KERNELS,
+    text::ngrams::KERNELS,
+    text::normalize::KERNELS,
+    text::phrase::KERNELS,
+    text::regex_split::KERNELS,
+    text::rouge::KERNELS,
+    text::round_robin::KERNELS,
+    text::script::KERNELS,
+    text::sentence::KERNELS,
+    text::sentencepiece::fast::KERNELS,
+    text::spanning_tree::KERNELS,
+    text::split_merge::KERNELS,
+    text::whitespace::KERNELS,
+    text::wordpiece::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,

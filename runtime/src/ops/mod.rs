@@ -33,6 +33,7 @@ mod state;
 mod table;
 mod tensor_array;
 mod tensor_map;
+mod text;
 pub(crate) mod training;
 pub(crate) mod training_on_device;
 mod variable_part;
@@ -71,6 +72,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     table::BODIES,
     tensor_array::BODIES,
     tensor_map::BODIES,
+    text::BODIES,
     variable_part::BODIES,
     variant::BODIES,
 ];

@@ -261,6 +261,33 @@ impl Table {
         found.into_tensor(dtype, shape)
     }
 
+    /// Runs `look` with a function that gives the integer a string stands for, if it stands for one.
+    ///
+    /// # Errors
+    ///
+    /// When the keys are not strings or the values not integers, or the table is not filled yet.
+    pub(crate) fn look_up<R>(
+        &self,
+        look: impl FnOnce(&dyn Fn(&[u8]) -> Option<i64>) -> R,
+    ) -> Result<R> {
+        let TableOptions { key_dtype, value_dtype, value_shape, .. } = &self.options;
+        if *key_dtype != DType::String || *value_dtype != DType::I64 || value_shape.rank() != 0 {
+            let found = format!("from {key_dtype} to {value_dtype}");
+            return Err(wrong("table", "from strings to integers of 64 bits", found));
+        }
+        let entries = self.entries.read();
+        let entries =
+            entries.as_ref().ok_or_else(|| precondition("the table is not filled yet"))?;
+        let Column::Plain { bytes, .. } = &entries.values else {
+            return Err(wrong("table", "of integers", "of strings"));
+        };
+        let numbers = bytes.as_chunks().0;
+        Ok(look(&|key| {
+            let number = numbers.get(*entries.positions.get(key)?)?;
+            Some(i64::from_le_bytes(*number))
+        }))
+    }
+
     /// All keys and values, in no particular order; of a dense table all its places.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 /// How characters are written as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(in crate::cpu) enum Encoding {
     Ascii,
     Latin1,
     Utf8,
@@ -20,7 +20,7 @@ pub(super) enum Encoding {
 
 impl Encoding {
     /// The encoding of a name; case, hyphens and the like do not matter, as in ICU.
-    pub(super) fn find(name: &str) -> Option<Encoding> {
+    pub(in crate::cpu) fn find(name: &str) -> Option<Encoding> {
         let letters = name.chars().filter(char::is_ascii_alphanumeric);
         let name: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
         let wide = |bits: &str, little, marked| match bits {
@@ -39,7 +39,7 @@ impl Encoding {
     }
 
     /// The characters of a text and the bytes they begin at; `None` for what is none.
-    pub(super) fn decode(self, text: &[u8]) -> Vec<(usize, Option<char>)> {
+    pub(in crate::cpu) fn decode(self, text: &[u8]) -> Vec<(usize, Option<char>)> {
         match self {
             Encoding::Ascii => {
                 let character = |byte: u8| byte.is_ascii().then_some(char::from(byte));

@@ -4,7 +4,7 @@ pub(super) mod as_string;
 pub(super) mod base64;
 pub(super) mod case;
 pub(super) mod edit_distance;
-mod encoding;
+pub(super) mod encoding;
 pub(super) mod format;
 pub(super) mod hash;
 pub(super) mod join;

@@ -34,10 +34,10 @@ fn compile(pattern: &[u8], whole: bool) -> Result<Regex> {
 
 /// The last expression that was compiled: it seldom changes from run to run.
 #[derive(Default)]
-struct Latest(Mutex<Option<(Bytes, Regex)>>);
+pub(in crate::cpu) struct Latest(Mutex<Option<(Bytes, Regex)>>);
 
 impl Latest {
-    fn get(&self, pattern: &Bytes, whole: bool) -> Result<Regex> {
+    pub(in crate::cpu) fn get(&self, pattern: &Bytes, whole: bool) -> Result<Regex> {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*latest {
             Some((known, regex)) if known == pattern => Ok(regex.clone()),

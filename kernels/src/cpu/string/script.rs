@@ -1,7 +1,8 @@
 //! Scripts of characters: `UnicodeScript`.
 //!
-//! TensorFlow asks ICU 69, which knows Unicode 13; the tables here are those of the `regex-syntax`
-//! crate, cut down to the characters of that version.
+//! TensorFlow asks ICU 69, which knows Unicode 13, tensorflow_text a later one, which knows Unicode
+//! 16; the tables here are those of the `regex-syntax` crate, cut down to the characters of these
+//! versions.
 
 use crate::{
     cpu::Build,
@@ -45,6 +46,37 @@ fn script_of(code: u32) -> i32 {
     }
 }
 
+/// A number that characters of one script share in Unicode 16, and no others.
+pub(in crate::cpu) fn script_in_16(character: char) -> u8 {
+    static NUMBERS: OnceLock<Box<[u8]>> = OnceLock::new();
+    let numbers = NUMBERS.get_or_init(|| {
+        let mut numbers = vec![0; 0x11_0000].into_boxed_slice();
+        let names = SCRIPTS.iter().map(|(name, _)| *name).chain(LATER_SCRIPTS.iter().copied());
+        for (name, number) in names.zip(1..) {
+            for (first, last) in class_ranges(&format!(r"[\p{{sc={name}}}&&\p{{age=16.0}}]")) {
+                numbers[first as usize..=last as usize].fill(number);
+            }
+        }
+        numbers
+    });
+    numbers[u32::from(character) as usize]
+}
+
+/// The code points of a class, as ranges from the first to the last.
+///
+/// # Panics
+///
+/// When it is no class of several characters.
+fn class_ranges(class: &str) -> Vec<(u32, u32)> {
+    let hir = regex_syntax::parse(class).expect("the tables name classes");
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            class.iter().map(|range| (range.start().into(), range.end().into())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// All characters that have a script, in order.
 fn ranges() -> &'static [Range] {
     static RANGES: OnceLock<Vec<Range>> = OnceLock::new();
@@ -53,13 +85,8 @@ fn ranges() -> &'static [Range] {
         for &(name, number) in SCRIPTS {
             // The characters that have moved are left out of where they are now.
             let own = format!(r"[\p{{sc={name}}}&&\p{{age=13.0}}--\x{{16FE2}}\x{{16FE3}}]");
-            let hir = regex_syntax::parse(&own).expect("the table names scripts");
-            if let HirKind::Class(Class::Unicode(class)) = hir.kind() {
-                let range = |range: &regex_syntax::hir::ClassUnicodeRange| {
-                    (u32::from(range.start()), u32::from(range.end()), number)
-                };
-                ranges.extend(class.iter().map(range));
-            }
+            let own = class_ranges(&own).into_iter();
+            ranges.extend(own.map(|(first, last)| (first, last, number)));
         }
         ranges.sort_unstable();
         ranges
@@ -227,6 +254,24 @@ const SCRIPTS: &[(&str, i32)] = &[
     ("Dives_Akuru", 190),
     ("Khitan_Small_Script", 191),
     ("Yezidi", 192),
+];
+
+/// Scripts that Unicode 13 does not have.
+const LATER_SCRIPTS: &[&str] = &[
+    "Cypro_Minoan",
+    "Garay",
+    "Gurung_Khema",
+    "Kawi",
+    "Kirat_Rai",
+    "Nag_Mundari",
+    "Ol_Onal",
+    "Old_Uyghur",
+    "Sunuwar",
+    "Tangsa",
+    "Todhri",
+    "Toto",
+    "Tulu_Tigalari",
+    "Vithkuqi",
 ];
 
 #[cfg(test)]

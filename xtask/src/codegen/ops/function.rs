@@ -121,7 +121,7 @@ impl<'a> Function<'a> {
     }
 
     fn attrs_struct(&self) -> String {
-        format!("{}Attrs", self.op.name)
+        format!("{}Attrs", name::type_prefix(self.op.name))
     }
 
     fn typed_parameters(&self) -> Vec<String> {

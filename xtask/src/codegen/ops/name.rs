@@ -25,6 +25,11 @@ pub(super) fn item(op: &str) -> String {
     words(op).to_uppercase()
 }
 
+/// The first part of the names of types for an op.
+pub(super) fn type_prefix(op: &str) -> String {
+    op.replace('>', "")
+}
+
 /// An argument or attribute.
 pub(super) fn parameter(name: &str) -> String {
     not_keyword(snake(name))
@@ -48,7 +53,8 @@ fn split_version(op: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A word begins at an upper-case letter that follows a lower-case letter or is followed by one.
+/// A word begins at an upper-case letter that follows a lower-case letter or is followed by one,
+/// and after the mark between a library and its op.
 fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let is_lower =
@@ -59,7 +65,7 @@ fn snake(name: &str) -> String {
         if letter.is_ascii_uppercase() && near_lower && at > 0 && !snake.ends_with('_') {
             snake.push('_');
         }
-        snake.push(letter.to_ascii_lowercase());
+        snake.push(if *letter == '>' { '_' } else { letter.to_ascii_lowercase() });
     }
     snake
 }
@@ -101,6 +107,8 @@ mod tests {
             ("AdjustContrastv2", "adjust_contrast_v2"),
             ("Where", "where_"),
             ("Mod", "mod_"),
+            ("TFText>Utf8Binarize", "tf_text_utf8_binarize"),
+            ("CaseFoldUTF8", "case_fold_utf8"),
         ] {
             assert_eq!(function(op), name);
         }

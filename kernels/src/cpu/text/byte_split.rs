@@ -1,0 +1,64 @@
+//! Bytes of strings: `TFText>ByteSplitWithOffsets`, `TFText>ByteSplitByOffsets`.
+
+use super::{put_splits, put_texts, put_vector, rows};
+use crate::{
+    cpu::Build,
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use ferroflow_ir::{DType, Error};
+use std::sync::Arc;
+
+const BY_OFFSETS: &str = "TFText>ByteSplitByOffsets";
+
+pub(crate) const KERNELS: &[(&str, Build)] =
+    &[(BY_OFFSETS, by_offsets), ("TFText>ByteSplitWithOffsets", with_offsets)];
+
+fn with_offsets(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(Some(Arc::new(|io: &mut Io<'_>| {
+        let (mut bytes, mut splits) = (Vec::new(), vec![0]);
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
+        for text in io.strings(0)? {
+            bytes.extend_from_slice(text);
+            starts.extend(0..text.len() as i32);
+            ends.extend(1..=text.len() as i32);
+            splits.push(bytes.len());
+        }
+        put_vector(io, 0, DType::U8, &bytes)?;
+        put_splits(io, 1, DType::I64, &splits)?;
+        put_vector(io, 2, DType::I32, &starts)?;
+        put_vector(io, 3, DType::I32, &ends)
+    })))
+}
+
+fn by_offsets(_: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    Ok(Some(Arc::new(|io: &mut Io<'_>| {
+        let texts = io.strings(0)?;
+        let (starts, ends): (&[i32], &[i32]) = (io.input(1), io.input(2));
+        let rows = rows(BY_OFFSETS, io.input(3), starts.len().min(ends.len()))?;
+        if rows.len() != texts.len() {
+            let (expected, found) = (format!("{} splits", texts.len() + 1), rows.len() + 1);
+            return Err(Error::argument(BY_OFFSETS, "input_row_splits", expected, found).into());
+        }
+        let (mut parts, mut splits) = (Vec::new(), vec![0]);
+        for (row, text) in rows.into_iter().zip(texts) {
+            for (&start, &end) in starts[row.clone()].iter().zip(&ends[row]) {
+                let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+                match range {
+                    Some((start, end)) if start <= end && end <= text.len() => {
+                        parts.push(text.slice(start..end));
+                    }
+                    _ => {
+                        let expected = format!("a part of {} bytes", text.len());
+                        let found = format!("{start} to {end}");
+                        return Err(Error::argument(BY_OFFSETS, "offsets", expected, found).into());
+                    }
+                }
+            }
+            splits.push(parts.len());
+        }
+        put_texts(io, 0, parts)?;
+        put_splits(io, 1, DType::I64, &splits)
+    })))
+}

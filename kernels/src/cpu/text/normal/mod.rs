@@ -1,0 +1,29 @@
+//! Unicode normal forms of text that need not be UTF-8.
+//!
+//! Bytes that are no characters pass unchanged, and nothing combines across them. What is changed
+//! together is told as ICU's `Normalizer2` tells it, as offsets into the source depend on that.
+
+mod class;
+mod compose;
+mod decompose;
+mod edits;
+mod fold;
+
+pub(super) use class::Form;
+pub(super) use edits::Edits;
+
+use edits::Output;
+
+/// Brings a text into a normal form; `None` if it is in that form already. With `edits`, tells
+/// what was changed.
+pub(super) fn normalize(form: Form, text: &[u8], edits: Option<&mut Edits>) -> Option<Vec<u8>> {
+    let mut output = Output::new(text, edits);
+    for chunk in text.utf8_chunks() {
+        match form {
+            Form::Nfd | Form::Nfkd => decompose::run(form, chunk.valid(), &mut output),
+            Form::Nfc | Form::Nfkc | Form::Fold => compose::run(form, chunk.valid(), &mut output),
+        }
+        output.keep(chunk.invalid());
+    }
+    output.finish()
+}

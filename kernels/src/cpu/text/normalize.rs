@@ -1,0 +1,76 @@
+//! Normal forms: `CaseFoldUTF8`, `NormalizeUTF8`, `NormalizeUTF8WithOffsetsMap`.
+
+use super::normal::{Edits, Form, normalize};
+use crate::{
+    cpu::{Build, cell::Cell},
+    device::OpCall,
+    error::Result,
+    kernel::{Io, Kernel},
+};
+use bytes::Bytes;
+use ferroflow_ir::{DType, Handle, HostTensor};
+use std::{any::Any, sync::Arc};
+
+pub(crate) const KERNELS: &[(&str, Build)] = &[
+    ("CaseFoldUTF8", case_fold),
+    ("NormalizeUTF8", normalize_texts),
+    ("NormalizeUTF8WithOffsetsMap", normalize_with_map),
+];
+
+/// What a normalization changed in one text; a value of dtype variant.
+#[derive(Debug)]
+pub(super) struct OffsetsMap(pub(super) Edits);
+
+impl Handle for OffsetsMap {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+fn form(call: &OpCall<'_>) -> Result<Form> {
+    let name = call.attrs.string("normalization_form")?;
+    Ok(match name.to_ascii_uppercase().as_str() {
+        "NFC" => Form::Nfc,
+        "NFD" => Form::Nfd,
+        "NFKC" => Form::Nfkc,
+        "NFKD" => Form::Nfkd,
+        _ => return Err(call.wrong("normalization_form", "NFC, NFD, NFKC or NFKD", name)),
+    })
+}
+
+fn case_fold(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    map(call, Form::Fold)
+}
+
+fn normalize_texts(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    map(call, form(call)?)
+}
+
+fn map(call: &OpCall<'_>, form: Form) -> Result<Option<Arc<dyn Kernel>>> {
+    let shape = call.shape(0).clone();
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let texts = io.strings(0)?.iter().map(|text| match normalize(form, text, None) {
+            Some(changed) => Bytes::from(changed),
+            None => text.clone(),
+        });
+        io.put(0, HostTensor::from_strings(shape.clone(), texts.collect())?)
+    })))
+}
+
+fn normalize_with_map(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    let (shape, form) = (call.shape(0).clone(), form(call)?);
+    Ok(Some(Arc::new(move |io: &mut Io<'_>| {
+        let (mut texts, mut maps) = (Vec::new(), Vec::new());
+        for text in io.strings(0)? {
+            let mut edits = Edits::default();
+            let changed = normalize(form, text, Some(&mut edits));
+            texts.push(changed.map_or_else(|| text.clone(), Bytes::from));
+            maps.push(Arc::new(OffsetsMap(edits)) as Arc<dyn Handle>);
+        }
+        io.put(0, HostTensor::from_strings(shape.clone(), texts)?)?;
+        <Arc<dyn Handle>>::write(io, 1, DType::Variant, &shape, |out| {
+            out.clone_from_slice(&maps);
+            Ok(())
+        })
+    })))
+}

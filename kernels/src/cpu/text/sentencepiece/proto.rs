@@ -1,0 +1,177 @@
+//! The message that holds a model (`sentencepiece_model.proto`).
+
+use crate::wire::{Damaged, Field, fields};
+use bytes::Bytes;
+
+/// What a piece is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Normal,
+    Unknown,
+    /// It stands for no text.
+    Control,
+    /// It is never split, whatever its score.
+    UserDefined,
+    /// It stands for one byte of a character that has no piece.
+    Byte,
+    /// It is only used on the way to longer pieces.
+    Unused,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) text: Bytes,
+    pub(super) score: f32,
+    pub(super) kind: Kind,
+}
+
+/// How text is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    Unigram,
+    BytePairs,
+    Words,
+    Characters,
+}
+
+/// How text is normalized before.
+#[derive(Debug, Clone)]
+pub(super) struct NormalizerSpec {
+    pub(super) characters: Bytes,
+    pub(super) add_dummy_prefix: bool,
+    pub(super) remove_extra_whitespaces: bool,
+    pub(super) escape_whitespaces: bool,
+    pub(super) whitespace_as_suffix: bool,
+}
+
+/// A model as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct ModelProto {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) algorithm: Algorithm,
+    pub(super) byte_fallback: bool,
+    pub(super) bos: Bytes,
+    pub(super) eos: Bytes,
+    /// What stands for pieces that are not known.
+    pub(super) unknown_surface: Bytes,
+    pub(super) normalizer: NormalizerSpec,
+    pub(super) denormalizer: Option<NormalizerSpec>,
+}
+
+fn string(field: Field<'_>) -> Result<Bytes, Damaged> {
+    Ok(Bytes::copy_from_slice(field.bytes()?))
+}
+
+fn flag(field: Field<'_>) -> Result<bool, Damaged> {
+    Ok(field.varint()? != 0)
+}
+
+impl ModelProto {
+    pub(super) fn read(message: &[u8]) -> Result<ModelProto, Damaged> {
+        let mut proto = ModelProto {
+            pieces: Vec::new(),
+            algorithm: Algorithm::Unigram,
+            byte_fallback: false,
+            bos: Bytes::from_static(b"<s>"),
+            eos: Bytes::from_static(b"</s>"),
+            unknown_surface: Bytes::from_static(" \u{2047} ".as_bytes()),
+            normalizer: NormalizerSpec::new(),
+            denormalizer: None,
+        };
+        for field in fields(message) {
+            match field? {
+                (1, piece) => proto.pieces.push(Piece::read(piece.bytes()?)?),
+                (2, spec) => proto.read_trainer(spec.bytes()?)?,
+                (3, spec) => proto.normalizer.read(spec.bytes()?)?,
+                (5, spec) => {
+                    let known = proto.denormalizer.get_or_insert_with(NormalizerSpec::new);
+                    known.read(spec.bytes()?)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(proto)
+    }
+
+    fn read_trainer(&mut self, message: &[u8]) -> Result<(), Damaged> {
+        for field in fields(message) {
+            match field? {
+                (3, kind) => {
+                    self.algorithm = match kind.varint()? {
+                        2 => Algorithm::BytePairs,
+                        3 => Algorithm::Words,
+                        4 => Algorithm::Characters,
+                        // Values that an enum does not have leave its field as it is.
+                        _ => Algorithm::Unigram,
+                    };
+                }
+                (24, suffix) => self.normalizer.whitespace_as_suffix = flag(suffix)?,
+                (35, fallback) => self.byte_fallback = flag(fallback)?,
+                (44, surface) => self.unknown_surface = string(surface)?,
+                (46, piece) => set_piece(&mut self.bos, piece)?,
+                (47, piece) => set_piece(&mut self.eos, piece)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets the name of a special piece; an empty one leaves it as it is.
+fn set_piece(known: &mut Bytes, field: Field<'_>) -> Result<(), Damaged> {
+    let name = string(field)?;
+    if !name.is_empty() {
+        *known = name;
+    }
+    Ok(())
+}
+
+impl Piece {
+    fn read(message: &[u8]) -> Result<Piece, Damaged> {
+        let mut piece = Piece { text: Bytes::new(), score: 0.0, kind: Kind::Normal };
+        for field in fields(message) {
+            match field? {
+                (1, text) => piece.text = string(text)?,
+                (2, Field::Fixed32(score)) => piece.score = f32::from_le_bytes(score),
+                (2, _) => return Err(Damaged),
+                (3, kind) => {
+                    piece.kind = match kind.varint()? {
+                        2 => Kind::Unknown,
+                        3 => Kind::Control,
+                        4 => Kind::UserDefined,
+                        5 => Kind::Unused,
+                        6 => Kind::Byte,
+                        _ => Kind::Normal,
+                    };
+                }
+                _ => {}
+            }
+        }
+        Ok(piece)
+    }
+}
+
+impl NormalizerSpec {
+    fn new() -> NormalizerSpec {
+        NormalizerSpec {
+            characters: Bytes::new(),
+            add_dummy_prefix: true,
+            remove_extra_whitespaces: true,
+            escape_whitespaces: true,
+            whitespace_as_suffix: false,
+        }
+    }
+
+    fn read(&mut self, message: &[u8]) -> Result<(), Damaged> {
+        for field in fields(message) {
+            match field? {
+                (2, characters) => self.characters = string(characters)?,
+                (3, prefix) => self.add_dummy_prefix = flag(prefix)?,
+                (4, remove) => self.remove_extra_whitespaces = flag(remove)?,
+                (5, escape) => self.escape_whitespaces = flag(escape)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

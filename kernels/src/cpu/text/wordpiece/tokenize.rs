@@ -1,0 +1,287 @@
+//! Splitting words, and texts of words, into pieces.
+
+use super::{
+    super::{char_set::CharSet, flatbuffer::Damaged, trie::Node, utf8},
+    model::{NOWHERE, Piece, WordpieceModel},
+};
+use bytes::Bytes;
+use std::{ops::Range, sync::OnceLock};
+
+/// The pieces found so far.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    pub(super) ids: Vec<i64>,
+    pub(super) starts: Vec<i64>,
+    pub(super) ends: Vec<i64>,
+    texts: Vec<Text>,
+    /// Texts that are not parts of the input.
+    made: Vec<u8>,
+}
+
+/// A part of the input, or of what was made.
+#[derive(Debug)]
+enum Text {
+    Part(Bytes),
+    Made(Range<usize>),
+}
+
+impl Pieces {
+    pub(super) fn texts(&mut self) -> Vec<Bytes> {
+        let made = Bytes::from(std::mem::take(&mut self.made));
+        let text = |text| match text {
+            Text::Part(text) => text,
+            Text::Made(range) => made.slice(range),
+        };
+        std::mem::take(&mut self.texts).into_iter().map(text).collect()
+    }
+
+    fn made<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) -> Text {
+        let start = self.made.len();
+        parts.into_iter().for_each(|part| self.made.extend_from_slice(part));
+        Text::Made(start..self.made.len())
+    }
+
+    fn push(&mut self, id: i64, range: Range<usize>, text: Text) {
+        self.ids.push(id);
+        self.starts.push(range.start as i64);
+        self.ends.push(range.end as i64);
+        self.texts.push(text);
+    }
+
+    fn truncate(&mut self, n: usize) {
+        self.ids.truncate(n);
+        self.starts.truncate(n);
+        self.ends.truncate(n);
+        self.texts.truncate(n);
+    }
+}
+
+/// A word that is being split.
+struct Word<'a> {
+    model: &'a WordpieceModel,
+    text: &'a Bytes,
+    /// Where the word begins in the text.
+    start: usize,
+    /// The bytes of the word that have their pieces.
+    split: usize,
+    node: Node,
+    /// The number of pieces that words before have.
+    n_before: usize,
+    /// Links that may still be followed; a damaged model may have circles of them.
+    links_left: usize,
+}
+
+impl WordpieceModel {
+    /// Adds the pieces of a text, or of a word.
+    pub(super) fn tokenize(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+        match (text.is_empty(), self.takes_texts) {
+            (true, _) => Ok(()),
+            (false, true) => self.split_text(text, pieces),
+            (false, false) => self.split_word(text, pieces),
+        }
+    }
+
+    fn unknown(&self, range: Range<usize>, n_before: usize, pieces: &mut Pieces) {
+        pieces.truncate(n_before);
+        let text = pieces.made([&self.unknown[..]]);
+        pieces.push(self.unknown_id, range, text);
+    }
+
+    fn word<'a>(&'a self, text: &'a Bytes, start: usize, n: usize) -> Result<Word<'a>, Damaged> {
+        let node = self.trie.root().ok_or(Damaged)?;
+        let links_left = 2 * (text.len() - start) + 16;
+        Ok(Word { model: self, text, start, split: 0, node, n_before: n, links_left })
+    }
+
+    fn split_word(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+        let n_before = pieces.ids.len();
+        if text.len() > self.max_bytes {
+            self.unknown(0..text.len(), n_before, pieces);
+            return Ok(());
+        }
+        let mut word = self.word(text, 0, n_before)?;
+        if word.advance(text, pieces)? {
+            return word.finish(text.len(), pieces);
+        }
+        self.unknown(0..text.len(), n_before, pieces);
+        Ok(())
+    }
+
+    fn split_text(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+        let (mut before, mut now) = (None, None);
+        let mut at = 0;
+        while at < text.len() {
+            let (start, mut next) = (at, at);
+            let mut word = self.word(text, start, pieces.ids.len())?;
+            while at < text.len() {
+                before = now;
+                (now, next) = utf8::next(text, at);
+                if next - start > self.max_bytes || !word.advance(&text[at..next], pieces)? {
+                    break;
+                }
+                at = next;
+            }
+            if at >= text.len() {
+                return word.finish(text.len(), pieces);
+            }
+            let is_space = now.is_some_and(char::is_whitespace);
+            if is_space || stands_alone(now) || (at > 0 && stands_alone(before)) {
+                word.finish(at, pieces)?;
+                if is_space {
+                    at = next;
+                } else if at == start {
+                    at = next;
+                    self.unknown(start..at, word.n_before, pieces);
+                }
+                continue;
+            }
+            let end;
+            (end, at) = rest_of_word(text, next);
+            self.unknown(start..end, word.n_before, pieces);
+        }
+        Ok(())
+    }
+}
+
+impl Word<'_> {
+    /// Follows bytes down the trie, and links where they do not lead on; whether that goes.
+    /// The bytes of a character lead on together or not at all.
+    #[inline]
+    fn advance(&mut self, bytes: &[u8], pieces: &mut Pieces) -> Result<bool, Damaged> {
+        if !self.model.takes_texts {
+            for byte in bytes {
+                loop {
+                    if let Some(node) = self.model.trie.child(self.node, *byte) {
+                        self.node = node;
+                        break;
+                    }
+                    if !self.follow(pieces)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            return Ok(true);
+        }
+        loop {
+            if let Some(node) = self.model.trie.descend(self.node, bytes) {
+                self.node = node;
+                return Ok(true);
+            }
+            if !self.follow(pieces)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Follows the link of the node, and gives out pieces; false if there is no link.
+    fn follow(&mut self, pieces: &mut Pieces) -> Result<bool, Damaged> {
+        let model = self.model;
+        self.links_left = self.links_left.checked_sub(1).ok_or(Damaged)?;
+        let (link, pops) = model.link(self.node.id)?;
+        if let Some(piece) = model.trie.value(self.node) {
+            self.give(Piece(piece), pieces)?;
+        } else if link == NOWHERE {
+            return Ok(false);
+        } else {
+            for &piece in model.pops(pops)? {
+                self.give(Piece(piece), pieces)?;
+            }
+        }
+        self.node = model.trie.node(link).ok_or(Damaged)?;
+        Ok(true)
+    }
+
+    /// Adds a piece of the word.
+    fn give(&mut self, piece: Piece, pieces: &mut Pieces) -> Result<(), Damaged> {
+        let model = self.model;
+        let mut length = piece.length();
+        if self.split == 0 && piece.is_suffix() {
+            length += model.suffix_indicator.len();
+        }
+        let start = self.start + self.split;
+        let range = start..start + length;
+        if range.end > self.text.len() {
+            return Err(Damaged);
+        }
+        let is_unknown = piece.id() == model.unknown_id;
+        let text = match (self.split, is_unknown) {
+            (0, false) => Text::Part(self.text.slice(range.clone())),
+            (0, true) => pieces.made([&model.unknown[..]]),
+            (_, false) => pieces.made([&model.suffix_indicator[..], &self.text[range.clone()]]),
+            (_, true) => pieces.made([&model.suffix_indicator[..], &model.unknown[..]]),
+        };
+        pieces.push(piece.id(), range, text);
+        self.split += length;
+        Ok(())
+    }
+
+    /// Gives out the pieces of what is left of the word, which ends at a byte of the text.
+    fn finish(&mut self, end: usize, pieces: &mut Pieces) -> Result<(), Damaged> {
+        let model = self.model;
+        if self.node.id == 0 {
+            return Ok(());
+        }
+        if self.node.id == model.suffix_root && pieces.ids.len() == self.n_before {
+            return self.finish_indicator(end, pieces);
+        }
+        while self.node.id != model.suffix_root && self.node.id != model.punctuation_link {
+            if !self.follow(pieces)? {
+                model.unknown(self.start..end, self.n_before, pieces);
+                break;
+            }
+        }
+        self.n_before = pieces.ids.len();
+        Ok(())
+    }
+
+    /// Gives out the pieces of a word that is the suffix indicator itself.
+    fn finish_indicator(&mut self, end: usize, pieces: &mut Pieces) -> Result<(), Damaged> {
+        let model = self.model;
+        match &model.indicator_pieces[..] {
+            [only] if only.id() == model.unknown_id => {
+                model.unknown(self.start..end, self.n_before, pieces);
+            }
+            all => all.iter().try_for_each(|piece| self.give(*piece, pieces))?,
+        }
+        self.n_before = pieces.ids.len();
+        Ok(())
+    }
+}
+
+/// The end of the word that goes on at a byte, and where the next one may begin.
+fn rest_of_word(text: &[u8], mut at: usize) -> (usize, usize) {
+    let mut end = at;
+    while at < text.len() {
+        let (character, next) = utf8::next(text, at);
+        if character.is_some_and(char::is_whitespace) {
+            at = next;
+            break;
+        }
+        if stands_alone(character) {
+            break;
+        }
+        (end, at) = (next, next);
+    }
+    (end, at)
+}
+
+/// Whether a character is a word by itself: punctuation, ASCII symbols, and the Chinese characters
+/// of BERT's tokenizer.
+fn stands_alone(character: Option<char>) -> bool {
+    static PUNCTUATION: OnceLock<CharSet> = OnceLock::new();
+    let Some(character) = character else { return false };
+    if character.is_ascii() {
+        return character.is_ascii_punctuation();
+    }
+    matches!(
+        character,
+        '\u{4e00}'..='\u{9fff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{20000}'..='\u{2a6df}'
+            | '\u{2a700}'..='\u{2b73f}'
+            | '\u{2b740}'..='\u{2b81f}'
+            | '\u{2b820}'..='\u{2ceaf}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{2f800}'..='\u{2fa1f}'
+    ) || PUNCTUATION.get_or_init(|| CharSet::of_class(r"\p{P}")).has(character)
+}
