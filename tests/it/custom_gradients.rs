@@ -39,7 +39,11 @@ fn slope(x: f64) -> f64 {
 }
 
 fn model() -> tracer::Result<Model> {
-    let w = Variable::new(3.0f32)?;
+    model_of(3.0)
+}
+
+fn model_of(w: f32) -> tracer::Result<Model> {
+    let w = Variable::new(w)?;
     let named = |f: Unary, name: &str| {
         f.with_name(name).with_parameters(["x"]).with_input_signature([spec(DType::F32, [])])
     };
@@ -145,6 +149,34 @@ fn loaded_functions_keep_theirs_beside_traced_ones() -> Outcome {
     let (_model, both) = of_loaded(&again, "both")?;
     let found = gradient(|x| Ok(both.call_flat(std::slice::from_ref(x))?.remove(0)), 0.5)?;
     assert!((found - expected).abs() < 1e-3, "{found} instead of {expected}");
+    Ok(())
+}
+
+#[test]
+fn gradients_of_several_models_stay_apart() -> Outcome {
+    #[derive(Trackable)]
+    struct Pair {
+        first: Object,
+        second: Object,
+    }
+    let folder = tempfile::tempdir()?;
+    let loaded = |w: f32| {
+        let at = folder.path().join(w.to_string());
+        save(&model_of(w)?, &at, &SaveOptions::default())?;
+        let loaded = load(&Context::new(), &at, &LoadOptions::default())?;
+        Ok::<_, Box<dyn Error>>(loaded.root().ok_or("objects")?)
+    };
+    let pair = Pair { first: loaded(5.0)?, second: loaded(7.0)? };
+    let both = folder.path().join("both");
+    save(&pair, &both, &SaveOptions::default())?;
+    let root = load(&Context::new(), &both, &LoadOptions::default())?.root().ok_or("objects")?;
+    for (name, w) in [("first", 5.0), ("second", 7.0)] {
+        let direct = root.get(name)?.get("direct")?;
+        let direct = loaded_function(&direct.function()?.traces()[0])?;
+        let found = gradient(|x| Ok(direct.call_flat(std::slice::from_ref(x))?.remove(0)), 0.5)?;
+        let expected = 100.0 * w * 0.5f64.exp() + 0.5f64.sin();
+        assert!((found - expected).abs() < 1e-3, "{name}: {found} instead of {expected}");
+    }
     Ok(())
 }
 

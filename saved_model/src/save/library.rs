@@ -32,6 +32,8 @@ pub(super) struct Library {
     traced: HashMap<usize, (Arc<FunctionDef>, String)>,
     /// The names of functions of loaded models.
     loaded: HashMap<(usize, String), String>,
+    /// The op types that gradients of loaded models are registered for, by model and op type there.
+    loaded_gradients: HashMap<(usize, String), String>,
     registry: OpRegistry,
 }
 
@@ -95,6 +97,7 @@ impl Library {
         op_type
     }
 
+    /// An op type made of this one and a number, that no gradient is registered for.
     fn free_op_type(&self, base: &str) -> String {
         let names = (0..).map(|number| format!("{base}-{number}"));
         let mut free = names.skip_while(|name| self.registered.contains_key(name));
@@ -142,7 +145,7 @@ impl Library {
                     names.insert(called, renamed);
                 }
             }
-            self.add_gradients(model, &old, &message, &mut waiting)?;
+            self.add_gradients(model, &old, &mut message, &mut waiting)?;
             rename_in_function(&mut message, &names);
             let own = names.remove(&old).unwrap_or(old);
             self.functions.insert(own, message);
@@ -175,12 +178,13 @@ impl Library {
         Ok(new)
     }
 
-    /// What the model says of the gradients of a function and of the nodes in it.
+    /// Adds the gradients that the model has for a function and for nodes in it. Nodes of several
+    /// models that name different gradients alike get different names for them.
     fn add_gradients(
         &mut self,
         model: &Model,
         name: &str,
-        function: &proto::FunctionDef,
+        function: &mut proto::FunctionDef,
         waiting: &mut Vec<String>,
     ) -> Result<()> {
         let library = model.definitions().library();
@@ -191,22 +195,41 @@ impl Library {
             };
             self.gradients.insert(message.function_name.clone(), message);
         }
-        for node in &function.node_def {
-            let noted = node.attr.get("_gradient_op_type").and_then(|attr| attr.value.as_ref());
-            let Some(Value::S(op)) = noted else { continue };
+        for node in &mut function.node_def {
+            let noted = node.attr.get_mut("_gradient_op_type").and_then(|attr| attr.value.as_mut());
+            let Some(Value::S(op_type)) = noted else { continue };
             let registered = library.registered_gradients.iter();
-            for gradient in registered.filter(|gradient| gradient.registered_op_type == *op) {
-                let gradient_func = self.name_loaded(model, &gradient.gradient_func, waiting)?;
-                self.carried.push((model.address(), gradient.gradient_func.clone()));
-                let op_type = gradient.registered_op_type.clone();
-                let message = proto::RegisteredGradient {
-                    gradient_func,
-                    registered_op_type: op_type.clone(),
-                };
-                self.registered.insert(op_type, message);
-            }
+            let Some(gradient) = registered.clone().find(|g| g.registered_op_type == *op_type)
+            else {
+                continue;
+            };
+            *op_type = self.name_gradient(model, gradient, waiting)?.into_bytes().into();
         }
         Ok(())
+    }
+
+    /// The op type that a gradient of a loaded model is registered for.
+    fn name_gradient(
+        &mut self,
+        model: &Model,
+        gradient: &proto::RegisteredGradient,
+        waiting: &mut Vec<String>,
+    ) -> Result<String> {
+        let key = (model.address(), gradient.registered_op_type.clone());
+        if let Some(known) = self.loaded_gradients.get(&key) {
+            return Ok(known.clone());
+        }
+        let gradient_func = self.name_loaded(model, &gradient.gradient_func, waiting)?;
+        self.carried.push((model.address(), gradient.gradient_func.clone()));
+        let op_type = match self.registered.contains_key(&key.1) {
+            true => self.free_op_type(&key.1),
+            false => key.1.clone(),
+        };
+        let message =
+            proto::RegisteredGradient { gradient_func, registered_op_type: op_type.clone() };
+        self.registered.insert(op_type.clone(), message);
+        self.loaded_gradients.insert(key, op_type.clone());
+        Ok(op_type)
     }
 
     /// The gradients that came with the functions added of late, by their names in the model.
