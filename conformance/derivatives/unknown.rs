@@ -9,7 +9,7 @@ use crate::{
 use anyhow::{Context as _, Result, bail};
 use ferroflow::{
     ir::{
-        Attrs, FunctionDef, FunctionLibrary, HostTensor, OpDef, PartialShape, ValueType,
+        Attrs, Code, FunctionDef, FunctionLibrary, HostTensor, OpDef, PartialShape, ValueType,
         build::GraphBuilder,
         gradient::{Kept, Place, differentiate, is_differentiable},
     },
@@ -114,7 +114,11 @@ impl Called<'_> {
             Kept::Argument(index) => args[index].clone(),
             Kept::Result(index) => results[index].clone(),
         }));
-        let found = run(&parts.backward, &taken).context("backward")?;
+        let found = match run(&parts.backward, &taken) {
+            // Some rules need values that only the caller knows, and say so.
+            Err(error) if error.code() == Code::Unimplemented => return Ok(None),
+            found => found.context("backward")?,
+        };
         let mut gradients = vec![None; self.values.len()];
         for (&index, place) in arguments.iter().zip(&parts.gradients) {
             gradients[index] = self.dense(index, *place, &found)?;

@@ -128,7 +128,9 @@ impl Lanes for Avx512 {
         let near = Avx512(unsafe { _mm512_rcp14_ps(other.0) });
         let reciprocal = near.times_from(other, self.fill(1.0)).times_plus(near, near);
         let quotient = self.times(reciprocal);
-        quotient.times_from(other, self).times_plus(reciprocal, quotient)
+        let corrected = quotient.times_from(other, self).times_plus(reciprocal, quotient);
+        // Corrections change the sign of NaN.
+        quotient.is_eq(quotient).choose(corrected, quotient)
     }
 
     methods! { Avx512:
