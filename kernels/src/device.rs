@@ -9,6 +9,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
     infer::{Input, OpContext},
+    registry,
 };
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -46,15 +47,13 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// When the call does not fit its op.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
-    /// Compiles a call and what follows it as one kernel, whose inputs are those of the call and then
-    /// the others of `then`; `None` where the device does not do both at once, or gains nothing by it.
+    /// Whether the device has a kernel for a call, without compiling it.
     ///
     /// # Errors
     ///
     /// As [`kernel`](Device::kernel).
-    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        let _ = (call, then);
-        Ok(None)
+    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
+        Ok(self.kernel(call)?.is_some())
     }
 
     /// A copy of a tensor that lies in another device's memory, made without the host; `None` where
@@ -95,7 +94,7 @@ pub trait Device: Send + Sync + fmt::Debug {
     ///
     /// As [`kernel`](Device::kernel).
     fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
-        Ok(self.kernel(call)?.is_some())
+        self.supports(call)
     }
 
     /// Whether tensors of a dtype can lie in the device's memory.
@@ -148,13 +147,14 @@ impl OperandSpec {
     }
 }
 
-/// What follows a call: a formula that every element of its only output is put through.
+/// The epilogue of a region: an expression that every element of its anchor's only output is put
+/// through.
 #[derive(Debug, Clone, Copy)]
-pub struct Then<'a> {
-    /// Input 0 is the element that the call computes; the next ones are those of `others`.
-    pub expr: &'a Expr,
-    /// What the formula takes besides, broadcast to the shape of the call's output.
-    pub others: &'a [OperandSpec],
+pub(crate) struct Then<'a> {
+    /// Input 0 is the element that the anchor computes; the next ones are those of `others`.
+    pub(crate) expr: &'a Expr,
+    /// The other operands, broadcast to the shape of the anchor's output.
+    pub(crate) others: &'a [OperandSpec],
 }
 
 /// An op call with known dtypes and shapes: what a device compiles.
@@ -261,6 +261,23 @@ impl<'a> OpCall<'a> {
         let mut context = OpContext::new(self.op, self.attrs, &inputs)?;
         context.infer()?;
         Ok(look(&context)?)
+    }
+
+    /// Runs `look` on the anchor of a region and its epilogue; `None` for other calls.
+    ///
+    /// # Errors
+    ///
+    /// When the call is malformed, and those of `look`.
+    pub(crate) fn with_anchor<R>(
+        &self,
+        look: impl FnOnce(&OpCall<'_>, &Then<'_>) -> Result<Option<R>>,
+    ) -> Result<Option<R>> {
+        let Some(expr) = self.expr.filter(|_| self.op.name == "_Region") else { return Ok(None) };
+        let anchor = self.attrs.func("anchor")?;
+        let Some(op) = registry::find(&anchor.name) else { return Ok(None) };
+        let (own, others) = self.inputs.split_at(op.input_dtypes(&anchor.attrs)?.len());
+        let call = OpCall::new(op, &anchor.attrs, own, None)?.with_precision(self.precision);
+        look(&call, &Then { expr, others })
     }
 
     /// An error about an argument of this call.

@@ -308,8 +308,8 @@ impl ConcreteFunction {
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let device = inner.surroundings.context.default_device().cloned();
         let request = Request { device, args: Vec::new() };
-        let specialized = optimize(&inner.surroundings, &inner.def, &args, &request)?;
-        Ok(specialized.graph.to_string())
+        let placed = optimize(&inner.surroundings, &inner.def, &args, &[], &request)?;
+        Ok(placed.function.graph.to_string())
     }
 }
 
@@ -325,6 +325,6 @@ pub(crate) fn compile(
     captured: Vec<HostTensor>,
     request: &Request,
 ) -> Result<Executable> {
-    let specialized = optimize(surroundings, def, args, request)?;
-    Ok(Executable::new(plan(&surroundings.context, &specialized, captured, request)?))
+    let placed = optimize(surroundings, def, args, &captured, request)?;
+    Ok(Executable::new(plan(&surroundings.context, &placed, captured)?))
 }

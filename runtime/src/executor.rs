@@ -9,7 +9,7 @@ use crate::{
         RuntimeCall,
         training::{self, Input},
     },
-    placement::{Notes, Placement, Reason},
+    placement::{Placement, Reason},
     plan::{
         Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, Source,
         WhileAction,
@@ -110,9 +110,11 @@ impl Executable {
     /// What runs where, on a machine whose CPU has this name.
     pub(crate) fn placement_or(&self, cpu: &str) -> Placement {
         let all_here = || {
-            let mut notes = Notes::default();
-            self.program.for_each_origin(&mut |origin| notes.call(origin, cpu, Reason::Default));
-            notes.into_placement()
+            let mut placement = Placement::default();
+            self.program.for_each_origin(&mut |origin| {
+                placement.add_call(&origin.node, &origin.op, cpu, Reason::Default);
+            });
+            placement
         };
         let placed = self.program.devices.as_ref().map(|devices| devices.placement.clone());
         placed.unwrap_or_else(all_here)

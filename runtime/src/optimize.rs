@@ -1,6 +1,15 @@
 //! From a function to what is planned: the passes, in their order.
+//!
+//! Specialisation, placement, hoisting, then for each body: common subexpressions, elementwise
+//! fusion, attention, regions. Placement comes before fusion, so that each device is asked about the
+//! fused nodes that it would run.
 
-use crate::{context::Context, error::Result, executor::Surroundings, placement::Request};
+use crate::{
+    error::Result,
+    executor::Surroundings,
+    place::{Placed, with_call},
+    placement::Request,
+};
 use ferroflow_ir::{
     Attrs, FunctionDef, Graph, HostTensor, Limits, NodeDef, OpDef, Outlet,
     infer::Input,
@@ -12,13 +21,13 @@ use ferroflow_ir::{
         prune::prune,
         region::regions,
         specialize::{Argument, Evaluate, Specialized, Specializer},
-        verify::verify,
+        verify::{verify, verify_devices},
     },
 };
-use ferroflow_kernels::{OpCall, OperandSpec};
-use smallvec::SmallVec;
+use ferroflow_kernels::OpCall;
 
-/// A function specialised for its arguments, and for where it is to run.
+/// A function specialised for its arguments, of which the last are always `captured`, and for where it
+/// is to run.
 ///
 /// # Errors
 ///
@@ -27,23 +36,46 @@ pub(crate) fn optimize(
     surroundings: &Surroundings,
     def: &FunctionDef,
     args: &[Argument],
+    captured: &[HostTensor],
     request: &Request,
-) -> Result<Specialized> {
+) -> Result<Placed> {
     let context = &surroundings.context;
     let limits: &Limits = context.limits();
     let options = context.compile_options();
     let evaluate: &dyn Evaluate = if options.fold { context } else { &NoFolding };
     let specializer = Specializer { library: &surroundings.library, evaluate, limits };
-    let check = |specialized: &Specialized, after: &'static str| {
-        if options.verify { verify(specialized, after) } else { Ok(()) }
+    let check = |specialized: &Specialized, after: &'static str| match options.verify {
+        true => verify(specialized, after).and_then(|()| verify_devices(specialized, after)),
+        false => Ok(()),
     };
-    let mut specialized = specializer.specialize(def, args)?;
-    check(&specialized, "specialization")?;
-    if options.hoist {
-        specialized.for_each_body(&mut hoist)?;
-        check(&specialized, "hoisting")?;
+    let specialized = specializer.specialize(def, args)?;
+    if options.verify {
+        verify(&specialized, "specialization")?;
     }
-    specialized.for_each_body(&mut |body| {
+    let Placed { mut function, devices } = Placed::new(context, specialized, captured, request)?;
+    check(&function, "placement")?;
+    if options.hoist {
+        function.for_each_body(&mut hoist)?;
+        check(&function, "hoisting")?;
+    }
+    let device = |node: &NodeDef| match &*node.device {
+        "" => None,
+        name => devices.iter().find(|device| device.name() == name),
+    };
+    let supports = |graph: &Graph, node: &NodeDef| match device(node) {
+        None => true,
+        Some(device) => {
+            with_call(context, graph, node, |call| device.supports(call)).unwrap_or(false)
+        }
+    };
+    let gains = |graph: &Graph, node: &NodeDef| {
+        let gains = |call: &OpCall<'_>| match device(node) {
+            None => context.cpu().gains(call),
+            Some(device) => device.gains(call),
+        };
+        with_call(context, graph, node, gains).unwrap_or(false)
+    };
+    function.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);
         if options.cse {
             cse(&mut body.graph, |from, to| {
@@ -53,26 +85,22 @@ pub(crate) fn optimize(
         }
         prune_body(body, &results)?;
         if options.fuse {
-            fuse(&mut body.graph, &results)?;
+            fuse(&mut body.graph, &results, supports)?;
             prune_body(body, &results)?;
         }
         if options.attention {
-            attention(&mut body.graph, &results, |graph, node| {
-                gains(context, request, graph, node).unwrap_or(false)
-            })?;
+            attention(&mut body.graph, &results, gains)?;
         }
         prune_body(body, &results)?;
         if options.regions {
-            regions(&mut body.graph, &results, |graph, node| {
-                gains(context, request, graph, node).unwrap_or(false)
-            })?;
+            regions(&mut body.graph, &results, gains)?;
         }
         prune_body(body, &results)?;
         body.results = results;
         Ok(())
     })?;
-    check(&specialized, "fusion")?;
-    Ok(specialized)
+    check(&function, "fusion")?;
+    Ok(Placed { function, devices })
 }
 
 /// Computes nothing ahead.
@@ -87,23 +115,4 @@ impl Evaluate for NoFolding {
 fn prune_body(body: &mut Specialized, results: &[Outlet]) -> ferroflow_ir::Result<()> {
     let roots: Vec<_> = results.iter().chain(&body.args).map(|outlet| outlet.node).collect();
     prune(&mut body.graph, roots)
-}
-
-/// Whether every device that a call may come to run on gains by it. `None` where there is no telling.
-fn gains(context: &Context, request: &Request, graph: &Graph, node: &NodeDef) -> Option<bool> {
-    let spec = |&input: &Outlet| {
-        let ty = graph.ty(input)?;
-        Some(OperandSpec::new(ty.dtype, ty.shape.known()?))
-    };
-    let specs: Option<SmallVec<[OperandSpec; 4]>> = node.inputs().iter().map(spec).collect();
-    let specs = specs?;
-    let call = OpCall::new(node.op.def()?, &node.attrs, &specs, node.expr.as_deref()).ok()?;
-    let named = if node.device.is_empty() { None } else { context.device_of(&node.device) };
-    let asked = named.or_else(|| request.device.clone());
-    let devices: SmallVec<[_; 2]> = match asked {
-        Some(device) => SmallVec::from_iter([device]),
-        None => request.args.iter().flatten().cloned().collect(),
-    };
-    let held = devices.iter().all(|device| device.gains(&call).unwrap_or(false));
-    Some(if devices.is_empty() { context.cpu().gains(&call).ok()? } else { held })
 }

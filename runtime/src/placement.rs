@@ -5,10 +5,17 @@
 //! runs on the CPU. Nothing of this is silent: [`Placement`] tells of each call where it runs and
 //! why, and of each copy how large it is and how often it is made.
 
-use crate::plan::Origin;
-use ferroflow_ir::{DType, Shape, device_name::DeviceName, host_tensor::byte_len};
+use ferroflow_ir::{
+    Shape,
+    device_name::DeviceName,
+    host_tensor::byte_len,
+    ops::copy::is_copy,
+    pass::{execution::constant, place::location, specialize::Specialized},
+};
 use ferroflow_kernels::Device;
 use std::{fmt, sync::Arc};
+
+pub use ferroflow_ir::pass::place::Reason;
 
 /// Where the calls of a function run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,33 +40,11 @@ pub struct PlacedCall {
     pub reason: Reason,
 }
 
-/// Why a call runs where it does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The function was called there, or it says so itself, or its inputs are there.
-    Asked,
-    /// Nothing says otherwise.
-    Default,
-    /// It works on state of the host: variables, tables, files.
-    State,
-    /// It repeats or chooses, which the host does.
-    Control,
-    /// It computes single whole numbers in a loop, which the host needs to go on.
-    Steering,
-    /// Its shapes are not known before it runs.
-    UnknownShape,
-    /// The device that it should run on cannot hold a dtype of it.
-    Unheld,
-    /// No device but the CPU runs such ops, by design: [`ferroflow_kernels::host_only`] tells why.
-    HostOnly,
-    /// The device that it should run on has no kernel for it.
-    NoKernel,
-}
-
 /// A copy from one device to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedCopy {
-    /// The node whose result is copied, or the argument.
+    /// The node whose result is copied, or the argument; of a constant, the node that holds it on the
+    /// device.
     pub node: String,
     /// The device it is on.
     pub from: String,
@@ -93,22 +78,6 @@ impl Placement {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::Asked => "asked for",
-            Reason::Default => "default",
-            Reason::State => "works on state of the host",
-            Reason::Control => "control flow",
-            Reason::Steering => "steers a loop",
-            Reason::UnknownShape => "shapes known at run time only",
-            Reason::Unheld => "the device cannot hold a type of it",
-            Reason::HostOnly => "such ops stay on the host",
-            Reason::NoKernel => "no kernel on the device",
-        })
-    }
-}
-
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for call in &self.calls {
@@ -133,30 +102,46 @@ pub(crate) struct Request {
     pub(crate) args: Vec<Option<Arc<dyn Device>>>,
 }
 
-/// Notes taken while a function is planned.
-#[derive(Debug, Default)]
-pub(crate) struct Notes(Placement);
-
-impl Notes {
-    pub(crate) fn call(&mut self, origin: &Origin, device: &str, reason: Reason) {
-        let (node, op) = (origin.node.to_string(), origin.op.to_string());
-        self.0.calls.push(PlacedCall { node, op, device: device.into(), reason });
+impl Placement {
+    /// Where the nodes of a placed function run. `cpu` is the name of the host's device.
+    pub(crate) fn of(function: &Specialized, cpu: &str) -> Placement {
+        let mut placement = Placement::default();
+        placement.add_body(function, cpu);
+        placement
     }
 
-    pub(crate) fn copy(
-        &mut self,
-        node: &str,
-        (from, to): (&str, &str),
-        (dtype, shape): (DType, &Shape),
-        once: bool,
-    ) {
-        let bytes = byte_len(dtype, shape).unwrap_or(0);
-        let (node, from, to) = (node.to_string(), from.to_string(), to.to_string());
-        self.0.copies.push(PlacedCopy { node, from, to, bytes, once });
+    fn add_body(&mut self, function: &Specialized, cpu: &str) {
+        let graph = &function.graph;
+        let name = |device: &str| if device.is_empty() { cpu } else { device }.to_string();
+        for (id, node) in graph.iter() {
+            if let Some(&reason) = function.reasons.get(&id) {
+                self.add_call(&node.name, node.op.name(), &name(&node.device), reason);
+            }
+            let is_copy = node.op.def().is_some_and(is_copy);
+            let is_constant = constant(graph, id.into()).is_some() && !node.device.is_empty();
+            if is_copy || is_constant {
+                let source = node.inputs().first();
+                let from = source.map_or(cpu, |&source| location(graph, source));
+                let of = source.map_or(&*node.name, |source| &graph[source.node].name);
+                let ty = &node.outputs()[0];
+                let shape = ty.shape.known().unwrap_or_else(Shape::scalar);
+                self.copies.push(PlacedCopy {
+                    node: of.to_string(),
+                    from: name(from),
+                    to: name(&node.device),
+                    bytes: byte_len(ty.dtype, &shape).unwrap_or(0),
+                    once: is_constant,
+                });
+            }
+            for body in function.nested.get(&id).into_iter().flatten() {
+                self.add_body(body, cpu);
+            }
+        }
     }
 
-    pub(crate) fn into_placement(self) -> Placement {
-        self.0
+    pub(crate) fn add_call(&mut self, node: &str, op: &str, device: &str, reason: Reason) {
+        let (node, op) = (node.to_string(), op.to_string());
+        self.calls.push(PlacedCall { node, op, device: device.into(), reason });
     }
 }
 

@@ -11,6 +11,7 @@ mod checkpoint;
 mod codec;
 mod control;
 mod conv;
+pub mod copy;
 mod count;
 mod ctc;
 mod diagonal;
@@ -82,6 +83,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     codec,
     control,
     conv,
+    copy,
     count,
     ctc,
     diagonal,

@@ -8,7 +8,7 @@ use crate::{
     dtype::DType,
     error::Result,
     expr::{Constant, Expr, Replacement},
-    graph::{Graph, NodeId, OpRef, Outlet},
+    graph::{Graph, NodeDef, NodeId, OpRef, Outlet},
     host_tensor::HostTensor,
     op::{Lowering, OpDef},
     registry,
@@ -24,13 +24,17 @@ use std::{
 const MAX_INPUTS: usize = 12;
 const MAX_OPERATIONS: usize = 160;
 
-/// Fuses the elementwise calls of a graph. `results` are the outlets others will ask for; they
-/// stay where they are.
+/// Fuses the elementwise calls of a graph into nodes that their devices support. `results` are the
+/// outlets others will ask for; they stay where they are.
 ///
 /// # Errors
 ///
 /// None on a well-formed graph.
-pub fn fuse(graph: &mut Graph, results: &[Outlet]) -> Result<()> {
+pub fn fuse(
+    graph: &mut Graph,
+    results: &[Outlet],
+    supports: impl Fn(&Graph, &NodeDef) -> bool,
+) -> Result<()> {
     let fused = registry::find("_FusedElementwise").expect("a built-in record");
     let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
@@ -52,8 +56,9 @@ pub fn fuse(graph: &mut Graph, results: &[Outlet]) -> Result<()> {
     for &id in &order {
         if let Some(group) = groups.remove(&id)
             && group.members.len() > 1
+            && !group.inputs.is_empty()
         {
-            group.install(graph, fused)?;
+            group.install(graph, fused, &supports)?;
         }
     }
     Ok(())
@@ -158,16 +163,26 @@ impl Group {
         true
     }
 
-    /// Makes the root call compute the whole expression.
-    fn install(self, graph: &mut Graph, fused: &'static OpDef) -> Result<()> {
+    /// Makes the root call compute the whole expression, if its device supports that.
+    fn install(
+        self,
+        graph: &mut Graph,
+        fused: &'static OpDef,
+        supports: &impl Fn(&Graph, &NodeDef) -> bool,
+    ) -> Result<()> {
         let types: Vec<DType> =
             self.inputs.iter().map(|&x| graph.ty(x).map_or(DType::F32, |ty| ty.dtype)).collect();
-        let attrs = Attrs::new().with("Tin", types).with("T", self.expr.dtype());
-        let node = graph.node_mut(self.root);
-        *node.op = OpRef::Known(fused);
-        *node.attrs = Arc::new(attrs);
-        *node.expr = Some(Arc::new(self.expr));
-        graph.connect(self.root, self.inputs, [])
+        let mut node = graph[self.root].clone().with_inputs(self.inputs).with_controls([]);
+        node.op = OpRef::Known(fused);
+        node.attrs = Arc::new(Attrs::new().with("Tin", types).with("T", self.expr.dtype()));
+        node.expr = Some(Arc::new(self.expr));
+        if !supports(graph, &node) {
+            return Ok(());
+        }
+        let inputs = node.inputs().to_vec();
+        let root = graph.node_mut(self.root);
+        (*root.op, *root.attrs, *root.expr) = (node.op, node.attrs, node.expr);
+        graph.connect(self.root, inputs, [])
     }
 }
 

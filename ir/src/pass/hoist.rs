@@ -3,7 +3,10 @@
 //!
 //! Only what cannot fail moves, as the loop may not run at all.
 
-use super::specialize::Specialized;
+use super::{
+    place::{Reason, location, own_location, set_locations},
+    specialize::Specialized,
+};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -38,7 +41,8 @@ pub fn hoist(body: &mut Specialized) -> Result<()> {
     }
     let source = std::mem::take(&mut body.graph);
     let mut nested = std::mem::take(&mut body.nested);
-    let mut rebuilt = Rebuilt { graph: Graph::new(), moved: HashMap::new() };
+    let mut rebuilt =
+        Rebuilt { graph: Graph::new(), moved: HashMap::new(), reasons: HashMap::new() };
     for id in source.ids() {
         let node = &source[id];
         let inputs: SmallVec<[Outlet; 4]> =
@@ -53,6 +57,9 @@ pub fn hoist(body: &mut Specialized) -> Result<()> {
             _ => rebuilt.graph.add(node)?,
         };
         rebuilt.moved.insert(id, new);
+        if let Some(&reason) = body.reasons.get(&id) {
+            rebuilt.reasons.insert(new, reason);
+        }
         if let Some(functions) = functions {
             body.nested.insert(new, functions);
         }
@@ -60,7 +67,7 @@ pub fn hoist(body: &mut Specialized) -> Result<()> {
     for outlet in body.args.iter_mut().chain(&mut body.results) {
         *outlet = rebuilt.outlet(*outlet);
     }
-    body.graph = rebuilt.graph;
+    (body.graph, body.reasons) = (rebuilt.graph, rebuilt.reasons);
     Ok(())
 }
 
@@ -135,6 +142,7 @@ fn cannot_fail(graph: &Graph, node: &NodeDef) -> bool {
 struct Rebuilt {
     graph: Graph,
     moved: HashMap<NodeId, NodeId>,
+    reasons: HashMap<NodeId, Reason>,
 }
 
 impl Rebuilt {
@@ -150,14 +158,18 @@ impl Rebuilt {
     ) -> Result<NodeId> {
         let mut inputs: Vec<Outlet> = node.inputs().to_vec();
         let mut types: Vec<ValueType> = node.outputs().to_vec();
+        let mut locations: Vec<Box<str>> =
+            (0..types.len()).map(|index| own_location(&node, index).into()).collect();
         for (side, nodes) in moves.0.iter().enumerate() {
             for (inside, outside) in self.add_moved(&node, &functions[side], nodes)? {
-                let ty = functions[side].graph.ty(inside).cloned();
-                let ty = ty.unwrap_or_else(|| types[0].clone());
+                let graph = &functions[side].graph;
+                let ty = graph.ty(inside).cloned().unwrap_or_else(|| types[0].clone());
+                let device: Box<str> = location(graph, inside).into();
                 inputs.push(outside);
                 types.push(ty.clone());
+                locations.push(device.clone());
                 for (other, function) in functions.iter_mut().enumerate() {
-                    let arg = add_argument(function, &ty)?;
+                    let arg = add_argument(function, &ty, &device)?;
                     if other == side {
                         function.graph.replace_uses(inside, arg);
                         let results = function.results.iter_mut();
@@ -171,6 +183,7 @@ impl Rebuilt {
         }
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
         node.attrs = Arc::new((*node.attrs).clone().with("T", dtypes));
+        set_locations(&mut node, &locations);
         self.graph.add(node.with_inputs(inputs).with_outputs(types))
     }
 
@@ -193,6 +206,9 @@ impl Rebuilt {
                 }
             }
             let copy = self.copy(call, node, &outside)?;
+            if let Some(&reason) = function.reasons.get(&id) {
+                self.reasons.insert(copy, reason);
+            }
             for index in 0..node.outputs().len() {
                 outside.insert(Outlet::new(id, index), Outlet::new(copy, index));
             }
@@ -222,11 +238,12 @@ impl Rebuilt {
     }
 }
 
-fn add_argument(function: &mut Specialized, ty: &ValueType) -> Result<Outlet> {
+fn add_argument(function: &mut Specialized, ty: &ValueType, device: &str) -> Result<Outlet> {
     let op = registry::find("_Arg").expect("a built-in record");
     let attrs = Attrs::new().with("T", ty.dtype).with("index", function.args.len() as i64);
     let name = function.graph.unique_name("hoisted");
-    let node = NodeDef::new(name, op, attrs).with_outputs([ty.clone()]);
+    let mut node = NodeDef::new(name, op, attrs).with_outputs([ty.clone()]);
+    node.device = device.into();
     let arg = Outlet::from(function.graph.add(node)?);
     function.args.push(arg);
     Ok(arg)

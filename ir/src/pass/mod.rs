@@ -7,10 +7,12 @@
 pub mod attention;
 pub mod carve;
 pub mod cse;
+pub mod execution;
 pub mod functionalize;
 pub mod fuse;
 pub mod hoist;
 pub mod infer_types;
+pub mod place;
 pub mod prune;
 pub mod region;
 pub mod specialize;

@@ -6,6 +6,7 @@
 //! no control edges (the order of the nodes is the order of effects), no calls but loops and
 //! branches, whose bodies are specialised too.
 
+use super::place::Reason;
 use crate::{
     attr::{Attrs, NameAttrList},
     dtype::DType,
@@ -70,6 +71,8 @@ pub struct Specialized {
     pub failure: Option<Error>,
     /// The aliases that were replaced by their inputs, for [`verify`](super::verify).
     pub dropped: Vec<DroppedAlias>,
+    /// The reasons why calls run where they do, once the function is [placed](super::place).
+    pub reasons: HashMap<NodeId, Reason>,
 }
 
 /// An alias that was replaced by its input though it could change dtype or shape.
@@ -159,7 +162,8 @@ impl Specializer<'_> {
         };
         *path = body.path;
         let (graph, nested, dropped) = (body.graph, body.nested, body.dropped);
-        Ok(Specialized { graph, args: arg_outlets, results, nested, failure, dropped })
+        let reasons = HashMap::new();
+        Ok(Specialized { graph, args: arg_outlets, results, nested, failure, dropped, reasons })
     }
 }
 

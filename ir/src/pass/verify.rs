@@ -5,9 +5,15 @@
 //! - the types that a node's op infers from its inputs agree with the recorded ones: dtypes are equal,
 //!   and there is a shape that both describe;
 //! - loops and branches take and give what their bodies do;
-//! - an alias was dropped only if both types were known and equal, or if it never changes the type.
+//! - an alias was dropped only if both types were known and equal, or if it never changes the type;
+//! - a node reads its operands on the device it runs on, but for constants, for copies, and for ops on
+//!   devices that take tensors wherever they are; loops and branches pass on values where they are.
 
-use super::specialize::{DroppedAlias, Specialized};
+use super::{
+    execution::{Execution, constant},
+    place::{location, own_location},
+    specialize::{DroppedAlias, Specialized},
+};
 use crate::{
     error::{Error, Result},
     graph::{NodeDef, NodeId, Outlet},
@@ -47,6 +53,22 @@ pub fn verify(function: &Specialized, after: &'static str) -> Result<()> {
     Ok(())
 }
 
+/// Checks where the nodes of a placed function and of the bodies inside it read their operands.
+///
+/// # Errors
+///
+/// As [`verify`].
+pub fn verify_devices(function: &Specialized, after: &'static str) -> Result<()> {
+    for (id, node) in function.graph.iter() {
+        check_devices(function, id, node).map_err(|problem| Error::Pass {
+            pass: after,
+            node: node.name.to_string(),
+            problem,
+        })?;
+    }
+    function.nested.values().flatten().try_for_each(|body| verify_devices(body, after))
+}
+
 type Check = std::result::Result<(), String>;
 
 fn check_dropped(dropped: &DroppedAlias) -> Check {
@@ -74,6 +96,49 @@ fn check_node(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
         (Call::None, _) if op.inputs.is_empty() => Ok(()),
         (Call::None, _) => check_types(function, op, node),
     }
+}
+
+fn check_devices(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
+    let graph = &function.graph;
+    let execution = Execution::of(graph, node).map_err(|error| error.to_string())?;
+    let on_host = node.device.is_empty();
+    let reads_there = match execution {
+        Execution::Source | Execution::Copy => return Ok(()),
+        Execution::Call => return check_passed(function, id, node),
+        Execution::Op => on_host,
+        Execution::Alias | Execution::Kernel => true,
+    };
+    for (index, &input) in node.inputs().iter().enumerate() {
+        let at = location(graph, input);
+        if reads_there && at != &*node.device && constant(graph, input).is_none() {
+            return Err(format!("input {index} is on `{at}`, the node on `{}`", node.device));
+        }
+    }
+    Ok(())
+}
+
+/// The values that a loop or branch passes on are where its bodies have them.
+fn check_passed(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
+    let is_loop = node.op.def().is_some_and(|op| op.call == Call::While);
+    let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
+    let given = &node.inputs()[usize::from(!is_loop)..];
+    for (index, body) in bodies.iter().enumerate() {
+        for (&arg, &input) in body.args.iter().zip(given) {
+            let (inside, outside) = (location(&body.graph, arg), location(&function.graph, input));
+            if inside != outside && constant(&body.graph, arg).is_none() {
+                return Err(format!("an argument on `{outside}` is taken on `{inside}`"));
+            }
+        }
+        let is_condition = is_loop && index == 0;
+        for (index, &result) in body.results.iter().enumerate() {
+            let expected = if is_condition { "" } else { own_location(node, index) };
+            let found = location(&body.graph, result);
+            if found != expected {
+                return Err(format!("result {index} on `{expected}` is given on `{found}`"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn check_fused(node: &NodeDef) -> Check {
@@ -195,7 +260,8 @@ mod tests {
         let dropped = DroppedAlias { node: "x".into(), op, input: ty.clone(), output: ty };
         let graph = Graph::new();
         let (args, results, nested) = (Vec::new(), Vec::new(), HashMap::new());
-        Specialized { graph, args, results, nested, failure: None, dropped: vec![dropped] }
+        let (dropped, reasons) = (vec![dropped], HashMap::new());
+        Specialized { graph, args, results, nested, failure: None, dropped, reasons }
     }
 
     #[test]

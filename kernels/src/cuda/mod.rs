@@ -30,7 +30,7 @@ pub use probe::{Unavailable, probe};
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall, OperandSpec, Then},
+    device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
     plan::attention::Attention,
@@ -108,16 +108,16 @@ impl CudaDevice {
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, Arc::new(memory)))
     }
 
-    /// The kernel of a call's program, whose inputs are those of the call and others.
-    fn launch(
-        &self,
-        call: &OpCall<'_>,
-        others: &[OperandSpec],
-        shader: Option<Shader>,
-    ) -> Result<Option<Arc<dyn Kernel>>> {
+    /// The library's kernel of a matrix product, with its epilogue if it has one.
+    fn of_library(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+        let fused =
+            call.with_anchor(|anchor, then| self.products.followed(&self.driver, anchor, then))?;
+        if fused.is_some() { Ok(fused) } else { self.products.kernel(&self.driver, call) }
+    }
+
+    /// The kernel of a call's program.
+    fn launch(&self, call: &OpCall<'_>, shader: Option<Shader>) -> Result<Option<Arc<dyn Kernel>>> {
         let Some(shader) = shader else { return Ok(None) };
-        let of_call = call.inputs.len();
-        let specs = |at: usize| call.inputs.get(at).unwrap_or_else(|| &others[at - of_call]);
         let program = match shader.count {
             0 => None,
             _ => {
@@ -127,7 +127,7 @@ impl CudaDevice {
         };
         let mut inputs = SmallVec::new();
         for &(position, _) in &shader.inputs {
-            let input = specs(position);
+            let input = &call.inputs[position];
             inputs.push((position, input.shape.num_elements() * self.size(input.dtype)?));
         }
         let mut outputs = SmallVec::new();
@@ -167,30 +167,33 @@ impl Device for CudaDevice {
         }
     }
 
+    /// What the library multiplies, it multiplies faster than programs here, with and without an
+    /// epilogue.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        if let Some(kernel) = self.products.kernel(&self.driver, call)? {
+        if let Some(kernel) = self.of_library(call)? {
             return Ok(Some(kernel));
         }
-        self.launch(call, &[], shader::shader(call, CAPS)?)
-    }
-
-    /// What the library multiplies, it multiplies faster than programs here, with and without what
-    /// follows.
-    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        if let Some(kernel) = self.products.followed(&self.driver, call, then)? {
-            return Ok(Some(kernel));
-        }
-        if self.products.kernel(&self.driver, call)?.is_some() {
+        if call.with_anchor(|anchor, _| self.products.kernel(&self.driver, anchor))?.is_some() {
             return Ok(None);
         }
-        self.launch(call, then.others, shader::followed(call, then, CAPS)?)
+        self.launch(call, shader::shader(call, CAPS)?)
+    }
+
+    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
+        if self.of_library(call)?.is_some() {
+            return Ok(true);
+        }
+        let anchor = call.with_anchor(|anchor, _| self.products.kernel(&self.driver, anchor))?;
+        Ok(anchor.is_none() && shader::shader(call, CAPS)?.is_some())
     }
 
     /// The library multiplies with parts of the processor that no program here uses. Where it is found,
     /// only memory is to be gained.
     fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
-        let is_large = Attention::new(call)?.scores() >= MANY_SCORES;
-        Ok((is_large || self.has_library().is_err()) && self.kernel(call)?.is_some())
+        let pays = call.op.name != "_FusedAttention"
+            || Attention::new(call)?.scores() >= MANY_SCORES
+            || self.has_library().is_err();
+        Ok(pays && self.supports(call)?)
     }
 
     fn synchronize(&self) -> Result<()> {

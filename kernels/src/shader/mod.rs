@@ -167,8 +167,9 @@ const MOST_ELEMENTS: usize = i32::MAX as usize;
 ///
 /// When the call's attributes do not fit its op.
 pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    if !are_held(call, &[], caps)? {
-        return Ok(None);
+    let region = call.with_anchor(|anchor, then| followed(anchor, then, caps))?;
+    if region.is_some() || !are_held(call, &[], caps)? {
+        return Ok(region);
     }
     let found = match call.op.lowering {
         Lowering::Elementwise(_) | Lowering::Fused => elementwise::shader(call, caps),
@@ -190,12 +191,12 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(found?.map(|shader| shader.of(call, None, caps)))
 }
 
-/// The shader of a call and what follows it, if there is one.
+/// The shader of a region's anchor and its epilogue, if there is one.
 ///
 /// # Errors
 ///
 /// When the call's attributes do not fit its op.
-pub(crate) fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Shader>> {
+fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(build) = by_name(PRODUCTS, call.op.name) else { return Ok(None) };
     if !are_held(call, then.others, caps)? {
         return Ok(None);

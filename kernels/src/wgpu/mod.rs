@@ -22,7 +22,7 @@ mod tests;
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall, Then},
+    device::{Device, OpCall},
     error::{Error, Result},
     kernel::{Io, Kernel},
     shader::{self, Dialect, Grid, Shader, Word},
@@ -132,8 +132,8 @@ impl Device for WgpuDevice {
         self.launch(call.op.name, shader::shader(call, self.gpu.caps)?)
     }
 
-    fn followed(&self, call: &OpCall<'_>, then: &Then<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        self.launch(call.op.name, shader::followed(call, then, self.gpu.caps)?)
+    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
+        Ok(shader::shader(call, self.gpu.caps)?.is_some())
     }
 
     fn synchronize(&self) -> Result<()> {

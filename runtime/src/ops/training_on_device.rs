@@ -3,7 +3,8 @@
 //!
 //! The formulas are those of the CPU (`kernels/src/optimizer/rules.rs`), in the order in which the
 //! state changes. Optimizers that are not here change their variables on the host. In functions
-//! the planner makes calls of these formulas (`plan/optimizer.rs`); here they are made at once.
+//! placement makes nodes of these formulas (`ir/src/pass/place/optimizer.rs`); here they are computed
+//! at once.
 
 use super::RuntimeCall;
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, Expr, OpDef,
     expr::{Scalar, Scalars},
+    pass::place::Assignment,
     registry,
 };
 use ferroflow_kernels::{Device, DeviceBuffer, Io, Kernel, OpCall, Operand, OperandSpec, Target};
@@ -152,7 +154,7 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
         owners.push(owner);
     }
     let dtypes: Vec<DType> = values.iter().map(|value| value.dtype).collect();
-    for formula in formulas(call.op, call.attrs, &dtypes)?.unwrap_or_default() {
+    for formula in assignments(call.op, call.attrs, &dtypes)?.unwrap_or_default() {
         let Some(value) = computed(call, home, &values, &formula)? else { return Ok(false) };
         values[formula.position] = value;
     }
@@ -164,14 +166,6 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The new value of one input of an optimizer.
-pub(crate) struct Change {
-    /// The input's position.
-    pub(crate) position: usize,
-    /// What computes it from all inputs.
-    pub(crate) expr: Expr,
-}
-
 /// What an optimizer changes, in this order: each formula reads what those before it have changed.
 /// `dtypes` are those of its inputs, where variables stand for their values. `None` for ops without
 /// formulas.
@@ -179,7 +173,11 @@ pub(crate) struct Change {
 /// # Errors
 ///
 /// When an attribute is missing.
-pub(crate) fn formulas(op: &OpDef, attrs: &Attrs, dtypes: &[DType]) -> Result<Option<Vec<Change>>> {
+pub(crate) fn assignments(
+    op: &OpDef,
+    attrs: &Attrs,
+    dtypes: &[DType],
+) -> ferroflow_ir::Result<Option<Vec<Assignment>>> {
     let Some((_, formulas)) = FORMULAS.iter().find(|(name, _)| *name == op.name) else {
         return Ok(None);
     };
@@ -191,7 +189,7 @@ pub(crate) fn formulas(op: &OpDef, attrs: &Attrs, dtypes: &[DType]) -> Result<Op
         let expr = Expr::build(attrs, dtypes, dtypes[position], |scalars| {
             formula(&Inputs { scalars, names: &names })
         })?;
-        changes.push(Change { position, expr });
+        changes.push(Assignment { position, expr });
     }
     Ok(Some(changes))
 }
@@ -201,10 +199,10 @@ pub(crate) fn formulas(op: &OpDef, attrs: &Attrs, dtypes: &[DType]) -> Result<Op
 /// # Errors
 ///
 /// When the inputs do not fit the formula.
-pub(crate) fn kernel(
+fn kernel(
     device: &Arc<dyn Device>,
     specs: &[OperandSpec],
-    change: &Change,
+    change: &Assignment,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let fused = registry::find("_FusedElementwise").expect("a built-in record");
     let dtypes: Vec<DType> = specs.iter().map(|spec| spec.dtype).collect();
@@ -218,7 +216,7 @@ fn computed(
     call: &RuntimeCall<'_>,
     device: &Arc<dyn Device>,
     values: &[DeviceBuffer],
-    change: &Change,
+    change: &Assignment,
 ) -> Result<Option<DeviceBuffer>> {
     let specs: Vec<OperandSpec> =
         values.iter().map(|value| OperandSpec::new(value.dtype, value.shape.clone())).collect();

@@ -1,16 +1,16 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
-    Covers,
     draft::{Body, Draft, DraftAction, DraftOperand, Positioned, SlotKind, origin},
     faults::{Fault, is_planted},
-    placing::{DevicePlace, device_at},
     planner::Planner,
 };
 use crate::error::Result;
 use ferroflow_ir::{
-    NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len, op::Call,
-    pass::specialize::Specialized,
+    NodeDef, NodeId, Outlet,
+    host_tensor::byte_len,
+    op::Call,
+    pass::{place::location, specialize::Specialized},
 };
 use ferroflow_kernels::check_size;
 
@@ -36,42 +36,40 @@ impl Planner<'_> {
         call: Call,
         bodies: &[Specialized],
     ) -> Result<()> {
-        self.fetch_outlet(body, node.inputs()[0])?;
         let chooser = body.operand(node.inputs()[0]);
-        let (args, device_args) = self.hand_over(body, &node.inputs()[1..])?;
-        let mut targets: Vec<(Draft, ValueType)> = Vec::new();
-        for ty in node.outputs() {
-            let place = match self.carrier(ty) {
-                Some(device) => Draft::Device(self.device_slot(device)),
-                None => self.variable_place(ty)?,
-            };
-            targets.push((place, ty.clone()));
+        let args: Vec<Draft> =
+            node.inputs()[1..].iter().map(|input| body.places[input].clone()).collect();
+        let mut targets: Vec<Draft> = Vec::new();
+        for index in 0..node.outputs().len() {
+            targets.push(self.variable_place(body, Outlet::new(id, index))?);
         }
         let mut branches = Vec::with_capacity(bodies.len());
-        let devices = self.slot_devices();
         for arm in bodies {
             self.depth += 1;
-            let wants = |index: usize| matches!(targets[index].0, Draft::Slot(..));
-            let on_device = |index: usize| device_at(&targets[index].0, &devices);
-            let (mut actions, results) =
-                self.body(arm, args.clone(), &device_args, &wants, &on_device)?;
-            for (result, (target, _)) in results.into_iter().zip(&targets) {
+            let wants = |index: usize| matches!(targets[index], Draft::Slot(..));
+            let (mut actions, results) = self.body(arm, args.clone(), &wants)?;
+            for (result, target) in results.into_iter().zip(&targets) {
                 self.copy(&mut actions, result, target.clone());
             }
             self.depth -= 1;
             branches.push(actions);
         }
-        let results = targets.iter().map(|(target, _)| target.clone()).collect();
-        for (index, (target, _)) in targets.into_iter().enumerate() {
-            self.settle(body, Outlet::new(id, index), target);
+        let results = targets.clone();
+        for (index, target) in targets.into_iter().enumerate() {
+            body.places.insert(Outlet::new(id, index), target);
         }
-        let origin = origin(Covers::Node(id), node);
+        let origin = origin(id, node);
         self.push(body, DraftAction::Branch { call, chooser, branches, results, origin });
         Ok(())
     }
 
     /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, ty: &ValueType) -> Result<Draft> {
+    fn variable_place(&mut self, body: &Body<'_>, outlet: Outlet) -> Result<Draft> {
+        let graph = &body.function.graph;
+        if self.device(location(graph, outlet)).is_some() {
+            return Ok(self.slot_at(body, outlet));
+        }
+        let ty = &graph[outlet.node].outputs()[outlet.index as usize];
         match ty.shape.known().filter(|_| ty.dtype.size().is_some()) {
             Some(shape) => {
                 check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
@@ -103,35 +101,19 @@ impl Planner<'_> {
         let fixed = |index: usize| {
             repeated.failure.is_some() || repeated.results[index] == repeated.args[index]
         };
-        let (given, mut device_args) = self.hand_over(body, node.inputs())?;
         let mut inner: Vec<Draft> = Vec::with_capacity(n);
-        for (index, ty) in node.outputs().iter().enumerate() {
+        for (index, &input) in node.inputs().iter().enumerate() {
             if fixed(index) {
-                inner.push(given[index].clone());
+                inner.push(body.places[&input].clone());
                 continue;
             }
-            let input = node.inputs()[index];
-            device_args.retain(|(other, _)| *other != index);
-            if let Some(device) = self.carrier(ty) {
-                let slot = self.send(body, input, device)?;
-                let from = body.device_operand(input, slot);
-                let place = DevicePlace { device, slot: self.device_slot(device) };
-                self.copy(&mut body.actions, from, Draft::Device(place.slot));
-                device_args.push((index, place));
-                inner.push(Draft::Device(place.slot));
-                continue;
-            }
-            self.fetch_outlet(body, input)?;
-            let place = self.variable_place(ty)?;
+            let place = self.variable_place(body, Outlet::new(id, index))?;
             let from = body.operand(input);
             self.copy(&mut body.actions, from, place.clone());
             inner.push(place);
         }
-        let devices = self.slot_devices();
         self.depth += 1;
-        self.enter_loop();
-        let (tests, test) =
-            self.body(condition, inner.clone(), &device_args, &|_| false, &|_| None)?;
+        let (tests, test) = self.body(condition, inner.clone(), &|_| false)?;
         let Some(test) = test.into_iter().next() else {
             if let Some(error) = &condition.failure {
                 return Err(error.clone().into());
@@ -141,25 +123,16 @@ impl Planner<'_> {
             return Err(ferroflow_ir::Error::argument(op, "condition", expected, found).into());
         };
         let wants = |index: usize| matches!(inner[index], Draft::Slot(..));
-        let on_device = |index: usize| match fixed(index) {
-            true => None,
-            false => device_at(&inner[index], &devices),
-        };
-        let (mut actions, results) =
-            self.body(repeated, inner.clone(), &device_args, &wants, &on_device)?;
-        self.leave_loop();
+        let (mut actions, results) = self.body(repeated, inner.clone(), &wants)?;
         self.assign_variables(&mut actions, &inner, results, &fixed);
         self.depth -= 1;
         let variables = inner.iter().enumerate();
         let variables =
             variables.map(|(index, place)| (!fixed(index)).then(|| place.clone())).collect();
         for (index, place) in inner.into_iter().enumerate() {
-            self.settle(body, Outlet::new(id, index), place);
+            body.places.insert(Outlet::new(id, index), place);
         }
-        for (index, place) in device_args {
-            body.device_places.insert(Outlet::new(id, index), place);
-        }
-        let origin = origin(Covers::Node(id), node);
+        let origin = origin(id, node);
         let condition = tests;
         let action = DraftAction::While { condition, test, body: actions, variables, origin };
         self.push(body, action);

@@ -72,9 +72,9 @@ mod tests {
         let surroundings = Surroundings { context: context.clone(), library, resources };
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let request = Request { device: None, args: Vec::new() };
-        let specialized = optimize(&surroundings, main, &args, &request).unwrap();
+        let placed = optimize(&surroundings, main, &args, &[], &request).unwrap();
         PLANTED.set(fault);
-        let program = plan(&context, &specialized, Vec::new(), &request);
+        let program = plan(&context, &placed, Vec::new());
         PLANTED.set(None);
         program.map(drop).map_err(|error| error.to_string())
     }

@@ -184,7 +184,7 @@ impl Layout<'_, '_> {
             DraftAction::Op { op, attrs, inputs, outputs, types, origin } => {
                 let inputs = self.operands(inputs, position);
                 // Where devices take part, variables may live there: the op finds out.
-                let on_host = self.planner.placing.is_none();
+                let on_host = self.planner.devices.is_empty();
                 let optimizer = on_host.then(|| ops::training::optimizer(op.name)).flatten();
                 let body = self.body(op);
                 Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, types, origin })
@@ -235,8 +235,7 @@ impl Layout<'_, '_> {
     }
 
     pub(super) fn device(&self, number: usize) -> Arc<dyn Device> {
-        let placing = self.planner.placing.as_ref().expect("only what is placed has devices");
-        placing.devices[number].clone()
+        self.planner.devices[number].clone()
     }
 
     fn device_step(&self, draft: DeviceDraft) -> DeviceStep {

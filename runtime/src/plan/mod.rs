@@ -15,18 +15,13 @@
 //! slots, so entering one costs nothing. Where they compute single numbers only, `scalar` makes
 //! one action of them.
 
-mod carry;
 mod control;
-mod copies;
 mod device;
 mod draft;
 mod faults;
-mod follow;
 mod liveness;
 mod lower;
 mod memory;
-mod optimizer;
-mod placing;
 mod planner;
 mod scalar;
 mod sequence;
@@ -268,29 +263,11 @@ pub(crate) struct Operand {
     pub(crate) take: bool,
 }
 
-/// What an action computes of the graph it was planned from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Covers {
-    /// A node: all its inputs are read, all its results are written.
-    Node(NodeId),
-    /// A node and others that only it needs; the results are those of the node.
-    Merged(NodeId),
-    /// A part of a node, whose values are none of the graph's.
-    Part(NodeId),
-}
-
-impl Covers {
-    pub(crate) fn node(self) -> NodeId {
-        match self {
-            Covers::Node(id) | Covers::Merged(id) | Covers::Part(id) => id,
-        }
-    }
-}
-
 /// Which node of which function an action stems from, for error messages.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    pub(crate) covers: Covers,
+    /// The node: all its inputs are read, all its results are written.
+    pub(crate) id: NodeId,
     pub(crate) node: Box<str>,
     pub(crate) op: Box<str>,
     pub(crate) function: Arc<str>,

@@ -1,7 +1,6 @@
 //! Calls of kernels whose inputs and results are known, and where those lie.
 
 use super::{
-    Covers,
     draft::{Body, Draft, DraftAction, DraftSink, SlotKind, origin},
     planner::Planner,
     scalar::ScalarCall,
@@ -16,6 +15,9 @@ impl Planner<'_> {
         let Some(op) = node.op.def() else { return Ok(()) };
         let specs = body.specs(node)?;
         let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
+        if let Some(device) = self.device(&node.device) {
+            return self.device_kernel(body, id, node, call, device);
+        }
         if let Lowering::View(rule) = op.lowering
             && let Some(places) = self.windows(body, node, &call, rule)?
         {
@@ -27,7 +29,7 @@ impl Planner<'_> {
         let kernel = match compile(self.context, &call) {
             Ok(kernel) => kernel,
             Err(error) => {
-                let error = origin(Covers::Node(id), node).locate(error);
+                let error = origin(id, node).locate(error);
                 if self.depth == 0 {
                     return Err(error);
                 }
@@ -46,7 +48,7 @@ impl Planner<'_> {
             body.places.insert(outlet, place);
         }
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
-        let origin = origin(Covers::Node(id), node);
+        let origin = origin(id, node);
         self.push(body, DraftAction::Kernel { kernel, scalar, sources, sinks, origin });
         Ok(())
     }

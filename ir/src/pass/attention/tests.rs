@@ -22,7 +22,7 @@ fn graph(build: impl Fn(&mut GraphBuilder, [Outlet; 4]) -> Vec<Outlet>) -> (Grap
     let results = build(&mut builder, args);
     let mut graph = builder.finish();
     infer_types(&mut graph).unwrap();
-    fuse(&mut graph, &results).unwrap();
+    fuse(&mut graph, &results, |_, _| true).unwrap();
     prune(&mut graph, results.iter().map(|result| result.node)).unwrap();
     (graph, results)
 }

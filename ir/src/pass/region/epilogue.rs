@@ -3,42 +3,118 @@
 use super::{Inputs, MAX_INPUTS, MAX_OPERATIONS, Region, Search, formula};
 use crate::{
     attr::{Attrs, NameAttrList},
-    expr::Replacement,
+    dtype::DType,
+    expr::{Expr, Replacement},
     graph::{NodeId, Outlet},
     op::Lowering,
 };
 use std::collections::HashSet;
 
-/// The region of an elementwise node and the last anchor among its inputs.
-pub(super) fn before(search: &Search<'_>, root: NodeId) -> Option<Region> {
-    let (graph, node) = (search.graph, &search.graph[root]);
-    if !node.controls().is_empty() {
-        return None;
+/// The ratio from which on a call is small beside its reader.
+const MANY_TIMES: usize = 8;
+
+/// The regions of an elementwise node and the last anchor among its inputs, the larger one first: on
+/// devices besides the host, small calls that only the node needs (such as the factors of a
+/// normalisation) may be part of the epilogue, as computing them for each element costs less than
+/// starting them.
+pub(super) fn before(search: &Search<'_>, root: NodeId) -> Vec<Region> {
+    let Some(epilogue) = Epilogue::of(search, root) else { return Vec::new() };
+    let is_device = !search.graph[root].device.is_empty();
+    let larger = is_device.then(|| epilogue.with_small(search, root)).flatten();
+    larger.into_iter().chain([epilogue]).filter_map(|epilogue| epilogue.region(search)).collect()
+}
+
+/// An anchor, and an expression on its result and other operands.
+struct Epilogue {
+    anchor: Outlet,
+    expr: Expr,
+    /// The operands of the expression, the anchor's result being one of them or none.
+    inputs: Vec<Outlet>,
+    members: HashSet<NodeId>,
+}
+
+/// One operand of an expression once small calls are part of it.
+enum Part {
+    Small(Expr),
+    Operand((usize, DType)),
+}
+
+impl Epilogue {
+    fn of(search: &Search<'_>, root: NodeId) -> Option<Epilogue> {
+        let (graph, node) = (search.graph, &search.graph[root]);
+        if !node.controls().is_empty() {
+            return None;
+        }
+        let members = HashSet::from([root]);
+        let inputs = node.inputs().iter().copied();
+        let anchors = inputs.filter(|&input| is_anchor(search, input, root, &members));
+        let anchor = anchors.max_by_key(|anchor| anchor.node)?;
+        let (expr, inputs) = formula(graph, root)?;
+        let members = HashSet::from([root, anchor.node]);
+        Some(Epilogue { anchor, expr, inputs, members })
     }
-    let members = HashSet::from([root]);
-    let inputs = node.inputs().iter().copied();
-    let anchors = inputs.filter(|&input| is_anchor(search, input, root, &members));
-    let anchor = anchors.max_by_key(|anchor| anchor.node)?;
-    let (expr, inputs) = formula(graph, root)?;
-    let op = graph[anchor.node].op.def()?;
-    // Input 0 of the expression is the anchor's element.
-    let mut extras = Inputs::default();
-    let moved: Option<Vec<Replacement<'_>>> = inputs
-        .iter()
-        .map(|&input| {
-            let position = if input == anchor { 0 } else { extras.position(input) + 1 };
-            Some(Replacement::Input(position, graph.ty(input)?.dtype))
-        })
-        .collect();
-    let expr = expr.substitute(&moved?);
-    let inputs: Vec<Outlet> =
-        graph[anchor.node].inputs().iter().copied().chain(extras.all).collect();
-    if inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {
-        return None;
+
+    /// The same with small calls as part of the expression; `None` if there are none.
+    fn with_small(&self, search: &Search<'_>, root: NodeId) -> Option<Epilogue> {
+        let graph = search.graph;
+        let largest = search.shape(root.into())?.num_elements() / MANY_TIMES;
+        let (mut all, mut members) = (Inputs::default(), self.members.clone());
+        let mut parts: Vec<Part> = Vec::new();
+        for &input in &self.inputs {
+            let small = search.shape(input).filter(|shape| shape.num_elements() <= largest);
+            let found = small.and_then(|_| {
+                let may_join = input != self.anchor && search.may_join(input.node, root, &members);
+                formula(graph, input.node).filter(|_| may_join)
+            });
+            let mut moved = |input: Outlet| Some((all.position(input), graph.ty(input)?.dtype));
+            parts.push(match found {
+                None => Part::Operand(moved(input)?),
+                Some((expr, inputs)) => {
+                    members.insert(input.node);
+                    let inputs: Option<Vec<_>> = inputs.into_iter().map(moved).collect();
+                    let inputs =
+                        inputs?.into_iter().map(|(at, dtype)| Replacement::Input(at, dtype));
+                    Part::Small(expr.substitute(&inputs.collect::<Vec<_>>()))
+                }
+            });
+        }
+        if members.len() == self.members.len() {
+            return None;
+        }
+        let replacements: Vec<Replacement<'_>> = parts
+            .iter()
+            .map(|part| match part {
+                Part::Small(expr) => Replacement::Expr(expr),
+                Part::Operand((position, dtype)) => Replacement::Input(*position, *dtype),
+            })
+            .collect();
+        let expr = self.expr.substitute(&replacements);
+        Some(Epilogue { anchor: self.anchor, expr, inputs: all.all, members })
     }
-    let attrs = (*graph[anchor.node].attrs).clone();
-    let attrs = Attrs::new().with("anchor", NameAttrList { name: op.name.into(), attrs });
-    Some(Region { attrs, expr, inputs, members: HashSet::from([root, anchor.node]) })
+
+    fn region(self, search: &Search<'_>) -> Option<Region> {
+        let graph = search.graph;
+        let anchor = &graph[self.anchor.node];
+        // Input 0 of the expression is the anchor's element.
+        let mut extras = Inputs::default();
+        let moved: Option<Vec<Replacement<'_>>> = self
+            .inputs
+            .iter()
+            .map(|&input| {
+                let is_anchor = input == self.anchor;
+                let position = if is_anchor { 0 } else { extras.position(input) + 1 };
+                Some(Replacement::Input(position, graph.ty(input)?.dtype))
+            })
+            .collect();
+        let expr = self.expr.substitute(&moved?);
+        let inputs: Vec<Outlet> = anchor.inputs().iter().copied().chain(extras.all).collect();
+        if inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {
+            return None;
+        }
+        let (name, attrs) = (anchor.op.def()?.name.into(), (*anchor.attrs).clone());
+        let attrs = Attrs::new().with("anchor", NameAttrList { name, attrs });
+        Some(Region { attrs, expr, inputs, members: self.members })
+    }
 }
 
 /// Whether a value is that of a kernel, of the shape of `root`, which alone reads it.

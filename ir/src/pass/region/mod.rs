@@ -56,19 +56,23 @@ pub fn regions(
     let kept: HashSet<NodeId> = results.iter().map(|outlet| outlet.node).collect();
     let order = graph.topological_order()?;
     let mut absorbed: HashSet<NodeId> = HashSet::new();
-    for find in [rows::around, epilogue::before] {
+    let finders: [fn(&Search<'_>, NodeId) -> Vec<Region>; 2] =
+        [|search, root| rows::around(search, root).into_iter().collect(), epilogue::before];
+    for find in finders {
         for &id in order.iter().rev() {
             if absorbed.contains(&id) {
                 continue;
             }
-            let Some(found) = find(&Search { graph, kept: &kept }, id) else { continue };
-            let node = found.node(graph, id, region);
-            if gains(graph, &node) {
-                let inputs = node.inputs().to_vec();
-                let root = graph.node_mut(id);
-                (*root.op, *root.attrs, *root.expr) = (node.op, node.attrs, node.expr);
-                graph.connect(id, inputs, [])?;
-                absorbed.extend(found.members);
+            for found in find(&Search { graph, kept: &kept }, id) {
+                let node = found.node(graph, id, region);
+                if gains(graph, &node) {
+                    let inputs = node.inputs().to_vec();
+                    let root = graph.node_mut(id);
+                    (*root.op, *root.attrs, *root.expr) = (node.op, node.attrs, node.expr);
+                    graph.connect(id, inputs, [])?;
+                    absorbed.extend(found.members);
+                    break;
+                }
             }
         }
     }

@@ -21,7 +21,7 @@ fn check(build: impl Fn(&mut GraphBuilder, [Outlet; 4]) -> Vec<Outlet>, expected
     let mut graph = builder.finish();
     let roots = |results: &[Outlet]| results.iter().map(|result| result.node).collect::<Vec<_>>();
     infer_types(&mut graph).unwrap();
-    fuse(&mut graph, &results).unwrap();
+    fuse(&mut graph, &results, |_, _| true).unwrap();
     prune(&mut graph, roots(&results)).unwrap();
     regions(&mut graph, &results, |_, _| true).unwrap();
     prune(&mut graph, roots(&results)).unwrap();
@@ -103,4 +103,17 @@ fn an_order_of_effects_is_kept() {
     graph.connect(relu.node, [sum], [y.node]).unwrap();
     regions(&mut graph, &[relu], |_, _| true).unwrap();
     assert!(graph.iter().all(|(_, node)| node.op.name() != "_Region"), "{graph}");
+}
+
+#[test]
+fn constants_alone_are_not_fused() {
+    let mut builder = GraphBuilder::new();
+    let one = builder.constant("one", HostTensor::scalar(1.0f32)).unwrap();
+    let two = builder.call("AddV2", "two", &[one, one]).unwrap()[0];
+    let three = builder.call("AddV2", "three", &[two, one]).unwrap()[0];
+    let mut graph = builder.finish();
+    infer_types(&mut graph).unwrap();
+    fuse(&mut graph, &[three], |_, _| true).unwrap();
+    // A node without inputs has no shape to compute.
+    assert!(graph.iter().all(|(_, node)| node.op.name() != "_FusedElementwise"), "{graph}");
 }

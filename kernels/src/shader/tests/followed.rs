@@ -8,8 +8,8 @@ use super::{
     groups::positive,
     kinds, launched,
 };
-use crate::{Device, OpCall, OperandSpec, Then, accelerators};
-use ferroflow_ir::{Attrs, DType, Expr, HostTensor, Shape, registry};
+use crate::{Device, OpCall, OperandSpec, accelerators, device::Then};
+use ferroflow_ir::{Attrs, DType, Expr, HostTensor, NameAttrList, Shape, registry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call, and a formula of its result and others.
@@ -48,8 +48,19 @@ impl Followed {
     }
 
     fn on_device(&self, device: &dyn Device) -> Option<HostTensor> {
+        let op = registry::find("_Region")?;
         let (kernel, shape) = self.with_call(|call, then| {
-            Some((device.followed(call, then).unwrap()?, call.output_shape(0).unwrap()))
+            let anchor = NameAttrList { name: call.op.name.into(), attrs: call.attrs.clone() };
+            let inputs: Vec<OperandSpec> = call.inputs.iter().chain(then.others).cloned().collect();
+            let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
+            let attrs = Attrs::new()
+                .with("anchor", anchor)
+                .with("Tin", dtypes)
+                .with("T", self.expr.dtype());
+            let attrs = op.complete_attrs(attrs).unwrap();
+            let region = OpCall::new(op, &attrs, &inputs, Some(&self.expr)).unwrap();
+            let shape = region.output_shape(0).unwrap();
+            Some((device.kernel(&region).unwrap()?, shape))
         })??;
         let inputs: Vec<HostTensor> =
             self.case.inputs.iter().chain(&self.others).cloned().collect();

@@ -1,7 +1,7 @@
 //! The symbolic run of actions.
 
 use super::{
-    super::{Action, BranchAction, Covers, Operand, Origin, Place, WhileAction},
+    super::{Action, BranchAction, Operand, Origin, Place, WhileAction},
     effects::{Effects, has_effects},
     memory::{Content, Memory},
     values::{Environment, Number, Numbers, Value},
@@ -175,21 +175,17 @@ impl<'n> Run<'n> {
         places: &[Option<Place>],
         environment: &mut Environment<'_>,
     ) -> Result<()> {
-        let Covers::Node(id) = origin.covers else {
-            let mut read = places.iter().flatten();
-            return match read.find(|place| self.memory.read(place).is_none()) {
-                Some(place) => Err(wrong(&step_name(origin), &format!("{place:?} holds nothing"))),
-                None => Ok(()),
-            };
-        };
+        let id = origin.id;
         let inputs = environment.function.graph[id].inputs().to_vec();
         if inputs.len() != places.len() {
             let what = format!("reads {} values of {}", places.len(), inputs.len());
             return Err(wrong(&step_name(origin), &what));
         }
         for (outlet, place) in inputs.into_iter().zip(places) {
-            if let Some(place) = place {
-                self.expect(place, environment, outlet, &|| step_name(origin))?;
+            match place {
+                Some(place) => self.expect(place, environment, outlet, &|| step_name(origin))?,
+                None if environment.is_constant(outlet) => {}
+                None => return Err(wrong(&step_name(origin), "an operand is not read")),
             }
         }
         Ok(())
@@ -237,15 +233,9 @@ impl<'n> Run<'n> {
     /// A step writes the results of its node.
     fn writes(&mut self, origin: &Origin, places: &[Place], environment: &mut Environment<'_>) {
         for (index, place) in places.iter().enumerate() {
-            let number = match origin.covers {
-                Covers::Node(id) | Covers::Merged(id) => {
-                    let outlet = Outlet::new(id, index);
-                    let number = self.numbers.result(environment.function, outlet);
-                    environment.define(outlet, Value::whole(number));
-                    number
-                }
-                Covers::Part(_) => self.numbers.fresh(),
-            };
+            let outlet = Outlet::new(origin.id, index);
+            let number = self.numbers.result(environment.function, outlet);
+            environment.define(outlet, Value::whole(number));
             self.memory.write(place, Content { number, start: 0 });
         }
     }
@@ -274,9 +264,7 @@ impl<'n> Run<'n> {
     }
 
     fn repeat(&mut self, action: &WhileAction, outer: &mut Environment<'_>) -> Result<()> {
-        let Covers::Node(id) = action.origin.covers else {
-            return Err(wrong(&step_name(&action.origin), "a loop stands for one node"));
-        };
+        let id = action.origin.id;
         let function = outer.function;
         let Some([condition, body]) = function.nested.get(&id).map(Vec::as_slice) else {
             return Err(wrong(&step_name(&action.origin), "the loop has no bodies"));
@@ -387,9 +375,7 @@ impl<'n> Run<'n> {
 
     fn branch(&mut self, action: &BranchAction, outer: &mut Environment<'_>) -> Result<bool> {
         let name = || step_name(&action.origin);
-        let Covers::Node(id) = action.origin.covers else {
-            return Err(wrong(&name(), "a branch stands for one node"));
-        };
+        let id = action.origin.id;
         let function = outer.function;
         let node = &function.graph[id];
         let arms = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
@@ -449,10 +435,7 @@ fn covered(action: &Action) -> Option<NodeId> {
         Action::Branch(branch) => &branch.origin,
         _ => return None,
     };
-    match origin.covers {
-        Covers::Node(id) => Some(id),
-        Covers::Merged(_) | Covers::Part(_) => None,
-    }
+    Some(origin.id)
 }
 
 /// Visits the nodes that the actions of one body compute.
@@ -461,12 +444,12 @@ fn note_computed(actions: &[Action], visit: &mut impl FnMut(NodeId)) {
         match action {
             Action::Scalar(scalar) => note_computed(&scalar.plain, visit),
             Action::Sequence(sequence) => note_computed(&sequence.plain, visit),
-            Action::Device(step) => visit(step.origin.covers.node()),
-            Action::Kernel(_, origin) => visit(origin.covers.node()),
-            Action::Op(op) => visit(op.origin.covers.node()),
-            Action::DeviceOp(op) => visit(op.origin.covers.node()),
-            Action::While(repeat) => visit(repeat.origin.covers.node()),
-            Action::Branch(branch) => visit(branch.origin.covers.node()),
+            Action::Device(step) => visit(step.origin.id),
+            Action::Kernel(_, origin) => visit(origin.id),
+            Action::Op(op) => visit(op.origin.id),
+            Action::DeviceOp(op) => visit(op.origin.id),
+            Action::While(repeat) => visit(repeat.origin.id),
+            Action::Branch(branch) => visit(branch.origin.id),
             Action::Copy(..)
             | Action::Fail(_)
             | Action::Clear(_)

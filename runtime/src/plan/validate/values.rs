@@ -1,6 +1,9 @@
 //! Values of a graph, by number, and what the graph says of them.
 
-use ferroflow_ir::{DType, HostTensor, Lowering, NodeId, Outlet, pass::specialize::Specialized};
+use ferroflow_ir::{
+    DType, HostTensor, Lowering, NodeId, Outlet,
+    pass::{execution::constant, specialize::Specialized},
+};
 use ferroflow_kernels::{OpCall, OperandSpec};
 use smallvec::SmallVec;
 use std::{
@@ -157,6 +160,11 @@ impl<'a> Environment<'a> {
         let start = source.start() + offset;
         let bytes = start..start + view.num_elements() * size;
         Some(Value { number: source.number, bytes: Some(bytes) })
+    }
+
+    /// Whether an outlet is a constant.
+    pub(super) fn is_constant(&self, outlet: Outlet) -> bool {
+        constant(&self.function.graph, outlet).is_some()
     }
 
     fn spec(&self, outlet: Outlet) -> Option<OperandSpec> {

@@ -1,0 +1,78 @@
+//! Executions: the ways in which the nodes of a specialised graph run.
+
+use crate::{
+    error::Result,
+    graph::{Graph, NodeDef, Outlet},
+    host_tensor::HostTensor,
+    op::{Call, Lowering, OpDef},
+    ops::copy::is_copy,
+    spec::ValueType,
+};
+
+/// How a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Execution {
+    /// It is an argument or a constant.
+    Source,
+    /// Its result is its input under another shape.
+    Alias,
+    /// Its result is its input in the memory of another device.
+    Copy,
+    /// A kernel runs it: everything about it is known.
+    Kernel,
+    /// It is run as an op of its own, with what its inputs turn out to be.
+    Op,
+    /// It is a loop or a branch.
+    Call,
+}
+
+impl Execution {
+    /// The execution of a node of this graph.
+    ///
+    /// # Errors
+    ///
+    /// When an attribute that tells it is missing.
+    pub fn of(graph: &Graph, node: &NodeDef) -> Result<Execution> {
+        let Some(op) = node.op.def() else { return Ok(Execution::Op) };
+        if op.call != Call::None {
+            return Ok(Execution::Call);
+        }
+        if is_copy(op) {
+            return Ok(Execution::Copy);
+        }
+        if op.inputs.is_empty() && (op.name == "_Arg" || node.attrs.tensor("value").is_ok()) {
+            return Ok(Execution::Source);
+        }
+        let is_known = |ty: &ValueType| ty.shape.known().is_some();
+        let types = || node.inputs().iter().map(|&input| graph.ty(input));
+        let inputs_known = types().all(|ty| ty.is_some_and(is_known));
+        Ok(match op.lowering {
+            Lowering::Runtime | Lowering::Interface | Lowering::Composite(_) => Execution::Op,
+            Lowering::Alias(_) => {
+                let source = types().next().flatten();
+                let output = &node.outputs()[0];
+                let same_bits = source.is_some_and(|ty| ty.dtype.size() == output.dtype.size());
+                let fits = is_known(output) && inputs_known && same_bits;
+                if fits { Execution::Alias } else { Execution::Op }
+            }
+            Lowering::Elementwise(_)
+            | Lowering::Fused
+            | Lowering::Reduce(_)
+            | Lowering::View(_)
+            | Lowering::Kernel => {
+                let host = op.host_inputs(&node.attrs)?;
+                let mut operands = node.inputs().iter().zip(&host);
+                let values_known =
+                    operands.all(|(&input, &host)| !host || constant(graph, input).is_some());
+                if inputs_known && values_known { Execution::Kernel } else { Execution::Op }
+            }
+        })
+    }
+}
+
+/// The value of an outlet that is a constant.
+pub fn constant(graph: &Graph, outlet: Outlet) -> Option<&HostTensor> {
+    let node = &graph[outlet.node];
+    let is_source = node.op.def().is_some_and(|op: &OpDef| op.inputs.is_empty());
+    node.attrs.tensor("value").ok().filter(|_| is_source)
+}
