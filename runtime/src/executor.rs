@@ -11,8 +11,8 @@ use crate::{
     },
     placement::{Placement, Reason},
     plan::{
-        Action, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction, Source,
-        WhileAction,
+        Action, AnySlot, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction,
+        Source, WhileAction,
     },
 };
 use ferroflow_ir::{
@@ -185,7 +185,8 @@ impl Run<'_> {
                         Ok(outputs.filter(|x| x.is_plain()).map(|x| x.bytes().len()).sum())
                     })?,
                 },
-                Action::Copy(from, to) => self.copy(from, to)?,
+                Action::Copy(from, to, None) => self.copy(from, to)?,
+                Action::Copy(from, to, Some(device)) => self.transfer(from, to, device)?,
                 Action::While(repeat) => self.repeat(repeat)?,
                 Action::Branch(branch) => self.branch(branch)?,
                 Action::Scalar(scalar) => match self.scope.profile {
@@ -193,19 +194,16 @@ impl Run<'_> {
                     Some(_) => self.actions(&scalar.plain)?,
                 },
                 Action::Fail(error) => return Err(error.clone()),
-                Action::Clear(slots) => {
-                    slots.iter().for_each(|&slot| *self.frame.slot_mut(slot) = None);
-                }
+                Action::Clear(slots) => slots.iter().for_each(|slot| match *slot {
+                    AnySlot::Host(slot) => *self.frame.slot_mut(slot) = None,
+                    AnySlot::Device(slot) => *self.frame.device_slot_mut(slot) = None,
+                }),
                 Action::Device(step) => self.device_step(step)?,
                 Action::Sequence(sequence) => match self.scope.profile {
                     None => self.sequence(sequence)?,
                     Some(_) => self.actions(&sequence.plain)?,
                 },
                 Action::DeviceOp(op) => self.device_op(op)?,
-                Action::Transfer(from, to, device) => self.transfer(from, to, device)?,
-                Action::ClearDevice(slots) => {
-                    slots.iter().for_each(|&slot| *self.frame.device_slot_mut(slot) = None);
-                }
             }
         }
         Ok(())

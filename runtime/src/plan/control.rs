@@ -81,11 +81,8 @@ impl Planner<'_> {
     }
 
     fn copy(&mut self, actions: &mut Vec<Positioned>, from: DraftOperand, to: Draft) {
-        let action = match self.device_of_slot(&to) {
-            Some(device) => DraftAction::Transfer { from, to, device },
-            None => DraftAction::Copy(from, to),
-        };
-        let action = self.positioned(action);
+        let device = self.device_of_slot(&to);
+        let action = self.positioned(DraftAction::Copy { from, to, device });
         actions.push(action);
     }
 

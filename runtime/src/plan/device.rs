@@ -67,11 +67,7 @@ impl Planner<'_> {
         let to = self.slot_at(body, id.into());
         body.places.insert(id.into(), to.clone());
         let device = self.device_of_slot(&to).or_else(|| self.device_of_slot(&from.place));
-        let action = match device {
-            Some(device) => DraftAction::Transfer { from, to, device },
-            None => DraftAction::Copy(from, to),
-        };
-        self.push(body, action);
+        self.push(body, DraftAction::Copy { from, to, device });
     }
 
     /// Plans a call of a device's kernel.

@@ -83,7 +83,12 @@ pub(super) enum DraftAction {
         types: SmallVec<[ValueType; 1]>,
         origin: Arc<Origin>,
     },
-    Copy(DraftOperand, Draft),
+    /// Copies a loop variable, the result of a branch, or a value between the host and a device.
+    Copy {
+        from: DraftOperand,
+        to: Draft,
+        device: Option<usize>,
+    },
     /// Runs a kernel of a device.
     Device(DeviceDraft),
     /// Runs a body that takes and gives tensors wherever they are.
@@ -96,12 +101,6 @@ pub(super) enum DraftAction {
         /// The only variable that it touches, if that is known.
         variable: Option<VariableId>,
         origin: Arc<Origin>,
-    },
-    /// Copies a value between the host and a device.
-    Transfer {
-        from: DraftOperand,
-        to: Draft,
-        device: usize,
     },
     While {
         condition: Vec<Positioned>,

@@ -36,7 +36,7 @@ impl DraftAction {
                 inputs.iter().for_each(|input| visit(Access::Read, &input.place));
                 outputs.iter().for_each(|&slot| visit(Access::Write, &Draft::Slot(slot, None)));
             }
-            DraftAction::Copy(from, to) | DraftAction::Transfer { from, to, .. } => {
+            DraftAction::Copy { from, to, .. } => {
                 visit(Access::Read, &from.place);
                 visit(Access::Write, to);
             }
@@ -164,7 +164,7 @@ pub(super) fn first_position(actions: &[Positioned]) -> usize {
 
 /// A slot of the host or of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum AnySlot {
+pub(crate) enum AnySlot {
     Host(usize),
     Device(usize),
 }

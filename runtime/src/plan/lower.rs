@@ -5,7 +5,7 @@ use super::{
     WhileAction,
     device::DeviceDraft,
     draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned},
-    liveness::Deaths,
+    liveness::{AnySlot, Deaths},
     memory::Arena,
     planner::Planner,
     scalar,
@@ -106,12 +106,13 @@ impl Layout<'_, '_> {
                     self.sequence(calls, &mut actions);
                     continue;
                 }
-                Gathered::Early(draft) if !scalar::is_scalar(&draft.action) => {
+                Gathered::Early(draft, dead) if !scalar::is_scalar(&draft.action) => {
                     self.scalars(mem::take(&mut run), &mut actions);
                     self.before_clearing(draft, &mut actions);
+                    clear(dead, &mut actions);
                     continue;
                 }
-                Gathered::Early(draft) | Gathered::One(draft) => draft,
+                Gathered::Early(draft, _) | Gathered::One(draft) => draft,
             };
             if scalar::is_scalar(&draft.action) {
                 run.push(draft);
@@ -148,19 +149,14 @@ impl Layout<'_, '_> {
         let Positioned { position, action } = draft;
         let action = self.action(action, position);
         let is_taken = |slot: &usize| action.takes(*slot);
-        let dead: SmallVec<[usize; 4]> =
-            self.deaths.host(position).filter(|slot| !is_taken(slot)).collect();
+        let dead = self.deaths.host(position).filter(|slot| !is_taken(slot));
+        let dead: SmallVec<[AnySlot; 4]> = dead.map(AnySlot::Host).collect();
         actions.push(action);
-        if !dead.is_empty() {
-            actions.push(Action::Clear(dead));
-        }
+        clear(dead, actions);
     }
 
     pub(super) fn clear_devices(&self, position: usize, actions: &mut Vec<Action>) {
-        let dead: SmallVec<[usize; 4]> = self.deaths.device(position).collect();
-        if !dead.is_empty() {
-            actions.push(Action::ClearDevice(dead));
-        }
+        clear(self.deaths.device(position).map(AnySlot::Device).collect(), actions);
     }
 
     fn action(&self, action: DraftAction, position: usize) -> Action {
@@ -189,8 +185,9 @@ impl Layout<'_, '_> {
                 let body = self.body(op);
                 Action::Op(OpAction { op, body, optimizer, attrs, inputs, outputs, types, origin })
             }
-            DraftAction::Copy(from, to) => {
-                Action::Copy(self.operand(from, position), self.place(&to))
+            DraftAction::Copy { from, to, device } => {
+                let device = device.map(|device| self.device(device));
+                Action::Copy(self.operand(from, position), self.place(&to), device)
             }
             DraftAction::While { condition, test, body, variables, origin } => {
                 Action::While(Box::new(WhileAction {
@@ -226,11 +223,6 @@ impl Layout<'_, '_> {
                     origin,
                 }))
             }
-            DraftAction::Transfer { from, to, device } => Action::Transfer(
-                Box::new(self.operand(from, position)),
-                self.place(&to),
-                self.device(device),
-            ),
         }
     }
 
@@ -241,5 +233,12 @@ impl Layout<'_, '_> {
     fn device_step(&self, draft: DeviceDraft) -> DeviceStep {
         let DeviceDraft { device, kernel, sources, sinks, origin } = draft;
         DeviceStep { device: self.device(device), kernel, sources, sinks, origin }
+    }
+}
+
+/// Adds an action that empties slots, if there are any.
+pub(super) fn clear(slots: SmallVec<[AnySlot; 4]>, actions: &mut Vec<Action>) {
+    if !slots.is_empty() {
+        actions.push(Action::Clear(slots));
     }
 }

@@ -41,6 +41,7 @@ use ferroflow_kernels::{
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
+pub(crate) use liveness::AnySlot;
 pub(crate) use planner::plan;
 pub(crate) use scalar::{ScalarAction, Source};
 
@@ -98,11 +99,7 @@ fn for_each_origin(actions: &[Action], visit: &mut impl FnMut(&Origin)) {
                 branch.branches.iter().for_each(|branch| for_each_origin(branch, visit));
             }
             Action::Scalar(scalar) => for_each_origin(&scalar.plain, visit),
-            Action::Copy(..)
-            | Action::Fail(_)
-            | Action::Clear(_)
-            | Action::Transfer(..)
-            | Action::ClearDevice(_) => {}
+            Action::Copy(..) | Action::Fail(_) | Action::Clear(_) => {}
         }
     }
 }
@@ -115,8 +112,8 @@ pub(crate) enum Action {
     Kernel(Step, Arc<Origin>),
     /// Runs an op whose kernel depends on what the inputs turn out to be, or a body of the runtime.
     Op(OpAction),
-    /// Copies a loop variable or the result of a branch.
-    Copy(Operand, Place),
+    /// Copies a loop variable, the result of a branch, or a value between the host and a device.
+    Copy(Operand, Place, Option<Arc<dyn Device>>),
     /// Repeats `body` as long as `test` is true after `condition`.
     While(Box<WhileAction>),
     /// Runs one of the branches.
@@ -126,17 +123,13 @@ pub(crate) enum Action {
     /// Fails.
     Fail(crate::Error),
     /// Empties slots.
-    Clear(SmallVec<[usize; 4]>),
+    Clear(SmallVec<[AnySlot; 4]>),
     /// Runs a kernel of a device.
     Device(Box<DeviceStep>),
     /// Runs kernels of a device that follow each other.
     Sequence(Box<SequenceAction>),
     /// Runs a body that takes and gives tensors wherever they are.
     DeviceOp(Box<DeviceOpAction>),
-    /// Copies a value between the host and a device.
-    Transfer(Box<Operand>, Place, Arc<dyn Device>),
-    /// Empties device slots.
-    ClearDevice(SmallVec<[usize; 4]>),
 }
 
 impl Action {
@@ -148,8 +141,7 @@ impl Action {
         match self {
             Action::Op(op) => op.inputs.iter().any(is_taken),
             Action::DeviceOp(op) => op.inputs.iter().any(is_taken),
-            Action::Copy(from, _) => is_taken(from),
-            Action::Transfer(from, ..) => is_taken(from),
+            Action::Copy(from, ..) => is_taken(from),
             Action::Kernel(..)
             | Action::While(_)
             | Action::Branch(_)
@@ -157,8 +149,7 @@ impl Action {
             | Action::Fail(_)
             | Action::Clear(_)
             | Action::Device(_)
-            | Action::Sequence(_)
-            | Action::ClearDevice(_) => false,
+            | Action::Sequence(_) => false,
         }
     }
 }

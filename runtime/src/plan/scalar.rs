@@ -87,7 +87,9 @@ pub(super) fn is_scalar(action: &DraftAction) -> bool {
         DraftAction::Kernel { scalar, sinks, .. } => {
             scalar.is_some() && matches!(sinks.as_slice(), [DraftSink::Buffer(..)])
         }
-        DraftAction::Copy(from, to) => width(from).is_some() && matches!(to, Draft::Buffer(..)),
+        DraftAction::Copy { from, to, .. } => {
+            width(from).is_some() && matches!(to, Draft::Buffer(..))
+        }
         DraftAction::While { condition, test, body, .. } => {
             is_truth(test) && are_scalar(condition) && are_scalar(body)
         }
@@ -100,8 +102,7 @@ pub(super) fn is_scalar(action: &DraftAction) -> bool {
         | DraftAction::Op { .. }
         | DraftAction::Fail(_)
         | DraftAction::Device(_)
-        | DraftAction::DeviceOp { .. }
-        | DraftAction::Transfer { .. } => false,
+        | DraftAction::DeviceOp { .. } => false,
     }
 }
 
@@ -186,7 +187,7 @@ impl Translation<'_, '_, '_> {
                 let call = OpCall::new(call.op, &call.attrs, &call.specs, expr).ok()?;
                 self.program.call(&call, &inputs, out)
             }
-            DraftAction::Copy(from, to) => {
+            DraftAction::Copy { from, to, .. } => {
                 let width = width(from)?;
                 let from = self.read(&from.place, width)?;
                 let to = self.write(to, width)?;
@@ -213,8 +214,7 @@ impl Translation<'_, '_, '_> {
             | DraftAction::Op { .. }
             | DraftAction::Fail(_)
             | DraftAction::Device(_)
-            | DraftAction::DeviceOp { .. }
-            | DraftAction::Transfer { .. } => None,
+            | DraftAction::DeviceOp { .. } => None,
         }
     }
 

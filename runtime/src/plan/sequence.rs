@@ -10,7 +10,8 @@ use super::{
     Action, SequenceAction,
     device::DeviceDraft,
     draft::{Draft, DraftAction, DraftOperand, Positioned},
-    lower::Layout,
+    liveness::AnySlot,
+    lower::{Layout, clear},
 };
 use ferroflow_ir::{DType, Shape};
 use ferroflow_kernels::sequence::{Call, Plan, Value};
@@ -20,8 +21,9 @@ use std::collections::{HashMap, HashSet};
 /// An action, or calls of one device that follow each other.
 pub(super) enum Gathered {
     One(Positioned),
-    /// One that is done before calls which come before it.
-    Early(Positioned),
+    /// One that is done before calls which come before it, and the device slots that these do not read
+    /// and nobody reads after it.
+    Early(Positioned, SmallVec<[AnySlot; 4]>),
     Calls(Calls),
 }
 
@@ -29,9 +31,8 @@ pub(super) enum Gathered {
 #[derive(Default)]
 pub(super) struct Calls {
     calls: Vec<(usize, DeviceDraft)>,
-    /// Positions of actions that are done before them, where device slots may be emptied only after
-    /// them.
-    overtaken_by: Vec<usize>,
+    /// Device slots that are dead after actions which are done before them, but that they read.
+    kept: SmallVec<[AnySlot; 4]>,
     /// What is done after them, though calls come after it.
     later: Vec<Positioned>,
 }
@@ -91,9 +92,8 @@ impl Calls {
             DraftAction::Op { inputs, .. } | DraftAction::DeviceOp { inputs, .. } => {
                 before(self.later.is_empty() && inputs.iter().all(free))
             }
-            DraftAction::Copy(from, _) => before(free(from)),
             // What is carried to the next round of a loop takes the place of what calls may read.
-            DraftAction::Transfer { from, to, .. } => before(match to {
+            DraftAction::Copy { from, to, .. } => before(match to {
                 Draft::Device(slot) => free(from) && !self.reads(*slot),
                 Draft::Buffer(..) | Draft::Slot(..) => free(from),
             }),
@@ -124,8 +124,12 @@ impl Layout<'_, '_> {
             let draft = Positioned { position, action };
             match (way, &mut open) {
                 (Way::Before, Some(calls)) => {
-                    calls.overtaken_by.push(position);
-                    gathered.push(Gathered::Early(draft));
+                    let dead = self.deaths.device(position);
+                    let (kept, dead): (Vec<usize>, Vec<usize>) =
+                        dead.partition(|&slot| calls.reads(slot));
+                    calls.kept.extend(kept.into_iter().map(AnySlot::Device));
+                    let dead = dead.into_iter().map(AnySlot::Device).collect();
+                    gathered.push(Gathered::Early(draft, dead));
                 }
                 (Way::After, Some(calls)) => calls.later.push(draft),
                 _ => {
@@ -147,7 +151,7 @@ impl Layout<'_, '_> {
                 Draft::Buffer(..) | Draft::Slot(..) => None,
             })
             .collect();
-        let Calls { calls, overtaken_by, later } = calls;
+        let Calls { calls, kept: overtaken, later } = calls;
         let positions: Vec<usize> = calls.iter().map(|(position, _)| *position).collect();
         let dead = positions.iter().flat_map(|&at| self.deaths.device(at));
         let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
@@ -161,7 +165,8 @@ impl Layout<'_, '_> {
             let action = DraftAction::Device(call);
             self.before_clearing(Positioned { position, action }, &mut plain);
             let dead = self.deaths.device(position);
-            clear(dead.filter(|slot| cleared.contains(slot)), &mut plain);
+            let dead = dead.filter(|slot| cleared.contains(slot));
+            clear(dead.map(AnySlot::Device).collect(), &mut plain);
         }
         match sequence {
             None => actions.extend(plain),
@@ -169,23 +174,15 @@ impl Layout<'_, '_> {
                 let (inputs, outputs) = (wanted.inputs, wanted.outputs);
                 let action = SequenceAction { device, sequence, inputs, outputs, origins, plain };
                 actions.push(Action::Sequence(Box::new(action)));
-                clear(cleared.difference(&wanted.given).copied(), actions);
+                let dead = cleared.difference(&wanted.given).copied();
+                clear(dead.map(AnySlot::Device).collect(), actions);
             }
         }
         let after: Vec<usize> = later.iter().map(|draft| draft.position).collect();
         later.into_iter().for_each(|draft| self.before_clearing(draft, actions));
-        clear(kept.into_iter(), actions);
-        for position in overtaken_by.into_iter().chain(after) {
-            self.clear_devices(position, actions);
-        }
-    }
-}
-
-/// Adds an action that empties slots, if there are any.
-fn clear(slots: impl Iterator<Item = usize>, actions: &mut Vec<Action>) {
-    let slots: SmallVec<[usize; 4]> = slots.collect();
-    if !slots.is_empty() {
-        actions.push(Action::ClearDevice(slots));
+        clear(kept.into_iter().map(AnySlot::Device).collect(), actions);
+        clear(overtaken, actions);
+        after.into_iter().for_each(|position| self.clear_devices(position, actions));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The symbolic run of actions.
 
 use super::{
-    super::{Action, BranchAction, Operand, Origin, Place, WhileAction},
+    super::{Action, AnySlot, BranchAction, Operand, Origin, Place, WhileAction},
     effects::{Effects, has_effects},
     memory::{Content, Memory},
     values::{Environment, Number, Numbers, Value},
@@ -85,8 +85,7 @@ impl<'n> Run<'n> {
                     op.outputs.iter().map(|&slot| Place::Slot(slot, None)).collect();
                 self.writes(&op.origin, &writes, environment);
             }
-            Action::Copy(from, to) => self.copy(from, to, environment)?,
-            Action::Transfer(from, to, _) => self.copy(from, to, environment)?,
+            Action::Copy(from, to, _) => self.copy(from, to, environment)?,
             Action::While(repeat) => self.repeat(repeat, environment)?,
             Action::Branch(branch) => return self.branch(branch, environment),
             Action::Scalar(scalar) => {
@@ -111,12 +110,12 @@ impl<'n> Run<'n> {
                 lost.iter().for_each(|place| self.memory.forget(place));
             }
             Action::Fail(_) => return Ok(false),
-            Action::Clear(slots) => {
-                slots.iter().for_each(|&slot| self.memory.forget(&Place::Slot(slot, None)));
-            }
-            Action::ClearDevice(slots) => {
-                slots.iter().for_each(|&slot| self.memory.forget(&Place::Device(slot)));
-            }
+            Action::Clear(slots) => slots.iter().for_each(|&slot| {
+                self.memory.forget(&match slot {
+                    AnySlot::Host(slot) => Place::Slot(slot, None),
+                    AnySlot::Device(slot) => Place::Device(slot),
+                });
+            }),
             Action::Device(step) => {
                 let sources = step.sources.iter().map(|slot| slot.map(Place::Device));
                 let sources: Vec<Option<Place>> = sources.collect();
@@ -450,11 +449,7 @@ fn note_computed(actions: &[Action], visit: &mut impl FnMut(NodeId)) {
             Action::DeviceOp(op) => visit(op.origin.id),
             Action::While(repeat) => visit(repeat.origin.id),
             Action::Branch(branch) => visit(branch.origin.id),
-            Action::Copy(..)
-            | Action::Fail(_)
-            | Action::Clear(_)
-            | Action::Transfer(..)
-            | Action::ClearDevice(_) => {}
+            Action::Copy(..) | Action::Fail(_) | Action::Clear(_) => {}
         }
     }
 }
@@ -470,7 +465,7 @@ fn for_each_write(actions: &[Action], visit: &mut impl FnMut(&Place)) {
             Action::Op(op) => {
                 op.outputs.iter().for_each(|&slot| visit(&Place::Slot(slot, None)));
             }
-            Action::Copy(_, to) | Action::Transfer(_, to, _) => visit(to),
+            Action::Copy(_, to, _) => visit(to),
             Action::While(repeat) => {
                 for_each_write(&repeat.condition, visit);
                 for_each_write(&repeat.body, visit);
@@ -484,7 +479,7 @@ fn for_each_write(actions: &[Action], visit: &mut impl FnMut(&Place)) {
                 step.sinks.iter().for_each(|&(slot, ..)| visit(&Place::Device(slot)));
             }
             Action::DeviceOp(op) => op.outputs.iter().for_each(&mut *visit),
-            Action::Fail(_) | Action::Clear(_) | Action::ClearDevice(_) => {}
+            Action::Fail(_) | Action::Clear(_) => {}
         }
     }
 }
