@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// Where a value is: in the memory of a device, or of the host.
-pub(super) type Location = Option<DeviceId>;
+pub(super) type DeviceOrHost = Option<DeviceId>;
 
 /// A body being placed.
 pub(super) struct Placer<'a> {
@@ -31,9 +31,9 @@ pub(super) struct Placer<'a> {
     pub(super) graph: Graph,
     /// The outlets of the new graph that stand for those of the source, and where they are.
     values: HashMap<Outlet, Outlet>,
-    locations: HashMap<Outlet, Location>,
+    locations: HashMap<Outlet, DeviceOrHost>,
     /// Copies of outlets of the new graph.
-    copies: HashMap<(Outlet, Location), Outlet>,
+    copies: HashMap<(Outlet, DeviceOrHost), Outlet>,
     /// The variables on devices behind handles of the source.
     variables: HashMap<Outlet, (DeviceId, ValueType)>,
     /// The nodes that others wait for instead of one of the source.
@@ -47,7 +47,7 @@ pub(super) struct Placer<'a> {
 pub(super) fn place_body(
     source: &Specialized,
     args: &[PlacedArgument],
-    results: Option<&[Location]>,
+    results: Option<&[DeviceOrHost]>,
     targets: &dyn Targets,
     loops: usize,
 ) -> Result<Specialized> {
@@ -95,7 +95,7 @@ pub(super) fn place_body(
 }
 
 impl Placer<'_> {
-    fn node(&mut self, id: NodeId, node: &NodeDef, given: Location) -> Result<()> {
+    fn node(&mut self, id: NodeId, node: &NodeDef, given: DeviceOrHost) -> Result<()> {
         match Execution::of(&self.source.graph, node)? {
             Execution::Source => {
                 let is_argument = constant(&self.source.graph, id.into()).is_none();
@@ -154,7 +154,7 @@ impl Placer<'_> {
     /// there.
     fn op_on_device(&mut self, id: NodeId, node: &NodeDef, device: DeviceId) -> Result<()> {
         let inputs = node.inputs().iter().map(|&input| self.value(input)).collect();
-        let locations: Vec<Location> = node
+        let locations: Vec<DeviceOrHost> = node
             .outputs()
             .iter()
             .map(|ty| {
@@ -168,7 +168,7 @@ impl Placer<'_> {
     }
 
     /// Where a call of a kernel runs, and why.
-    fn kernel_device(&self, node: &NodeDef) -> (Location, Reason) {
+    fn kernel_device(&self, node: &NodeDef) -> (DeviceOrHost, Reason) {
         let Some(device) = self.wanted(node) else { return (None, Reason::Default) };
         if self.loops > 0 && self.steers(node) {
             return (None, Reason::Steering);
@@ -188,7 +188,7 @@ impl Placer<'_> {
 
     /// The device that a call should run on: that which it names, or where its variables are, or
     /// where the function was called, or where its inputs are.
-    fn wanted(&self, node: &NodeDef) -> Location {
+    fn wanted(&self, node: &NodeDef) -> DeviceOrHost {
         if !node.device.is_empty() {
             return self.targets.find(&node.device);
         }
@@ -212,7 +212,7 @@ impl Placer<'_> {
 
     /// The operands of a node that runs on a device; those that are read when its kernel is compiled
     /// stay where they are.
-    fn operands(&mut self, node: &NodeDef, device: Location) -> Result<SmallVec<[Outlet; 4]>> {
+    fn operands(&mut self, node: &NodeDef, device: DeviceOrHost) -> Result<SmallVec<[Outlet; 4]>> {
         let host = match (device, node.op.def()) {
             (Some(_), Some(op)) => op.host_inputs(&node.attrs)?,
             _ => Default::default(),
@@ -233,7 +233,7 @@ impl Placer<'_> {
     }
 
     /// Where a value of the source is.
-    pub(super) fn location(&self, outlet: Outlet) -> Location {
+    pub(super) fn location(&self, outlet: Outlet) -> DeviceOrHost {
         self.locations.get(self.values.get(&outlet)?).copied().flatten()
     }
 
@@ -243,13 +243,13 @@ impl Placer<'_> {
     }
 
     /// A value of the source in the memory of a device.
-    pub(super) fn copied(&mut self, outlet: Outlet, to: Location) -> Result<Outlet> {
+    pub(super) fn copied(&mut self, outlet: Outlet, to: DeviceOrHost) -> Result<Outlet> {
         let value = self.value(outlet);
         self.copied_value(value, to)
     }
 
     /// A value of the new graph in the memory of a device.
-    pub(super) fn copied_value(&mut self, value: Outlet, to: Location) -> Result<Outlet> {
+    pub(super) fn copied_value(&mut self, value: Outlet, to: DeviceOrHost) -> Result<Outlet> {
         if self.locations.get(&value).copied().flatten() == to {
             return Ok(value);
         }
@@ -278,7 +278,7 @@ impl Placer<'_> {
         Ok(copy)
     }
 
-    pub(super) fn device_name(&self, location: Location) -> Box<str> {
+    pub(super) fn device_name(&self, location: DeviceOrHost) -> Box<str> {
         location.map_or("", |device| self.targets.name(device)).into()
     }
 
@@ -288,7 +288,7 @@ impl Placer<'_> {
         id: NodeId,
         node: NodeDef,
         inputs: SmallVec<[Outlet; 4]>,
-        device: Location,
+        device: DeviceOrHost,
     ) -> Result<NodeId> {
         let locations = vec![device; node.outputs().len()];
         self.add_with(id, node, inputs, device, &locations)
@@ -300,8 +300,8 @@ impl Placer<'_> {
         id: NodeId,
         node: NodeDef,
         inputs: SmallVec<[Outlet; 4]>,
-        device: Location,
-        locations: &[Location],
+        device: DeviceOrHost,
+        locations: &[DeviceOrHost],
     ) -> Result<NodeId> {
         let controls = self.waited_for(&node);
         let mut node = node.with_inputs(inputs).with_controls(controls);
@@ -330,7 +330,7 @@ impl Placer<'_> {
     }
 
     /// Notes where a result of a node that was added is.
-    pub(super) fn locate(&mut self, value: Outlet, location: Location) {
+    pub(super) fn locate(&mut self, value: Outlet, location: DeviceOrHost) {
         self.locations.insert(value, location);
     }
 }

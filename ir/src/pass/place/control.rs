@@ -2,7 +2,7 @@
 
 use super::{
     PlacedArgument, Reason,
-    body::{Location, Placer, place_body},
+    body::{DeviceOrHost, Placer, place_body},
 };
 use crate::{
     error::Result,
@@ -17,7 +17,8 @@ impl Placer<'_> {
         let source = self.source;
         let bodies = source.nested.get(&id).map_or(&[][..], Vec::as_slice);
         let is_loop = node.op.def().is_some_and(|op| op.call == Call::While);
-        let locations: Vec<Location> = node.outputs().iter().map(|ty| self.carrier(ty)).collect();
+        let locations: Vec<DeviceOrHost> =
+            node.outputs().iter().map(|ty| self.carrier(ty)).collect();
         let n_choosers = usize::from(!is_loop);
         let mut inputs: SmallVec<[Outlet; 4]> = SmallVec::new();
         let mut args: Vec<PlacedArgument> = Vec::new();
@@ -55,7 +56,7 @@ impl Placer<'_> {
 
     /// The device that carries a variable of a loop or a result of a branch, if not the host: that of
     /// the function, but for single whole numbers, which loops are steered by.
-    fn carrier(&self, ty: &ValueType) -> Location {
+    fn carrier(&self, ty: &ValueType) -> DeviceOrHost {
         let device = self.targets.default_device()?;
         let n = ty.shape.known()?.num_elements();
         let is_worth_it = ty.dtype.is_float() || n > 1;

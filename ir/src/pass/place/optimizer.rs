@@ -27,7 +27,7 @@ impl Placer<'_> {
         let Some(assignments) = self.targets.optimizer(op, &node.attrs, &dtypes)? else {
             return Ok(false);
         };
-        let mut step = Step { placer: self, node, device, after: Vec::new() };
+        let mut step = OptimizerStep { placer: self, node, device, after: Vec::new() };
         let mut values: Vec<Outlet> = Vec::with_capacity(types.len());
         for (&input, ty) in node.inputs().iter().zip(&types) {
             values.push(match step.placer.variable(input) {
@@ -69,7 +69,7 @@ impl Placer<'_> {
 }
 
 /// A step of an optimizer being added.
-struct Step<'p, 'a> {
+struct OptimizerStep<'p, 'a> {
     placer: &'p mut Placer<'a>,
     node: &'p NodeDef,
     device: DeviceId,
@@ -77,7 +77,7 @@ struct Step<'p, 'a> {
     after: Vec<NodeId>,
 }
 
-impl Step<'_, '_> {
+impl OptimizerStep<'_, '_> {
     /// A node of the step.
     fn call(&mut self, op: &str, attrs: Attrs) -> NodeDef {
         let record = registry::find(op).expect("a built-in record");

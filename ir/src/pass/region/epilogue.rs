@@ -18,14 +18,14 @@ const MANY_TIMES: usize = 8;
 /// normalisation) may be part of the epilogue, as computing them for each element costs less than
 /// starting them.
 pub(super) fn before(search: &Search<'_>, root: NodeId) -> Vec<Region> {
-    let Some(epilogue) = Epilogue::of(search, root) else { return Vec::new() };
+    let Some(epilogue) = AnchorEpilogue::of(search, root) else { return Vec::new() };
     let is_device = !search.graph[root].device.is_empty();
     let larger = is_device.then(|| epilogue.with_small(search, root)).flatten();
     larger.into_iter().chain([epilogue]).filter_map(|epilogue| epilogue.region(search)).collect()
 }
 
 /// An anchor, and an expression on its result and other operands.
-struct Epilogue {
+struct AnchorEpilogue {
     anchor: Outlet,
     expr: Expr,
     /// The operands of the expression, the anchor's result being one of them or none.
@@ -34,13 +34,13 @@ struct Epilogue {
 }
 
 /// One operand of an expression once small calls are part of it.
-enum Part {
+enum EpilogueOperand {
     Small(Expr),
     Operand((usize, DType)),
 }
 
-impl Epilogue {
-    fn of(search: &Search<'_>, root: NodeId) -> Option<Epilogue> {
+impl AnchorEpilogue {
+    fn of(search: &Search<'_>, root: NodeId) -> Option<AnchorEpilogue> {
         let (graph, node) = (search.graph, &search.graph[root]);
         if !node.controls().is_empty() {
             return None;
@@ -51,15 +51,15 @@ impl Epilogue {
         let anchor = anchors.max_by_key(|anchor| anchor.node)?;
         let (expr, inputs) = formula(graph, root)?;
         let members = HashSet::from([root, anchor.node]);
-        Some(Epilogue { anchor, expr, inputs, members })
+        Some(AnchorEpilogue { anchor, expr, inputs, members })
     }
 
     /// The same with small calls as part of the expression; `None` if there are none.
-    fn with_small(&self, search: &Search<'_>, root: NodeId) -> Option<Epilogue> {
+    fn with_small(&self, search: &Search<'_>, root: NodeId) -> Option<AnchorEpilogue> {
         let graph = search.graph;
         let largest = search.shape(root.into())?.num_elements() / MANY_TIMES;
         let (mut all, mut members) = (Inputs::default(), self.members.clone());
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<EpilogueOperand> = Vec::new();
         for &input in &self.inputs {
             let small = search.shape(input).filter(|shape| shape.num_elements() <= largest);
             let found = small.and_then(|_| {
@@ -68,13 +68,13 @@ impl Epilogue {
             });
             let mut moved = |input: Outlet| Some((all.position(input), graph.ty(input)?.dtype));
             parts.push(match found {
-                None => Part::Operand(moved(input)?),
+                None => EpilogueOperand::Operand(moved(input)?),
                 Some((expr, inputs)) => {
                     members.insert(input.node);
                     let inputs: Option<Vec<_>> = inputs.into_iter().map(moved).collect();
                     let inputs =
                         inputs?.into_iter().map(|(at, dtype)| Replacement::Input(at, dtype));
-                    Part::Small(expr.substitute(&inputs.collect::<Vec<_>>()))
+                    EpilogueOperand::Small(expr.substitute(&inputs.collect::<Vec<_>>()))
                 }
             });
         }
@@ -84,12 +84,14 @@ impl Epilogue {
         let replacements: Vec<Replacement<'_>> = parts
             .iter()
             .map(|part| match part {
-                Part::Small(expr) => Replacement::Expr(expr),
-                Part::Operand((position, dtype)) => Replacement::Input(*position, *dtype),
+                EpilogueOperand::Small(expr) => Replacement::Expr(expr),
+                EpilogueOperand::Operand((position, dtype)) => {
+                    Replacement::Input(*position, *dtype)
+                }
             })
             .collect();
         let expr = self.expr.substitute(&replacements);
-        Some(Epilogue { anchor: self.anchor, expr, inputs: all.all, members })
+        Some(AnchorEpilogue { anchor: self.anchor, expr, inputs: all.all, members })
     }
 
     fn region(self, search: &Search<'_>) -> Option<Region> {
