@@ -41,7 +41,7 @@ pub(crate) trait LineProgram: Send + Sync {
 }
 
 /// A running program.
-pub(crate) trait Runner {
+pub(crate) trait Runner: Send {
     /// Sets the only element of a [single](Along::Single) input, until it is set again.
     fn set(&mut self, input: usize, element: &[u8]);
 

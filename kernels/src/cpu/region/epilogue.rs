@@ -7,6 +7,7 @@ use crate::{
     kernel::Io,
 };
 use ferroflow_ir::{DType, Expr, Shape};
+use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl Epilogue {
             row.iter().copied().cycle().take(n).collect()
         };
         let cycles = self.operands.iter().zip(&bytes).map(cycle).collect();
-        Running { epilogue: self, bytes, cycles }
+        Running { epilogue: self, bytes, cycles, runners: Mutex::default() }
     }
 }
 
@@ -74,6 +75,8 @@ pub(in crate::cpu) struct Running<'a> {
     bytes: SmallVec<[&'a [u8]; 4]>,
     /// For operands that are the same for all rows, a row and the beginning of the next.
     cycles: SmallVec<[Vec<u8>; 4]>,
+    /// The runners that no thread uses at the moment: making one takes longer than a short block.
+    runners: Mutex<Vec<Box<dyn Runner + 'a>>>,
 }
 
 /// What a program reads: the result, then the operands.
@@ -116,23 +119,31 @@ impl Running<'_> {
     }
 }
 
-impl Finish for Running<'_> {
-    fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {
-        if block.rows() == 0 || block.cols() == 0 {
-            return;
-        }
-        let mut runner = self.epilogue.program.runner();
-        self.set(&mut *runner, row, true);
+impl Running<'_> {
+    fn run(&self, runner: &mut dyn Runner, row: usize, col: usize, block: &mut Rect<'_>) {
+        self.set(runner, row, true);
         let is_whole = self.epilogue.flattens && block.cols() == self.epilogue.cols;
         if is_whole && let Some(out) = block.contiguous() {
             return runner.run(&self.flat(row), bytemuck::cast_slice_mut(out));
         }
         for index in 0..block.rows() {
             if index > 0 {
-                self.set(&mut *runner, row + index, false);
+                self.set(runner, row + index, false);
             }
             let out = bytemuck::cast_slice_mut(block.row(index));
             runner.run(&self.row(row + index, col), out);
         }
+    }
+}
+
+impl Finish for Running<'_> {
+    fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {
+        if block.rows() == 0 || block.cols() == 0 {
+            return;
+        }
+        let pooled = self.runners.lock().pop();
+        let mut runner = pooled.unwrap_or_else(|| self.epilogue.program.runner());
+        self.run(&mut *runner, row, col, &mut block);
+        self.runners.lock().push(runner);
     }
 }
