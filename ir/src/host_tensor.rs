@@ -5,6 +5,7 @@ use crate::{
     error::{Error, Result},
     memory::HostMemory,
     shape::Shape,
+    workspace,
 };
 use bytemuck::Pod;
 use bytes::Bytes;
@@ -83,7 +84,7 @@ impl HostTensor {
     /// resource and variant, which have no zero.
     pub fn zeros(dtype: DType, shape: Shape) -> Result<HostTensor> {
         if dtype == DType::String {
-            let strings = vec![Bytes::new(); shape.num_elements()];
+            let strings = workspace::filled(Bytes::new(), shape.num_elements())?;
             return HostTensor::from_strings(shape, strings);
         }
         HostTensor::allocate(dtype, shape, HostMemory::zeroed)

@@ -85,6 +85,7 @@ pub mod type_dispatch;
 pub mod verify;
 pub mod view;
 pub mod window;
+pub mod workspace;
 pub mod xla;
 
 pub use attr::{AttrValue, Attrs, NameAttrList};

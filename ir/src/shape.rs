@@ -7,9 +7,21 @@ use std::{fmt, ops::Deref};
 /// A known shape: the size of each dimension, outermost first.
 ///
 /// The product of the sizes that are not zero always fits an `i64`, so element counts and strides
-/// of a `Shape` never overflow.
+/// of a `Shape` never overflow. A shape without elements costs no memory, so its other sizes are
+/// bounded here ([`MAX_EMPTY_ROWS`], [`MAX_EMPTY_ELEMENTS`]): otherwise a file of a few bytes could
+/// ask a kernel for a loop or a workspace over 2⁶² rows of nothing.
 #[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 6]>);
+
+/// The most dimensions a shape may have, as in TensorFlow.
+pub const MAX_RANK: usize = 254;
+
+/// The largest product of the sizes before the first zero: the rows of a tensor without elements.
+pub const MAX_EMPTY_ROWS: usize = 1 << 24;
+
+/// The largest product of the sizes that are not zero, of a shape without elements. It leaves room
+/// for a batch of no examples whose examples are large.
+pub const MAX_EMPTY_ELEMENTS: usize = 1 << 28;
 
 impl Clone for Shape {
     #[inline]
@@ -29,15 +41,12 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`Error::Size`] when the number of elements cannot be counted in an `i64`.
+    /// [`Error::Size`] when the number of elements cannot be counted in an `i64`, when a shape
+    /// without elements is too large in its other dimensions, or for too many dimensions.
     pub fn new(dims: impl IntoIterator<Item = usize>) -> Result<Shape> {
         let dims: SmallVec<[usize; 6]> = dims.into_iter().collect();
-        let mut product: i64 = 1;
-        for &dim in dims.iter().filter(|&&dim| dim != 0) {
-            product = i64::try_from(dim)
-                .ok()
-                .and_then(|dim| product.checked_mul(dim))
-                .ok_or_else(|| too_large(&dims))?;
+        if dims.len() > MAX_RANK || !is_countable(&dims) {
+            return Err(too_large(&dims));
         }
         Ok(Shape(dims))
     }
@@ -114,8 +123,29 @@ impl Shape {
     }
 }
 
+/// Whether strides, element counts and loops over a shape of these sizes are bounded.
+fn is_countable(dims: &[usize]) -> bool {
+    let mut product: i64 = 1;
+    let mut rows = None;
+    for &dim in dims {
+        if dim == 0 {
+            rows.get_or_insert(product);
+            continue;
+        }
+        match i64::try_from(dim).ok().and_then(|dim| product.checked_mul(dim)) {
+            Some(larger) => product = larger,
+            None => return false,
+        }
+    }
+    rows.is_none_or(|rows| rows <= MAX_EMPTY_ROWS as i64 && product <= MAX_EMPTY_ELEMENTS as i64)
+}
+
 fn too_large(dims: &[usize]) -> Error {
-    Error::Size { what: "shape".into(), size: format!("{dims:?}") }
+    let size = match dims.len() {
+        0..=MAX_RANK => format!("{dims:?}"),
+        rank => format!("of {rank} dimensions"),
+    };
+    Error::Size { what: "shape".into(), size }
 }
 
 impl Deref for Shape {
@@ -360,6 +390,19 @@ mod tests {
         assert_eq!(shape(&[3, 0, 5]).num_elements(), 0);
         assert_eq!(Shape::scalar().num_elements(), 1);
         assert!(Shape::from_i64(&[2, -1]).is_err());
+    }
+
+    #[test]
+    fn shapes_without_elements_are_bounded_too() {
+        for fits in [&[1 << 24, 0][..], &[0, 1 << 28], &[0, 1024, 1024, 64], &[1 << 12, 0, 1 << 12]]
+        {
+            assert_eq!(shape(fits).num_elements(), 0, "{fits:?}");
+        }
+        for huge in [&[1 << 36, 0][..], &[0, 1 << 36], &[1 << 20, 1 << 20, 0], &[0, 0, 1 << 29]] {
+            assert!(Shape::new(huge.iter().copied()).is_err(), "{huge:?}");
+            assert_eq!(PartialShape::ranked(huge.iter().map(|&dim| Some(dim))).known(), None);
+        }
+        assert!(shape(&[1; MAX_RANK]).rank() == MAX_RANK && Shape::new([1; MAX_RANK + 1]).is_err());
     }
 
     #[test]

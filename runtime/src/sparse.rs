@@ -6,7 +6,7 @@ use crate::{
     resource::Resource,
     rows::{Part, join},
 };
-use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
 use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, fmt::Display, sync::Arc};
 
@@ -63,7 +63,7 @@ impl Sparse {
         let n_rows = usize::try_from(self.dims[0]).ok().filter(|&n_rows| n_rows <= limit);
         let n_rows =
             n_rows.ok_or_else(|| wrong("rows", format!("at most {limit}"), self.dims[0]))?;
-        let mut places: Vec<Vec<usize>> = vec![Vec::new(); n_rows];
+        let mut places: Vec<Vec<usize>> = workspace::filled(Vec::new(), n_rows)?;
         for (place, index) in self.indices.chunks(rank).enumerate() {
             let row = usize::try_from(index[0]).ok().and_then(|row| places.get_mut(row));
             row.ok_or_else(|| wrong("indices", format!("below {n_rows}"), index[0]))?.push(place);

@@ -5,7 +5,7 @@ use crate::{
     resource::Resource,
     variant::tensor_list::checked_length,
 };
-use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, PartialShape, Shape, workspace};
 use parking_lot::Mutex;
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
@@ -70,7 +70,7 @@ impl TensorArray {
         shape: PartialShape,
         size: i64,
     ) -> Result<TensorArray> {
-        let elements = vec![Element::default(); checked_length(size, options.limit)?];
+        let elements = workspace::filled(Element::default(), checked_length(size, options.limit)?)?;
         let (grows, gradients) = (options.grows, HashMap::new());
         let state = State { shape, elements, closed: false, grows, gradients };
         Ok(TensorArray { options, state: Mutex::new(state) })

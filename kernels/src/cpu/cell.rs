@@ -3,7 +3,7 @@
 use crate::{error::Result, kernel::Io};
 use bytemuck::Zeroable;
 use bytes::Bytes;
-use ferroflow_ir::{DType, Handle, HostTensor, Shape};
+use ferroflow_ir::{DType, Handle, HostTensor, Shape, workspace};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{any::Any, sync::Arc};
@@ -73,7 +73,7 @@ impl Cell for Bytes {
         fill: impl FnOnce(&mut [Self]) -> Result<()>,
     ) -> Result<()> {
         io.check_size(dtype, shape)?;
-        let mut strings = vec![Bytes::new(); shape.num_elements()];
+        let mut strings = workspace::filled(Bytes::new(), shape.num_elements())?;
         fill(&mut strings)?;
         io.put(index, HostTensor::from_strings(shape.clone(), strings)?)
     }
@@ -96,7 +96,7 @@ impl Cell for Arc<dyn Handle> {
         fill: impl FnOnce(&mut [Self]) -> Result<()>,
     ) -> Result<()> {
         io.check_size(dtype, shape)?;
-        let mut handles = vec![Self::blank(); shape.num_elements()];
+        let mut handles = workspace::filled(Self::blank(), shape.num_elements())?;
         fill(&mut handles)?;
         io.put(index, HostTensor::from_handles(dtype, shape.clone(), handles)?)
     }

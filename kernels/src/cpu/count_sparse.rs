@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{Code, DType, Error, Shape};
+use ferroflow_ir::{Code, DType, Error, Shape, workspace};
 use num_traits::AsPrimitive;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -65,7 +65,7 @@ impl Rows {
                 rows: (0..shape.num_elements()).map(|at| at / shape[1].max(1)).collect(),
                 n_rows: Some(shape[0]),
             }),
-            _ => Ok(Rows { rows: vec![0; shape.num_elements()], n_rows: None }),
+            _ => Ok(Rows { rows: workspace::filled(0, shape.num_elements())?, n_rows: None }),
         }
     }
 
@@ -90,7 +90,7 @@ impl Rows {
             return Err(fails(op, format!("an element at {outside:?}, outside of {dims:?}")));
         }
         Ok(match rank {
-            1 => Rows { rows: vec![0; indices.len()], n_rows: None },
+            1 => Rows { rows: workspace::filled(0, indices.len())?, n_rows: None },
             _ => Rows {
                 rows: places.map(|place| place[0] as usize).collect(),
                 n_rows: Some(dims[0] as usize),

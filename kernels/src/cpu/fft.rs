@@ -10,7 +10,7 @@ use crate::{
     number::Number,
     threads::Threads,
 };
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 use num_complex::Complex;
 use num_traits::ConstZero;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
@@ -211,7 +211,7 @@ fn to_real(call: &OpCall<'_>, rank: usize) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (x, out): (&[Complex<T>], &mut [T]) = (io.input(0), io.output(0));
             let (len, half) = (plan.last.len(), plan.last.complex_len());
-            let mut spectrum = vec![Complex::ZERO; plan.rows.len() * half];
+            let mut spectrum = workspace::filled(Complex::ZERO, plan.rows.len() * half)?;
             for (row, out) in plan.rows.iter().zip(spectrum.chunks_mut(half)) {
                 out.copy_from_slice(&x[row * plan.row..][..half]);
             }

@@ -3,7 +3,7 @@
 use super::{cell::Cell, dispatch::with_index};
 use crate::{device::OpCall, error::Result, kernel::Io};
 use bytemuck::Pod;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::borrow::Cow;
 
 /// In a list of places, one that is left out.
@@ -103,7 +103,7 @@ pub(super) fn places(
     bad: Bad,
 ) -> Result<Vec<usize>> {
     if dims.is_empty() {
-        return Ok(vec![0; count]);
+        return Ok(workspace::filled(0, count)?);
     }
     let found = with_index!(dtype, I => resolve(io.input::<I>(input), dims, bad));
     found.unwrap_or_else(|| Ok(Vec::new()))

@@ -12,7 +12,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -81,7 +81,7 @@ fn kernel<T: Number + Cell>(plan: Plan) -> Arc<dyn Kernel> {
         let mut rows = places(io, 1, plan.index_dtype, plan.chosen, &[n], Bad::Fail)?;
         let segments = [plan.n_segments];
         let ids = places(io, 2, plan.id_dtype, plan.chosen, &segments, Bad::Fail)?;
-        let mut counts = vec![0; plan.n_segments];
+        let mut counts = workspace::filled(0, plan.n_segments)?;
         ids.iter().for_each(|&id| counts[id] += 1);
         let n = if plan.distinct { compact(io, &plan, &mut rows)? } else { n };
         let grad: &[T] = io.input(0);

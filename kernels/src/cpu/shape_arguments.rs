@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, PartialShape, Shape, infer::normalize_axis};
+use ferroflow_ir::{DType, Error, PartialShape, Shape, infer::normalize_axis, workspace};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -101,7 +101,7 @@ fn invert_permutation(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let permutation = integers(io, 0, dtype);
         let n = permutation.len();
-        let mut positions = vec![n; n];
+        let mut positions = workspace::filled(n, n)?;
         for (position, &index) in permutation.iter().enumerate() {
             let place = usize::try_from(index).ok().and_then(|index| positions.get_mut(index));
             match place {
@@ -137,7 +137,7 @@ fn unravel_index(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             }
         }
         let n = indices.len();
-        let mut coordinates = vec![0usize; dims.len() * n];
+        let mut coordinates = workspace::filled(0usize, dims.len() * n)?;
         for (column, &index) in indices.iter().enumerate() {
             let mut rest = index;
             for (row, &dim) in dims.iter().enumerate().rev() {

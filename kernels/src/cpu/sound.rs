@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::Error;
+use ferroflow_ir::{Error, workspace};
 use realfft::RealFftPlanner;
 use std::{f64::consts::PI, sync::Arc};
 
@@ -27,7 +27,7 @@ fn spectrogram(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let stride = usize::try_from(call.attrs.int("stride")?).unwrap_or(0);
     let is_squared = call.attrs.bool("magnitude_squared")?;
     let bell = |at: usize| 0.5 - 0.5 * (2.0 * PI * at as f64 / window as f64).cos();
-    let weights: Vec<f64> = (0..window).map(bell).collect();
+    let weights: Vec<f64> = workspace::collected((0..window).map(bell))?;
     let plan = RealFftPlanner::<f64>::new().plan_fft_forward((frequencies - 1) * 2);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let sound = io.input::<f32>(0);
@@ -65,14 +65,15 @@ fn ear(frequency: f64) -> f64 {
 }
 
 impl Bands {
-    fn new(n_frequencies: usize, n_bands: usize, rate: f64, low: f64, high: f64) -> Bands {
+    fn new(n_frequencies: usize, n_bands: usize, rate: f64, low: f64, high: f64) -> Result<Bands> {
         let (bottom, top) = (ear(low), ear(high));
         let spacing = (top - bottom) / (n_bands + 1) as f64;
         let centers: Vec<f64> =
-            (0..=n_bands).map(|at| bottom + spacing * (at + 1) as f64).collect();
+            workspace::collected((0..=n_bands).map(|at| bottom + spacing * (at + 1) as f64))?;
         let width = 0.5 * rate / (n_frequencies - 1) as f64;
         let (first, last) = ((1.5 + low / width) as usize, (high / width) as usize);
-        let (mut below, mut shares) = (vec![0; n_frequencies], vec![0.0; n_frequencies]);
+        let (mut below, mut shares) =
+            (workspace::filled(0, n_frequencies)?, workspace::filled(0.0, n_frequencies)?);
         let mut band = 0;
         for at in first..=last.min(n_frequencies - 1) {
             let place = ear(at as f64 * width);
@@ -85,7 +86,7 @@ impl Bands {
                 None => (centers[0] - place) / (centers[0] - bottom),
             };
         }
-        Bands { first, last, below, shares }
+        Ok(Bands { first, last, below, shares })
     }
 
     /// Adds the magnitudes of a spectrum of squares to the energies of the bands.
@@ -119,21 +120,22 @@ fn mfcc(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let (row, column) = ((at / n_bands) as f64, (at % n_bands) as f64);
         norm * (row * PI / n_bands as f64 * (column + 0.5)).cos()
     };
-    let cosines: Vec<f64> = (0..n_coefficients * n_bands).map(cosine).collect();
+    let cosines: Vec<f64> =
+        workspace::collected((0..n_coefficients.saturating_mul(n_bands)).map(cosine))?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let rate: i32 = io.scalar(1);
         if rate <= 0 || n_frequencies < 2 {
             let found = format!("{shape} at {rate} per second");
             return Err(Error::argument(op, "spectrogram", "of some frequencies", found).into());
         }
-        let bands = Bands::new(n_frequencies, n_bands, rate.into(), low, high);
+        let bands = Bands::new(n_frequencies, n_bands, rate.into(), low, high)?;
         let (spectrum, out) = (io.input::<f32>(0), io.output::<f32>(0));
         // TensorFlow gives zeros for a spectrum that ends below the upper limit.
         if bands.last >= n_frequencies {
             out.fill(0.0);
             return Ok(());
         }
-        let mut energies = vec![0.0; n_bands];
+        let mut energies = workspace::filled(0.0, n_bands)?;
         let slices = spectrum.chunks_exact(n_frequencies);
         for (slice, out) in slices.zip(out.chunks_exact_mut(n_coefficients)) {
             bands.energies(slice, &mut energies);

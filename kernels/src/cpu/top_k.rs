@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{DType, Error};
+use ferroflow_ir::{DType, Error, workspace};
 use std::{cmp::Reverse, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -179,7 +179,7 @@ fn nth_element(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let (what, high) = ("position".into(), row as i64);
                 return Err(Error::Index { what, index: n, low: 0, high }.into());
             };
-            let mut keys: Vec<u64> = Vec::with_capacity(row);
+            let mut keys: Vec<u64> = workspace::reserve(row)?;
             for (out, source) in out.iter_mut().zip(source.chunks(row)) {
                 keys.clear();
                 keys.extend(source.iter().map(|x| x.rank()));

@@ -14,7 +14,7 @@ use crate::{
     number::Number,
 };
 use bytes::{Bytes, BytesMut};
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -45,7 +45,7 @@ impl Plan {
     fn segments(&self, io: &Io<'_>) -> Result<Vec<usize>> {
         if self.inner == 0 {
             // Without data no id is out of range: TensorFlow's rule.
-            return Ok(vec![OUTSIDE; self.rows]);
+            return Ok(workspace::filled(OUTSIDE, self.rows)?);
         }
         let (n, ids) = (self.shape[0], integers(io, 1, self.id_dtype));
         let segment = |&id: &i64| match usize::try_from(id) {
@@ -117,7 +117,7 @@ fn join(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let segments = places(io, 1, plan.id_dtype, plan.rows, &plan.shape[..1], Bad::Fail)?;
         let strings = io.strings(0)?;
-        let mut joined = vec![BytesMut::new(); plan.shape.num_elements()];
+        let mut joined = workspace::filled(BytesMut::new(), plan.shape.num_elements())?;
         for (segment, row) in segments.into_iter().zip(strings.chunks(plan.inner.max(1))) {
             for (joined, part) in joined[segment * plan.inner..].iter_mut().zip(row) {
                 if !joined.is_empty() {

@@ -9,7 +9,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, HostTensor, Shape};
+use ferroflow_ir::{DType, Error, HostTensor, Shape, workspace};
 use std::{fmt, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[("DecodeWav", decode), ("EncodeWav", encode)];
@@ -140,7 +140,7 @@ fn encode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn write(audio: &[f32], channels: u16, rate: u32) -> Option<Vec<u8>> {
     let per_sample = channels.checked_mul(2)?;
     let size = u32::try_from(audio.len()).ok()?.checked_mul(2)?;
-    let mut contents = Vec::with_capacity(44 + size as usize);
+    let mut contents = workspace::reserve(44 + size as usize).ok()?;
     contents.extend(b"RIFF");
     contents.extend(size.checked_add(36)?.to_le_bytes());
     contents.extend(b"WAVEfmt ");

@@ -45,14 +45,26 @@ impl Scaling {
     }
 }
 
-/// How height and width of images correspond.
+/// How height and width of images correspond; not at all where there are no images.
+///
+/// # Errors
+///
+/// When images without pixels are to become images that have some.
 pub(crate) fn scalings(call: &OpCall<'_>, input: &Shape, output: &Shape) -> Result<[Scaling; 2]> {
     let aligned = call.attrs.bool("align_corners")?;
     let centred = match call.attrs.get("half_pixel_centers") {
         Some(_) => call.attrs.bool("half_pixel_centers")?,
         None => false,
     };
-    Ok([1, 2].map(|axis| Scaling { input: input[axis], output: output[axis], aligned, centred }))
+    let is_empty = input.num_elements() == 0 || output.num_elements() == 0;
+    if is_empty && input[0] * input[3] > 0 && output.num_elements() > 0 {
+        return Err(call.wrong("images", "not empty", input));
+    }
+    let sizes = |axis: usize| if is_empty { (input[axis], 0) } else { (input[axis], output[axis]) };
+    Ok([1, 2].map(|axis| {
+        let (input, output) = sizes(axis);
+        Scaling { input, output, aligned, centred }
+    }))
 }
 
 /// For each position of an output, positions of an input with their weights.

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     execute::{Results, infer_outputs},
 };
-use ferroflow_ir::{Error as IrError, HostTensor};
+use ferroflow_ir::{Error as IrError, HostTensor, workspace};
 use ferroflow_kernels::{check_size, philox::Words};
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -69,7 +69,7 @@ fn sample(call: &RuntimeCall<'_>, classes: impl Fn(i64) -> Box<dyn Classes>) -> 
     let (n, classes) = (shapes[0].num_elements(), classes(call.attrs.int("range_max")?));
     let mut words = Words::new(reserve(call, n as u128 * BLOCKS_PER_CANDIDATE)?);
     let unique = call.attrs.bool("unique")?;
-    let (mut drawn, mut seen, mut n_tries) = (Vec::with_capacity(n), HashSet::new(), 0u64);
+    let (mut drawn, mut seen, mut n_tries) = (workspace::reserve(n)?, HashSet::new(), 0u64);
     while drawn.len() < n {
         let class = classes.draw(&mut words);
         n_tries += 1;

@@ -13,7 +13,7 @@ use crate::{
         tensor_list::{TensorList, checked_length},
     },
 };
-use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor, PartialShape, Shape};
+use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor, PartialShape, Shape, workspace};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ fn empty(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn reserve(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (dtype, shape) = (call.attrs.dtype("element_dtype")?, shape_input(call, 0)?);
     let length = checked_length(int(call, 1)?, limit(call))?;
-    one(variant::scalar(TensorList::new(dtype, shape, vec![None; length])))
+    one(variant::scalar(TensorList::new(dtype, shape, workspace::filled(None, length)?)))
 }
 
 fn length(call: &mut RuntimeCall<'_>) -> Result<Results> {

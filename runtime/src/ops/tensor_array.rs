@@ -8,7 +8,7 @@ use crate::{
     rows::{Part, join, row, split, stacked},
     tensor_array::{ArrayOptions, TensorArray, TensorStack},
 };
-use ferroflow_ir::{Attrs, Code, Error as IrError, HostTensor, PartialShape};
+use ferroflow_ir::{Attrs, Code, Error as IrError, HostTensor, PartialShape, workspace};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ fn concat(call: &mut RuntimeCall<'_>) -> Result<Results> {
             expected.known().ok_or_else(|| unknown_shape(call, expected))?.to_vec()
         }
     };
-    let mut lengths = Vec::with_capacity(size);
+    let mut lengths = workspace::reserve(size)?;
     for value in &values {
         let (length, other) = value.shape().split_first().ok_or_else(scalar)?;
         if *other != rest[..] {

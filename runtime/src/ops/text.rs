@@ -9,7 +9,7 @@ use crate::{
     table::Table,
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
 use ferroflow_kernels::{
     check_size,
     sentencepiece::{Ends, Model, Pieces, Sampling},
@@ -132,7 +132,7 @@ fn per_text<T: Copy>(
     n: usize,
 ) -> Result<Vec<T>> {
     match values {
-        [only] => Ok(vec![*only; n]),
+        [only] => Ok(workspace::filled(*only, n)?),
         _ if values.len() == n => Ok(values.to_vec()),
         _ => Err(wrong(call, call.op.inputs[input].name, "a scalar")),
     }

@@ -6,7 +6,7 @@
 
 use super::{Pixels, wrong};
 use crate::{error::Result, kernel::Io};
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 use gif::{ColorOutput, DecodeOptions, MemoryLimit};
 use std::num::NonZeroU64;
 
@@ -37,7 +37,7 @@ pub(super) fn decode(
     let shape = Shape::new([wanted, height, width, CHANNELS])?;
     io.check_size(DType::U16, &shape)?;
     let size = height * width * CHANNELS;
-    let mut samples = vec![0; shape.num_elements()];
+    let mut samples = workspace::filled(0, shape.num_elements())?;
     for (at, frame) in frames.iter().take(wanted).enumerate() {
         let (before, own) = samples.split_at_mut(at * size);
         if at > 0 {

@@ -2,6 +2,7 @@
 
 use super::{Pixels, check_room, wrong};
 use crate::{error::Result, kernel::Io};
+use ferroflow_ir::workspace;
 
 /// Rows begin at multiples of so many bytes.
 const ALIGNMENT: usize = 4;
@@ -30,7 +31,7 @@ pub(super) fn decode(op: &'static str, io: &Io<'_>, contents: &[u8]) -> Result<P
         return Err(short());
     }
     let data = &contents[header..];
-    let mut samples = Vec::with_capacity(height * width * channels);
+    let mut samples = workspace::reserve(height * width * channels)?;
     for line in 0..height {
         let line = if upwards { height - 1 - line } else { line };
         for pixel in data[line * row..][..width * channels].chunks(channels) {

@@ -7,7 +7,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{Code, DType, Error, HostTensor, Shape};
+use ferroflow_ir::{Code, DType, Error, HostTensor, Shape, workspace};
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, EncodingError, Transformations};
 use std::{io::Cursor, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) fn decode(op: &'static str, io: &Io<'_>, contents: &[u8]) -> Result<P
     let channels = color.samples();
     check_room(io, height, width, channels)?;
     let size = reader.output_buffer_size().ok_or_else(|| wrong(op, "an image too large"))?;
-    let mut bytes = vec![0; size];
+    let mut bytes = workspace::filled(0, size)?;
     reader.next_frame(&mut bytes).map_err(|error| wrong(op, error))?;
     let wide = depth == BitDepth::Sixteen;
     let samples = match wide {

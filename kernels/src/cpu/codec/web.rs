@@ -2,7 +2,7 @@
 
 use super::{Pixels, wrong};
 use crate::{error::Result, kernel::Io};
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 use image_webp::WebPDecoder;
 use std::io::Cursor;
 
@@ -24,8 +24,8 @@ pub(super) fn decode(
     };
     let shape = Shape::new([n_frames, height, width, channels])?;
     io.check_size(DType::U16, &shape)?;
-    let mut samples = Vec::with_capacity(shape.num_elements());
-    let mut bytes = vec![0; height * width * channels];
+    let mut samples = workspace::reserve(shape.num_elements())?;
+    let mut bytes = workspace::filled(0, height * width * channels)?;
     for _ in 0..n_frames {
         match decoder.is_animated() {
             true => decoder.read_frame(&mut bytes).map(|_| ()),

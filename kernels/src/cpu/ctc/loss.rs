@@ -8,7 +8,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{Code, DType, Error};
+use ferroflow_ir::{Code, DType, Error, workspace};
 use num_traits::AsPrimitive;
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ where
                 return Err(rule.wrong("no longer than the sequence", found));
             }
         }
-        let mut results: Vec<(f64, Vec<f64>)> = vec![(0.0, Vec::new()); batch];
+        let mut results: Vec<(f64, Vec<f64>)> = workspace::filled((0.0, Vec::new()), batch)?;
         io.threads().for_each(results.iter_mut().enumerate(), |(index, result)| {
             let (target, length) = (&targets[index], lengths[index]);
             if length > 0 && target.len() <= length {
@@ -83,7 +83,7 @@ impl Rule {
     fn targets(&self, io: &Io<'_>) -> Result<Vec<Vec<usize>>> {
         let Sizes { batch, classes, .. } = self.sizes;
         let (indices, values): (&[i64], &[i32]) = (io.input(1), io.input(2));
-        let mut labels: Vec<Vec<i32>> = vec![Vec::new(); batch];
+        let mut labels: Vec<Vec<i32>> = workspace::filled(Vec::new(), batch)?;
         let mut before = None;
         for (place, &value) in indices.as_chunks::<2>().0.iter().zip(values) {
             let [index, step] = *place;

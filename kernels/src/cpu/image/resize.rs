@@ -16,7 +16,7 @@ use crate::{
     threads::Threads,
     wide::Wide,
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use num_traits::AsPrimitive;
 use std::{f32::consts::PI, sync::Arc};
 
@@ -154,7 +154,7 @@ fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>>
         Arc::new(move |io: &mut Io<'_>| {
             let dy: &[f32] = io.input(0);
             let out: &mut [T] = io.output(0);
-            let mut dx = vec![0.0f32; out.len()];
+            let mut dx = workspace::filled(0.0f32, out.len())?;
             spread(io.threads(), size, dy, &taps[0], &taps[1], &mut dx);
             out.iter_mut().zip(dx).for_each(|(out, dx)| *out = dx.as_());
             Ok(())

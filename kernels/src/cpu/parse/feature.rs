@@ -7,7 +7,7 @@ use crate::{
     wire::{Damaged, Field, fields},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim};
+use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim, workspace};
 use std::collections::HashMap;
 
 /// Messages of features by their names.
@@ -151,17 +151,17 @@ impl Values {
         io.check_size(self.dtype(), &rows)?;
         Ok(match (self, filling) {
             (Values::Texts(list), Some(Values::Texts(filling))) => {
-                Values::Texts(pad(list, lengths, width, filling))
+                Values::Texts(pad(list, lengths, width, filling)?)
             }
             (Values::Floats(list), Some(Values::Floats(filling))) => {
-                Values::Floats(pad(list, lengths, width, filling))
+                Values::Floats(pad(list, lengths, width, filling)?)
             }
             (Values::Ints(list), Some(Values::Ints(filling))) => {
-                Values::Ints(pad(list, lengths, width, filling))
+                Values::Ints(pad(list, lengths, width, filling)?)
             }
-            (Values::Texts(list), _) => Values::Texts(pad(list, lengths, width, &[])),
-            (Values::Floats(list), _) => Values::Floats(pad(list, lengths, width, &[])),
-            (Values::Ints(list), _) => Values::Ints(pad(list, lengths, width, &[])),
+            (Values::Texts(list), _) => Values::Texts(pad(list, lengths, width, &[])?),
+            (Values::Floats(list), _) => Values::Floats(pad(list, lengths, width, &[])?),
+            (Values::Ints(list), _) => Values::Ints(pad(list, lengths, width, &[])?),
         })
     }
 }
@@ -178,16 +178,16 @@ fn each(
     Ok(())
 }
 
-fn pad<T: Cell>(list: &[T], lengths: &[usize], width: usize, filling: &[T]) -> Vec<T> {
+fn pad<T: Cell>(list: &[T], lengths: &[usize], width: usize, filling: &[T]) -> Result<Vec<T>> {
     let blank = filling.first().cloned().unwrap_or_else(T::blank);
-    let mut padded = Vec::with_capacity(lengths.len() * width);
+    let mut padded = workspace::reserve(lengths.len() * width)?;
     let mut start = 0;
     for (row, &length) in lengths.iter().enumerate() {
         padded.extend_from_slice(&list[start..start + length]);
         padded.resize((row + 1) * width, blank.clone());
         start += length;
     }
-    padded
+    Ok(padded)
 }
 
 /// One feature of many examples.

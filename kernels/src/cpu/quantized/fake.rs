@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
+use ferroflow_ir::workspace;
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -148,7 +149,7 @@ fn vars_gradient(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let (dy, x): (&[f32], &[f32]) = (io.input(0), io.input(1));
         let dx: &mut [f32] = io.output(0);
         let (d_min, d_max): (&mut [f32], &mut [f32]) = (io.output(1), io.output(2));
-        let mut sums = vec![(0.0f64, 0.0f64); grids.len()];
+        let mut sums = workspace::filled((0.0f64, 0.0f64), grids.len())?;
         for (index, dx) in dx.iter_mut().enumerate() {
             let slice = index % grids.len();
             let (grid, sum) = (&grids[slice], &mut sums[slice]);

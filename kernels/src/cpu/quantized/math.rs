@@ -16,7 +16,7 @@ use crate::{
         strided,
     },
 };
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -94,25 +94,25 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// The elements of an input repeated to fill a shape.
-fn spread<T: Copy + Default>(data: &[T], shape: &Shape, out: &Shape) -> Vec<T> {
-    match access(shape, out) {
+fn spread<T: Copy + Default>(data: &[T], shape: &Shape, out: &Shape) -> Result<Vec<T>> {
+    Ok(match access(shape, out) {
         Access::Contiguous if data.len() == out.num_elements() => data.to_vec(),
         Access::Contiguous => data.iter().copied().cycle().take(out.num_elements()).collect(),
-        Access::Scalar => vec![data[0]; out.num_elements()],
+        Access::Scalar => workspace::filled(data[0], out.num_elements())?,
         Access::Strided(view) => {
-            let mut all = vec![T::default(); out.num_elements()];
+            let mut all = workspace::filled(T::default(), out.num_elements())?;
             strided::read(&view, data, 0, &mut all);
             all
         }
-    }
+    })
 }
 
 fn multiply(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<A: Quantum, B: Quantum>(x: Shape, y: Shape, out: Shape) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (range_x, range_y) = (Range::read(io, 2), Range::read(io, 4));
-            let a = spread(&from_zero::<A>(io, 0, range_x), &x, &out);
-            let b = spread(&from_zero::<B>(io, 1, range_y), &y, &out);
+            let a = spread(&from_zero::<A>(io, 0, range_x), &x, &out)?;
+            let b = spread(&from_zero::<B>(io, 1, range_y), &y, &out)?;
             let z: &mut [i32] = io.output(0);
             z.iter_mut().zip(a).zip(b).for_each(|((z, a), b)| *z = a.wrapping_mul(b));
             range_x.of_products::<A, B, i32>(range_y).write(io, 1);
@@ -153,7 +153,7 @@ fn add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let single_y = y.num_elements() == 1 && !single_x;
             let a = in_sums::<A>(io.input(0), !single_x, range_x, sums);
             let b = in_sums::<B>(io.input(1), !single_y, range_y, sums);
-            let (a, b) = (spread(&a, &x, &out), spread(&b, &y, &out));
+            let (a, b) = (spread(&a, &x, &out)?, spread(&b, &y, &out)?);
             let z: &mut [i32] = io.output(0);
             z.iter_mut().zip(a).zip(b).for_each(|((z, a), b)| *z = a.wrapping_add(b));
             sums.write(io, 1);
@@ -228,7 +228,7 @@ fn average_pool(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let x: Vec<i32> = io.input::<T>(0).iter().map(|&x| x.into() as i32).collect();
             let y: &mut [T] = io.output(0);
-            let mut means = vec![0i32; y.len()];
+            let mut means = workspace::filled(0i32, y.len())?;
             pool::average_windows::<i32>(io.threads(), &sweep, &x, &mut means);
             y.iter_mut().zip(means).for_each(|(y, mean)| *y = T::saturating(mean.into()));
             Range::read(io, 1).write(io, 1);
@@ -258,7 +258,7 @@ fn concat(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 min: io.scalar(1 + n + index),
                 max: io.scalar(1 + 2 * n + index),
             };
-            let ranges: Vec<Range> = (0..n).map(range).collect();
+            let ranges: Vec<Range> = workspace::collected((0..n).map(range))?;
             let all = range_of_all::<T>(&ranges);
             let value = all.to_values::<T>();
             let part = |(index, range): (usize, &Range)| -> Vec<T> {

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::DType;
+use ferroflow_ir::{DType, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] =
@@ -76,7 +76,7 @@ fn resize_bilinear(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let x: Vec<f32> = io.input(0).iter().map(|&x| real(x)).collect();
             let y: &mut [T] = io.output(0);
-            let mut resized = vec![0.0; y.len()];
+            let mut resized = workspace::filled(0.0, y.len())?;
             resize.apply(io.threads(), &x, &mut resized);
             y.iter_mut().zip(resized).for_each(|(y, x)| *y = value(x));
             Range::read(io, 2).write(io, 1);

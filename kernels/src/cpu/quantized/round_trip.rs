@@ -10,7 +10,7 @@ use crate::{
     number::Ordered,
     wide::Wide,
 };
-use ferroflow_ir::Error;
+use ferroflow_ir::{Error, workspace};
 use num_traits::Float;
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn kernel<T: Wide<Acc: Exp + Float>>(op: &'static str, rule: Rule) -> Arc<dyn Ke
         let x = T::widen(io.input(0));
         let (count, inner) = rule.slices;
         let slice_of = |index: usize| index / inner.max(1) % count.max(1);
-        let mut ranges = vec![(T::Acc::HIGHEST, T::Acc::LOWEST); count];
+        let mut ranges = workspace::filled((T::Acc::HIGHEST, T::Acc::LOWEST), count)?;
         if rule.given {
             let (min, max) = (T::widen(io.input(1)), T::widen(io.input(2)));
             for (slice, range) in ranges.iter_mut().enumerate() {

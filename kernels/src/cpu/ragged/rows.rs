@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use half::bf16;
 use std::sync::Arc;
 
@@ -72,24 +72,24 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (n_rows, default) = (io.scalar::<i64>(2), &T::read(io, 3)?[0]);
             let shape = Shape::from_i64(&[n_rows])?;
             io.check_size(DType::I64, &shape)?;
-            let mut counts = vec![0usize; shape[0]];
+            let mut counts = workspace::filled(0usize, shape[0])?;
             for &row in rows {
                 let count = usize::try_from(row).ok().and_then(|row| counts.get_mut(row));
                 let (what, high) = ("row id".into(), n_rows);
                 *count.ok_or(Error::Index { what, index: row, low: 0, high })? += 1;
             }
-            let mut next = Vec::with_capacity(counts.len());
+            let mut next = workspace::reserve(counts.len())?;
             let mut total = 0;
             for &count in &counts {
                 next.push(total);
                 total += count.max(1);
             }
-            let mut row_ids = vec![0; total];
+            let mut row_ids = workspace::filled(0, total)?;
             for (row, (&start, &count)) in next.iter().zip(&counts).enumerate() {
                 row_ids[start..start + count.max(1)].fill(row);
             }
-            let mut filled = vec![default.clone(); total];
-            let mut moved = Vec::with_capacity(rows.len());
+            let mut filled = workspace::filled(default.clone(), total)?;
+            let mut moved = workspace::reserve(rows.len())?;
             for (&row, value) in rows.iter().zip(values) {
                 let at = &mut next[row as usize];
                 filled[*at].clone_from(value);

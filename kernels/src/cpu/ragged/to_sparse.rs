@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[("RaggedTensorToSparse", to_sparse)];
@@ -41,7 +41,7 @@ fn write_places(io: &mut Io<'_>, lengths: &[usize], splits: DType, values: &Shap
     let nested = nested_splits(io, op, lengths, splits, values[0])?;
     let mut dims = vec![nested[0].len() as i64 - 1];
     // The coordinates of the rows of one level.
-    let mut rows: Vec<Vec<i64>> = (0..dims[0]).map(|row| vec![row]).collect();
+    let mut rows: Vec<Vec<i64>> = workspace::collected((0..dims[0]).map(|row| vec![row]))?;
     for (level, splits) in nested.iter().enumerate() {
         let below = nested.get(level + 1).map_or(values[0], |splits| splits.len() - 1);
         if splits[0] != 0 || splits[splits.len() - 1] != below as i64 {
@@ -49,7 +49,7 @@ fn write_places(io: &mut Io<'_>, lengths: &[usize], splits: DType, values: &Shap
             let found = format!("{splits:?}");
             return Err(Error::argument(op, "rt_nested_splits", expected, found).into());
         }
-        let mut own = Vec::with_capacity(below);
+        let mut own = workspace::reserve(below)?;
         let mut longest = 0;
         for (row, ends) in rows.iter().zip(splits.windows(2)) {
             let length = ends[1] - ends[0];

@@ -8,7 +8,7 @@ use crate::{
     kernel::{Io, Kernel},
     plan::broadcast::positions,
 };
-use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim};
+use ferroflow_ir::{DType, Error, PartialShape, Shape, shape::Dim, workspace};
 use std::{borrow::Cow, sync::Arc};
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[("RaggedTensorToTensor", to_tensor)];
@@ -170,7 +170,7 @@ fn run<T: Cell>(plan: &Plan, io: &mut Io<'_>) -> Result<()> {
     io.check_size(DType::I64, &Shape::new([n_rows])?)?;
     let strides = shape.strides();
     let first = |row: usize| (row < shape[0]).then_some(row * strides[0]);
-    let mut places: Vec<Option<usize>> = (0..n_rows).map(first).collect();
+    let mut places: Vec<Option<usize>> = workspace::collected((0..n_rows).map(first))?;
     for (axis, level) in levels.iter().enumerate() {
         if level.kind == Kind::Splits && level.rows.len() > places.len() + 1 {
             let expected = format!("at most {} rows", places.len());

@@ -18,7 +18,7 @@ use crate::{
     philox::{BLOCKS_PER_NUMBER, Philox, Words},
 };
 use bytemuck::Pod;
-use ferroflow_ir::{Code, DType, Error, HostTensor};
+use ferroflow_ir::{Code, DType, Error, HostTensor, workspace};
 use half::{bf16, f16};
 use std::sync::Arc;
 use variate::{Bits, Variate};
@@ -205,7 +205,7 @@ fn shuffle(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let source = T::read(io, 0)?;
             let n_rows = shape.first().copied().unwrap_or(1);
             let row = source.len() / n_rows.max(1);
-            let mut order: Vec<usize> = (0..n_rows).collect();
+            let mut order: Vec<usize> = workspace::collected(0..n_rows)?;
             for index in 0..n_rows.saturating_sub(1) {
                 let rest = (n_rows - index) as u32;
                 order.swap(index, index + (words.next_word() % rest) as usize);

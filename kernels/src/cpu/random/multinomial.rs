@@ -9,6 +9,7 @@ use crate::{
     number::Number,
     philox::Words,
 };
+use ferroflow_ir::workspace;
 use num_traits::AsPrimitive;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(super) fn multinomial(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> 
             let out = io.output::<O>(0);
             let n_rows = logits.len() / n_classes.max(1);
             let n_samples = out.len() / n_rows.max(1);
-            let mut sums = vec![0.0; n_classes];
+            let mut sums = workspace::filled(0.0, n_classes)?;
             let rows = logits.chunks(n_classes.max(1)).zip(out.chunks_mut(n_samples.max(1)));
             for (logits, out) in rows {
                 let total = running_sums(logits, &mut sums);

@@ -15,7 +15,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::{ops::Range, sync::Arc};
 
 pub(crate) const KERNELS: &[(&str, Build)] =
@@ -64,7 +64,7 @@ impl Inputs {
         let mut columns = Vec::new();
         for &(form, dtype) in &self.sparse {
             let features = Features::read(io, form.values, dtype)?;
-            let mut examples = Vec::with_capacity(n_examples);
+            let mut examples = workspace::reserve(n_examples)?;
             let mut end = 0;
             for example in 0..n_examples {
                 let start = end;
@@ -254,7 +254,7 @@ fn run<J: Join>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -> Res
         widest = widest.max(count);
     }
     io.check_size(DType::I64, &Shape::new([total, 2])?)?;
-    let (mut indices, mut values) = (Vec::with_capacity(2 * total), Vec::with_capacity(total));
+    let (mut indices, mut values) = (workspace::reserve(2 * total)?, workspace::reserve(total)?);
     for example in 0..n_examples {
         let counts: Vec<usize> =
             columns.iter().map(|column| column.examples[example].len()).collect();

@@ -14,7 +14,7 @@ use crate::{
     number::Number,
     plan::broadcast,
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -167,7 +167,7 @@ fn matmul_kernel<T: Number + Cell>(product: Product, dtype: DType) -> Arc<dyn Ke
         let (values, b): (&[T], &[T]) = (io.input(1), io.input(3));
         let shape = Shape::new([rows, columns])?;
         io.check_size(dtype, &shape)?;
-        let mut sums = vec![T::Acc::ZERO; rows * columns];
+        let mut sums = workspace::filled(T::Acc::ZERO, rows * columns)?;
         for (place, &value) in indices.as_chunks::<2>().0.iter().zip(values) {
             let [first, second] = *place;
             let (row, step) = if adjoint_a { (second, first) } else { (first, second) };

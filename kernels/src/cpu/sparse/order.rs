@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape, infer::normalize_axis};
+use ferroflow_ir::{DType, Error, Shape, infer::normalize_axis, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -45,7 +45,7 @@ fn reshape(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             return Err(Error::argument("SparseReshape", "input", "empty", found).into());
         }
         let (from, to) = (before.strides(), after.strides());
-        let mut moved = Vec::with_capacity(n * after.rank());
+        let mut moved = workspace::reserve(n * after.rank())?;
         for place in indices.chunks_exact(rank.max(1)).take(n) {
             let steps = place.iter().zip(&from);
             let position = steps.fold(0i64, |sum, (&index, &stride)| {
@@ -58,7 +58,7 @@ fn reshape(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             }
         }
         if rank == 0 {
-            moved = vec![0; n * after.rank()];
+            moved = workspace::filled(0, n * after.rank())?;
         }
         put_places(io, 0, after.rank(), &moved, n)?;
         put_dims(io, 1, &after.to_i64())
@@ -87,7 +87,7 @@ fn slice(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (places, values) = (form.places(io), T::read(io, form.values)?);
             let (start, size): (&[i64], &[i64]) = (io.input(3), io.input(4));
-            let mut dims = Vec::with_capacity(form.rank);
+            let mut dims = workspace::reserve(form.rank)?;
             for ((&dim, &start), &size) in places.dims.iter().zip(start).zip(size) {
                 if size < 0 {
                     let error = Error::argument("SparseSlice", "size", "not negative", size);

@@ -13,7 +13,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::{Number, Ordered},
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -29,7 +29,7 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let default = &T::read(io, 3)?[0];
             let n_rows = places.shape()?[0];
             io.check_size(DType::I64, &Shape::new([n_rows])?)?;
-            let mut counts = vec![0usize; n_rows];
+            let mut counts = workspace::filled(0usize, n_rows)?;
             for place in places.iter() {
                 let row = usize::try_from(place[0]).ok().and_then(|row| counts.get_mut(row));
                 let Some(row) = row else {
@@ -39,18 +39,18 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 *row += 1;
             }
             // Where the next element of each row goes.
-            let mut next = Vec::with_capacity(n_rows);
+            let mut next = workspace::reserve(n_rows)?;
             let mut total = 0;
             for &count in &counts {
                 next.push(total);
                 total += count.max(1);
             }
-            let mut indices = vec![0i64; total * form.rank];
-            let mut filled = vec![default.clone(); total];
+            let mut indices = workspace::filled(0i64, total * form.rank)?;
+            let mut filled = workspace::filled(default.clone(), total)?;
             for (row, _) in counts.iter().enumerate().filter(|(_, count)| **count == 0) {
                 indices[next[row] * form.rank] = row as i64;
             }
-            let mut moved = Vec::with_capacity(form.n);
+            let mut moved = workspace::reserve(form.n)?;
             for (place, value) in places.iter().zip(values) {
                 let at = &mut next[place[0] as usize];
                 indices[*at * form.rank..][..form.rank].copy_from_slice(place);
@@ -74,7 +74,7 @@ pub(in crate::cpu) fn fill_empty_rows_grad(call: &OpCall<'_>) -> Result<Option<A
         Arc::new(move |io: &mut Io<'_>| {
             let from = places(io, 0, DType::I64, n, &[n_grads], Bad::Fail)?;
             let grads: &[T] = io.input(1);
-            let mut rest = vec![true; n_grads];
+            let mut rest = workspace::filled(true, n_grads)?;
             from.iter().for_each(|&from| rest[from] = false);
             let values: Vec<T> = from.iter().map(|&from| grads[from]).collect();
             put_values(io, 0, dtype, &values)?;
@@ -114,7 +114,7 @@ fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (places, values): (_, &[T]) = (form.places(io), io.input(form.values));
             let order = places.sorted();
             let row = |n: usize| &places.get(n)[..form.rank - 1];
-            let mut softened = Vec::with_capacity(form.n);
+            let mut softened = workspace::reserve(form.n)?;
             for run in order.chunk_by(|&a, &b| row(a) == row(b)) {
                 let own = || run.iter().map(|&n| values[n].to_acc());
                 let largest = own().fold(T::Acc::LOWEST, T::Acc::larger);

@@ -9,7 +9,7 @@ use crate::{
     wire::tensor::{Strings, write_plain, write_strings},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] =
@@ -84,7 +84,7 @@ fn serialize_many(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let (op, expected) = ("SerializeManySparse", "in row-major order");
                 return Err(Error::argument(op, "sparse_indices", expected, "others").into());
             }
-            let mut written = Vec::with_capacity(3 * n_rows);
+            let mut written = workspace::reserve(3 * n_rows)?;
             let (mut start, row_dims) = (0, dims(&places.dims[1..])?);
             for row in 0..n_rows {
                 let own = places.iter().skip(start).take_while(|place| place[0] == row as i64);

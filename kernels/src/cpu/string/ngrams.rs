@@ -11,7 +11,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[("StringNGrams", ngrams)];
@@ -76,7 +76,7 @@ fn ngrams(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         if n == 0 || splits.is_empty() {
             // The data passes as it is, and there is no row.
             let ends = std::iter::repeat_n(0, n_splits);
-            put_strings(io, 0, &Shape::new([n])?, vec![Bytes::new(); n])?;
+            put_strings(io, 0, &Shape::new([n])?, workspace::filled(Bytes::new(), n)?)?;
             return put_integers(io, 1, dtype, &Shape::new([n_splits])?, ends);
         }
         if splits[0] != 0 || splits[splits.len() - 1] != n as i64 || !splits.is_sorted() {

@@ -17,7 +17,7 @@ use super::{Pixels, check_room, wrong};
 use crate::{error::Result, kernel::Io};
 use bits::Bits;
 use colour::Target;
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 pub(super) use frame::ZIGZAG;
 use frame::{Colours, Frame, Tables};
 use scan::Scan;
@@ -125,7 +125,7 @@ fn read(op: &'static str, io: &Io<'_>, contents: &[u8], settings: &Settings) -> 
     }
     io.check_size(DType::I16, &Shape::new([frame.n_coefficients()])?)?;
     for component in &mut frame.components {
-        component.coefficients = vec![[0; 64]; component.stride * component.rows];
+        component.coefficients = workspace::filled([0; 64], component.stride * component.rows)?;
     }
     let n_rows = reader.scans(&mut frame, first, settings.recover).map_err(damaged)?;
     let colours = reader.tables.colours(&frame).map_err(damaged)?;
@@ -291,7 +291,7 @@ fn render(op: &'static str, io: &Io<'_>, image: &Image, settings: &Settings) -> 
     }
     let view = planes.view(left, columns);
     let row_len = columns * channels;
-    let mut samples = vec![0; rows * row_len];
+    let mut samples = workspace::filled(0, rows * row_len)?;
     io.threads().for_each_piece(
         &mut samples[..n_there * row_len],
         PIECE * row_len,

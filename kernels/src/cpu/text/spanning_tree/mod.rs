@@ -10,7 +10,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytemuck::Pod;
-use ferroflow_ir::{Code, DType, Error, Shape};
+use ferroflow_ir::{Code, DType, Error, Shape, workspace};
 use solve::{Score, Solver};
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ fn max_spanning_tree(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn run<T: Score + Cell + Pod>(io: &mut Io<'_>, shape: &Shape, forest: bool) -> Result<()> {
     let (counts, scores): (&[i32], &[T]) = (io.input(0), io.input(1));
     let (batch, nodes) = (shape[0], shape[1]);
-    let mut totals = Vec::with_capacity(batch);
-    let mut sources = vec![-1; batch * nodes];
+    let mut totals = workspace::reserve(batch)?;
+    let mut sources = workspace::filled(-1, batch * nodes)?;
     for (number, &count) in counts.iter().enumerate() {
         let n = usize::try_from(count).ok().filter(|n| (1..=nodes.min(32766)).contains(n));
         let Some(n) = n else {

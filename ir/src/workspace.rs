@@ -1,0 +1,81 @@
+//! Temporary memory whose size comes from shapes and attributes: reserved fallibly, never beyond a
+//! limit.
+//!
+//! A shape is checked where it is made, but a workspace may be a multiple of it, or belong to a
+//! tensor that has no elements. `vec![value; n]` ends the process when the system refuses; these
+//! functions return an error.
+
+use crate::error::{Error, Result};
+
+/// The most bytes one workspace may take: as many as the largest tensor under default limits.
+pub const LIMIT: usize = 8 << 30;
+
+/// Checks that `n` elements are no more than a workspace may take.
+///
+/// # Errors
+///
+/// [`Error::Limit`] beyond [`LIMIT`].
+pub fn check<T>(n: usize) -> Result<()> {
+    match n.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= LIMIT) {
+        true => Ok(()),
+        false => Err(refused::<T>(n)),
+    }
+}
+
+fn refused<T>(n: usize) -> Error {
+    let needed = format!("{n} elements of {} bytes", size_of::<T>());
+    Error::Limit { what: "a workspace".into(), needed, limit: LIMIT as u64 }
+}
+
+/// An empty vector with room for `n` elements.
+///
+/// # Errors
+///
+/// [`Error::Limit`] beyond [`LIMIT`], or when the system refuses the memory.
+pub fn reserve<T>(n: usize) -> Result<Vec<T>> {
+    check::<T>(n)?;
+    let mut room = Vec::new();
+    room.try_reserve_exact(n).map_err(|_| refused::<T>(n))?;
+    Ok(room)
+}
+
+/// A vector of `n` clones of `value`.
+///
+/// # Errors
+///
+/// As [`reserve`].
+pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
+    let mut room = reserve(n)?;
+    room.resize(n, value);
+    Ok(room)
+}
+
+/// The values of an iterator that announces at least how many there are.
+///
+/// # Errors
+///
+/// As [`reserve`].
+pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let values = values.into_iter();
+    let mut room = reserve(values.size_hint().0)?;
+    room.extend(values);
+    Ok(room)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspaces_are_bounded() {
+        assert_eq!(filled(7, 3).unwrap(), [7; 3]);
+        assert_eq!(collected(0..4).unwrap(), [0, 1, 2, 3]);
+        for n in [LIMIT / 8 + 1, 1 << 60, usize::MAX] {
+            assert!(matches!(reserve::<u64>(n), Err(Error::Limit { .. })), "{n}");
+            assert!(
+                filled(0u64, n).is_err() && collected((0..n).map(|n| n as u64)).is_err(),
+                "{n}"
+            );
+        }
+    }
+}
