@@ -71,6 +71,30 @@ impl AttrValue {
         AttrValue::String(Bytes::from(text.into()))
     }
 
+    /// The number of entries: of a list, or what an integer counts.
+    pub fn length(&self) -> Option<i64> {
+        let length = match self {
+            AttrValue::Int(count) => return Some(*count),
+            AttrValue::Strings(list) => list.len(),
+            AttrValue::Ints(list) => list.len(),
+            AttrValue::Floats(list) => list.len(),
+            AttrValue::Bools(list) => list.len(),
+            AttrValue::Types(list) => list.len(),
+            AttrValue::Shapes(list) => list.len(),
+            AttrValue::Tensors(list) => list.len(),
+            AttrValue::Funcs(list) => list.len(),
+            AttrValue::String(_)
+            | AttrValue::Float(_)
+            | AttrValue::Bool(_)
+            | AttrValue::Type(_)
+            | AttrValue::Shape(_)
+            | AttrValue::Tensor(_)
+            | AttrValue::Func(_)
+            | AttrValue::Placeholder(_) => return None,
+        };
+        Some(length as i64)
+    }
+
     /// The kind of this value; `None` for a placeholder, which stands for any kind.
     pub fn kind(&self) -> Option<AttrKind> {
         Some(match self {

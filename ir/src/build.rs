@@ -161,7 +161,7 @@ pub fn infer_attrs(op: &OpDef, mut attrs: Attrs, dtypes: &[DType]) -> Attrs {
                 if let (ArgType::Attr(name), Some(&dtype)) = (of, dtypes.get(position)) {
                     note(&mut found, name, dtype.into());
                 }
-                position += 1;
+                position = position.saturating_add(1);
             }
             ArgKind::Repeated { count, of } => {
                 let given = attrs.get(count).or_else(|| {
@@ -175,17 +175,17 @@ pub fn infer_attrs(op: &OpDef, mut attrs: Attrs, dtypes: &[DType]) -> Attrs {
                 if let (ArgType::Attr(name), Some(&dtype)) = (of, dtypes.get(position)) {
                     note(&mut found, name, dtype.into());
                 }
-                position += n;
+                position = position.saturating_add(n);
             }
             ArgKind::Types(name) => {
                 let n = match attrs.types(name) {
                     Ok(types) => types.len(),
                     Err(_) => dtypes.len().saturating_sub(fixed),
                 };
-                let end = (position + n).min(dtypes.len());
+                let end = position.saturating_add(n).min(dtypes.len());
                 let list = dtypes.get(position..end).unwrap_or_default().to_vec();
                 note(&mut found, name, AttrValue::Types(list));
-                position += n;
+                position = position.saturating_add(n);
             }
         }
     }

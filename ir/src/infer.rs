@@ -5,7 +5,7 @@ use crate::{
     dtype::DType,
     error::{Error, Result},
     host_tensor::HostTensor,
-    op::{DTypes, OpDef},
+    op::OpDef,
     shape::{Dim, PartialShape, Shape},
     spec::{TensorSpec, ValueType},
 };
@@ -58,8 +58,8 @@ impl<'a> OpContext<'a> {
         attrs: &'a Attrs,
         inputs: &[Input<'a>],
     ) -> Result<OpContext<'a>> {
-        let expected = op.input_dtypes(attrs)?;
-        check_inputs(op, &expected, inputs)?;
+        let dtypes: SmallVec<[DType; 6]> = inputs.iter().map(|input| input.ty.dtype).collect();
+        op.check_dtypes(attrs, &dtypes)?;
         let unknown = |&dtype: &DType| ValueType::new(dtype, PartialShape::Unknown);
         let outputs = op.output_dtypes(attrs)?.iter().map(unknown).collect();
         Ok(OpContext { op, attrs, inputs: inputs.into(), outputs })
@@ -317,20 +317,6 @@ impl<'a> OpContext<'a> {
     ) -> Error {
         Error::argument(self.op.name, name, expected, found)
     }
-}
-
-fn check_inputs(op: &'static OpDef, expected: &DTypes, inputs: &[Input<'_>]) -> Result<()> {
-    if expected.len() != inputs.len() {
-        let expected = format!("{} tensors", expected.len());
-        return Err(Error::argument(op.name, "inputs", expected, inputs.len()));
-    }
-    for (index, (dtype, input)) in expected.iter().zip(inputs).enumerate() {
-        if *dtype != input.ty.dtype {
-            let name = format!("input {index}");
-            return Err(Error::argument(op.name, name, dtype.name(), input.ty.dtype));
-        }
-    }
-    Ok(())
 }
 
 /// The name of the argument that flat input `index` belongs to.

@@ -29,6 +29,8 @@ pub struct OpDef {
     pub outputs: &'static [ArgDef],
     /// The attributes.
     pub attrs: &'static [AttrDef],
+    /// Attributes that have as many entries as each other: lists, and counts of arguments.
+    pub same_length: &'static [&'static [&'static str]],
     /// Checks the arguments and tells the result shapes.
     pub infer: Infer,
     /// What the op touches besides its arguments.
@@ -60,6 +62,7 @@ impl OpDef {
         inputs: &[],
         outputs: &[],
         attrs: &[],
+        same_length: &[],
         infer: crate::infer::unknown,
         effect: Effect::Pure,
         lowering: Lowering::Interface,
@@ -106,7 +109,7 @@ impl OpDef {
     /// # Errors
     ///
     /// [`Error::Argument`] for an attribute that is required and absent, of the wrong kind, or
-    /// outside the allowed values.
+    /// outside the allowed values, and for lists that do not have as many entries as they must.
     pub fn complete_attrs(&self, mut attrs: Attrs) -> Result<Attrs> {
         for def in self.attrs {
             match attrs.get(def.name) {
@@ -124,7 +127,42 @@ impl OpDef {
                 Some(value) => def.check(self.name, value)?,
             }
         }
+        self.same_length.iter().try_for_each(|group| self.check_lengths(group, &attrs))?;
         Ok(attrs)
+    }
+
+    /// Checks that attributes have as many entries as each other. Those that wait for a value of the
+    /// function around the call have no number yet.
+    fn check_lengths(&self, group: &[&'static str], attrs: &Attrs) -> Result<()> {
+        let mut lengths = group.iter().filter_map(|&name| Some((name, attrs.get(name)?.length()?)));
+        let Some((first, expected)) = lengths.next() else { return Ok(()) };
+        match lengths.find(|&(_, length)| length != expected) {
+            None => Ok(()),
+            Some((name, found)) => {
+                let expected = format!("of {expected} entries, as `{first}`");
+                Err(Error::argument(self.name, name, expected, found))
+            }
+        }
+    }
+
+    /// Checks number and dtypes of the inputs of a call with complete attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when they do not fit the record.
+    pub fn check_dtypes(&self, attrs: &Attrs, dtypes: &[DType]) -> Result<()> {
+        let expected = self.input_dtypes(attrs)?;
+        if expected.len() != dtypes.len() {
+            let expected = format!("{} tensors", expected.len());
+            return Err(Error::argument(self.name, "inputs", expected, dtypes.len()));
+        }
+        match expected.iter().zip(dtypes).position(|(expected, found)| expected != found) {
+            None => Ok(()),
+            Some(at) => {
+                let name = format!("input {at}");
+                Err(Error::argument(self.name, name, expected[at].name(), dtypes[at]))
+            }
+        }
     }
 
     /// The dtypes of the inputs, flattened, under these attributes.

@@ -77,7 +77,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the scalar expression that the node holds.",
         inputs: &[args_list("x", "Tin")],
         outputs: &[arg("y", "T")],
-        attrs: &[types("Tin"), any_ty("T")],
+        attrs: &[types("Tin").at_least(1), any_ty("T")],
         infer: infer::broadcast,
         lowering: Lowering::Fused,
         ..OpDef::PURE

@@ -570,8 +570,11 @@ fn cross(context: &mut OpContext<'_>) -> Result<()> {
     for index in 0..n {
         sparse(context, [index, n + index, 2 * n + index])?;
     }
-    for index in 0..context.attrs.types("dense_types")?.len() {
-        context.check_rank(3 * n + index, 2)?;
+    let n_columns = 3 * n + context.attrs.types("dense_types")?.len();
+    (3 * n..n_columns).try_for_each(|index| context.check_rank(index, 2))?;
+    // What follows are scalars, and then the numbers of a salt.
+    for index in n_columns..context.n_inputs() {
+        context.check_rank(index, usize::from(index == n_columns + 2))?;
     }
     set_sparse(context, 0, None, Some(2));
     Ok(())

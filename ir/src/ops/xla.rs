@@ -327,8 +327,11 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tshape", INDEX, DType::I32),
         ],
         infer: |context| {
-            let (state, shape) = (context.shape(1).clone(), context.shape_value(2)?);
-            context.set(0, state);
+            let ([words], shape) = (context.dims(1)?, context.shape_value(2)?);
+            if words.is_some_and(|words| !matches!(words, 2 | 3)) {
+                return Err(context.wrong(1, "of 2 or 3 words", context.shape(1)));
+            }
+            context.set(0, PartialShape::vector(words));
             context.set(1, shape);
             Ok(())
         },

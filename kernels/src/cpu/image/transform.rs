@@ -46,7 +46,7 @@ impl Outside {
             Outside::Wrap if x > last => x - len * (x / last).trunc(),
             Outside::Reflect | Outside::Wrap => x,
         };
-        moved.clamp(0.0, last)
+        moved.clamp(0.0, last.max(0.0))
     }
 }
 

@@ -24,7 +24,7 @@ fn splits<'a>(
 ) -> Result<Cow<'a, [i64]>> {
     let splits = integers(io, input, dtype);
     let fits = splits.last().is_some_and(|&last| last <= n_values as i64);
-    if splits.is_sorted() && splits[0] >= 0 && fits {
+    if splits.is_sorted() && splits.first().is_some_and(|&first| first >= 0) && fits {
         return Ok(splits);
     }
     let expected = format!("rising splits of {n_values} values");

@@ -11,7 +11,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Shape};
+use ferroflow_ir::{DType, Shape, workspace};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ fn as_string(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     if width.is_some_and(|width| width > most) || precision.is_some_and(|digits| digits > most) {
         return Err(call.wrong("width", format!("{most} or less"), "more"));
     }
+    let size = width.unwrap_or(0).max(precision.unwrap_or(0));
+    workspace::check::<u8>(call.shape(0).num_elements().saturating_mul(size))?;
     let notation = if call.attrs.bool("scientific")? {
         Notation::Scientific
     } else if call.attrs.bool("shortest")? {

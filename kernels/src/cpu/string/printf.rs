@@ -42,9 +42,15 @@ impl Format {
     /// Text.
     pub(super) fn text(&self, text: &str) -> String {
         match self.flag {
-            Some(b'-') => format!("{text:<width$}", width = self.width),
-            _ => format!("{text:>width$}", width = self.width),
+            Some(b'-') => text.to_string() + &self.filling(" ", text.chars().count()),
+            _ => self.filling(" ", text.chars().count()) + text,
         }
+    }
+
+    /// As much of a character as a text of so many characters lacks. The formats of Rust take no width
+    /// above 65535.
+    fn filling(&self, with: &str, characters: usize) -> String {
+        with.repeat(self.width.saturating_sub(characters))
     }
 
     /// A float.
@@ -58,7 +64,7 @@ impl Format {
         let alternate = self.flag == Some(b'#');
         let precision = self.precision.unwrap_or(6);
         let mut digits = match notation {
-            Notation::Fixed => format!("{size:.precision$}"),
+            Notation::Fixed => fixed(size, precision),
             Notation::Scientific => scientific(size, precision),
             Notation::Shortest => shortest(size, precision.max(1), alternate),
         };
@@ -77,17 +83,36 @@ impl Format {
             (false, Some(b' ')) => " ",
             (false, _) => "",
         };
-        let rest = self.width.saturating_sub(sign.len());
         match self.flag {
-            Some(b'0') if zeros => format!("{sign}{digits:0>rest$}"),
+            Some(b'0') if zeros => {
+                sign.to_string() + &self.filling("0", sign.len() + digits.len()) + digits
+            }
             _ => self.text(&format!("{sign}{digits}")),
         }
     }
 }
 
+/// No `f64` has more digits than this before or after the point that are not 0.
+const MOST_DIGITS: usize = 1100;
+
+/// So many digits after the point.
+fn fixed(value: f64, precision: usize) -> String {
+    let own = precision.min(MOST_DIGITS);
+    format!("{value:.own$}") + &"0".repeat(precision - own)
+}
+
+/// One digit before the point and so many after it, and an exponent.
+fn exponential(value: f64, precision: usize) -> String {
+    let own = precision.min(MOST_DIGITS);
+    let mut text = format!("{value:.own$e}");
+    let end = text.find('e').unwrap_or(text.len());
+    text.insert_str(end, &"0".repeat(precision - own));
+    text
+}
+
 /// The digits with at least two in the exponent.
 fn scientific(value: f64, precision: usize) -> String {
-    let text = format!("{value:.precision$e}");
+    let text = exponential(value, precision);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -96,11 +121,11 @@ fn scientific(value: f64, precision: usize) -> String {
 
 /// `precision` digits in all, in the shorter notation.
 fn shortest(value: f64, precision: usize, keep_zeros: bool) -> String {
-    let rounded = format!("{value:.*e}", precision - 1);
+    let rounded = exponential(value, precision - 1);
     let exponent: i64 = rounded.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let is_fixed = (-4..precision as i64).contains(&exponent);
     let text = if is_fixed {
-        format!("{value:.*}", (precision as i64 - 1 - exponent) as usize)
+        fixed(value, (precision as i64 - 1 - exponent) as usize)
     } else {
         scientific(value, precision - 1)
     };
