@@ -12,13 +12,19 @@ use crate::{
     function::{FunctionDef, FunctionLibrary},
     host_tensor::{Element, HostTensor},
     infer::{Input, infer},
+    limits::Limits,
     op::{Formula, Lowering, OpDef},
     registry,
     shape::{PartialShape, Shape},
     spec::ValueType,
 };
 use smallvec::SmallVec;
-use std::{any::Any, cell::RefCell, fmt, ops, sync::Arc};
+use std::{
+    any::Any,
+    cell::{Cell, RefCell},
+    fmt, ops,
+    sync::Arc,
+};
 
 /// A value inside an emitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,6 +121,9 @@ pub fn expand_by(
 pub struct Emitter<'a> {
     emit: RefCell<&'a mut dyn Emit>,
     error: RefCell<Option<Error>>,
+    /// The calls that are left. A formula may make as many as a function may have nodes: sizes in
+    /// shapes and attributes tell how many calls some make.
+    left: Cell<usize>,
 }
 
 impl fmt::Debug for Emitter<'_> {
@@ -126,7 +135,8 @@ impl fmt::Debug for Emitter<'_> {
 impl<'a> Emitter<'a> {
     /// A place for the ops of one formula.
     pub fn new(emit: &'a mut dyn Emit) -> Emitter<'a> {
-        Emitter { emit: RefCell::new(emit), error: RefCell::new(None) }
+        let left = Cell::new(Limits::default().nodes);
+        Emitter { emit: RefCell::new(emit), error: RefCell::new(None), left }
     }
 
     /// A value that is there already, for use in formulas.
@@ -189,6 +199,27 @@ impl<'a> Emitter<'a> {
         self.call(name, infer_attrs(op, attrs, &dtypes), inputs)
     }
 
+    fn take_call(&self) -> Result<()> {
+        let left = self.left.get().checked_sub(1).ok_or_else(|| too_many("more"))?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// The `n` parts of a formula, whose number a shape or an attribute tells, one after the other
+    /// along an axis. An error if that takes more calls than there may be; after an error nothing more
+    /// is called.
+    fn concat_parts(&'a self, n: usize, part: impl Fn(usize) -> Value<'a>, axis: i64) -> Value<'a> {
+        if n == 0 || n > self.left.get() {
+            return self.fail(too_many(n));
+        }
+        let parts: Vec<Value<'a>> =
+            (0..n).take_while(|_| self.error.borrow().is_none()).map(part).collect();
+        match parts.is_empty() {
+            true => Value { emitter: self, id: None },
+            false => Value::concat(&parts, axis),
+        }
+    }
+
     pub(crate) fn note<T>(&self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.error.borrow_mut().get_or_insert(error).clone()).ok()
     }
@@ -205,12 +236,20 @@ impl<'a> Emitter<'a> {
             .and_then(|op| {
                 let ids: Option<SmallVec<[ValueId; 4]>> = inputs.iter().map(|x| x.id).collect();
                 match ids {
-                    Some(ids) => self.emit.borrow_mut().emit(op, attrs, &ids),
+                    Some(ids) => {
+                        self.take_call()?;
+                        self.emit.borrow_mut().emit(op, attrs, &ids)
+                    }
                     None => Ok(SmallVec::new()), // An earlier error is waiting already.
                 }
             });
         self.note(result).into_iter().flatten().map(Some).collect()
     }
+}
+
+fn too_many(needed: impl fmt::Display) -> Error {
+    let limit = Limits::default().nodes as u64;
+    Error::Limit { what: "the calls of a formula".into(), needed: needed.to_string(), limit }
 }
 
 /// A call of a composite op, as its formula sees it.
@@ -325,6 +364,17 @@ impl<'e> Composite<'e> {
         self.emitter.fail(error)
     }
 
+    /// The `n` parts of a formula, whose number a shape or an attribute tells, one after the other
+    /// along an axis.
+    pub fn concat_parts(
+        &self,
+        n: usize,
+        part: impl Fn(usize) -> Value<'e>,
+        axis: i64,
+    ) -> Value<'e> {
+        self.emitter.concat_parts(n, part, axis)
+    }
+
     /// The results of another op, of the same inputs and with the attributes that it knows.
     pub fn renamed(&self, name: &str) -> Vec<Value<'e>> {
         match self.inputs().is_empty() {
@@ -385,6 +435,17 @@ macro_rules! binary {
 }
 
 impl<'e> Value<'e> {
+    /// The `n` parts of a formula, whose number a shape or an attribute tells, one after the other
+    /// along an axis.
+    pub(crate) fn concat_parts(
+        self,
+        n: usize,
+        part: impl Fn(usize) -> Value<'e>,
+        axis: i64,
+    ) -> Value<'e> {
+        self.emitter.concat_parts(n, part, axis)
+    }
+
     /// The type.
     pub fn ty(self) -> ValueType {
         match self.id {

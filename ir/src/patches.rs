@@ -1,6 +1,6 @@
 //! Windows that slide over images, with gaps between their elements.
 
-use crate::{error::Result, infer::OpContext};
+use crate::{error::Result, infer::OpContext, window::countable};
 
 /// How patches are taken along one dimension of an image.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ impl PatchWindow {
     pub fn positions(&self, size: usize) -> (usize, usize) {
         let reach = (self.size - 1).saturating_mul(self.rate).saturating_add(1);
         if !self.same {
-            return ((size + self.stride).saturating_sub(reach) / self.stride, 0);
+            return (size.saturating_add(self.stride).saturating_sub(reach) / self.stride, 0);
         }
         let n = size.div_ceil(self.stride);
         let covered = n.saturating_sub(1).saturating_mul(self.stride).saturating_add(reach);
@@ -37,16 +37,17 @@ impl PatchWindow {
 ///
 /// # Errors
 ///
-/// [`crate::Error::Argument`] for windows of other dimensions, and sizes that are not positive.
+/// [`crate::Error::Argument`] for windows of other dimensions, and sizes that are not positive or no
+/// `int32`.
 pub fn patch_windows(context: &OpContext<'_>) -> Result<[PatchWindow; 2]> {
     let read = |name: &'static str| {
         let values = context.attrs.ints(name)?;
-        match values {
-            [1, rows, columns, 1] if *rows > 0 && *columns > 0 => {
-                Ok([*rows as usize, *columns as usize])
-            }
-            _ => Err(context.wrong_attr(name, "[1, rows, columns, 1]", format!("{values:?}"))),
-        }
+        let inner = match values {
+            [1, rows, columns, 1] => countable(*rows).zip(countable(*columns)),
+            _ => None,
+        };
+        let wrong = || context.wrong_attr(name, "[1, rows, columns, 1]", format!("{values:?}"));
+        inner.map(|(rows, columns)| [rows, columns]).ok_or_else(wrong)
     };
     let (sizes, strides, rates) = (read("ksizes")?, read("strides")?, read("rates")?);
     let same = context.attrs.string("padding")? == "SAME";

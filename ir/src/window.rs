@@ -58,6 +58,12 @@ pub struct Slide {
 /// Numbers beyond this are refused, so that sums and products of a few of them fit an `i64`.
 const LARGEST: i64 = i32::MAX as i64;
 
+/// A size, stride or rate of windows as attributes give it: positive, and small enough that sums and
+/// products of a few of them fit. TensorFlow refuses others too, as they are no `int32`.
+pub fn countable(number: i64) -> Option<usize> {
+    (1..=LARGEST).contains(&number).then_some(number as usize)
+}
+
 impl Step {
     /// The number of windows of `size` taps over `input` positions, where both are known.
     ///

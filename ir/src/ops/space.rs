@@ -13,6 +13,7 @@ use crate::{
     patches::{PatchWindow, patch_windows},
     shape::{Dim, PartialShape, Shape},
     view::StridedView,
+    window::countable,
 };
 use smallvec::SmallVec;
 
@@ -196,7 +197,8 @@ pub(super) static OPS: &[OpDef] = &[
             let windows = windows
                 .ok_or_else(|| context.wrong_attr("ksizes", "3 sizes and steps", strides))?;
             let count = |axis: usize| sizes[axis].map(|size| windows[axis].positions(size).0);
-            let patch: usize = windows.iter().map(|window| window.size).product();
+            let patch = windows.iter().map(|window| window.size);
+            let patch = patch.fold(1usize, usize::saturating_mul);
             let patch = channels.and_then(|channels| channels.checked_mul(patch));
             context.set(0, PartialShape::ranked([batch, count(0), count(1), count(2), patch]));
             Ok(())
@@ -320,15 +322,12 @@ fn grown(size: i64, [before, after]: [i64; 2]) -> Option<i64> {
 /// How windows move through the three inner dimensions of volumes.
 fn volume_windows(attrs: &Attrs) -> Option<[PatchWindow; 3]> {
     let read = |name: &str| match *attrs.ints(name).ok()? {
-        [1, a, b, c, 1] if a.min(b).min(c) > 0 && a.max(b).max(c) < 1 << 31 => Some([a, b, c]),
+        [1, a, b, c, 1] => Some([countable(a)?, countable(b)?, countable(c)?]),
         _ => None,
     };
     let (sizes, strides) = (read("ksizes")?, read("strides")?);
     let is_same = attrs.string("padding").ok()? == "SAME";
-    Some(
-        [0, 1, 2]
-            .map(|axis| PatchWindow::new(sizes[axis] as usize, strides[axis] as usize, is_same)),
-    )
+    Some([0, 1, 2].map(|axis| PatchWindow::new(sizes[axis], strides[axis], is_same)))
 }
 
 /// Every place of a window is a slice of the volumes.
@@ -341,7 +340,7 @@ fn volume_patches<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let axis = |axis: usize| {
         let (window, size) = (windows[axis], shape[axis + 1]);
         let (n, before) = window.positions(size);
-        let end = n.saturating_sub(1) * window.stride + window.size;
+        let end = n.saturating_sub(1).saturating_mul(window.stride).saturating_add(window.size);
         (n as i64, before as i64, end.saturating_sub(size + before) as i64)
     };
     let axes = [axis(0), axis(1), axis(2)];
@@ -364,8 +363,8 @@ fn volume_patches<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     };
     let sizes = windows.map(|window| window.size);
     let number = |at: usize| [at / (sizes[1] * sizes[2]), at / sizes[2] % sizes[1], at % sizes[2]];
-    let slices: Vec<Value<'e>> = (0..sizes.iter().product()).map(|at| slice(number(at))).collect();
-    vec![Value::concat(&slices, 4)]
+    let n = sizes.iter().fold(1usize, |n, &size| n.saturating_mul(size));
+    vec![c.concat_parts(n, |at| slice(number(at)), 4)]
 }
 
 /// Where in the first order of dimensions each one of the second stands.

@@ -196,13 +196,13 @@ fn convolved<'e>(image: Value<'e>, kernel: Value<'e>, window: &ConvWindow<'e>) -
                 begin[axis] = size[axis].times(index);
                 super::size::window(x, &begin, &size)
             };
-            let parts: Vec<Value<'e>> = (0..groups)
-                .map(|index| {
-                    let inputs = [part(image, 4, index), part(kernel, 4, index)];
-                    call_with(op, attrs.clone(), inputs)
-                })
-                .collect();
-            Value::concat(&parts, 4)
+            let n = usize::try_from(groups).unwrap_or(0);
+            let one = |index: usize| {
+                let index = index as i64;
+                let inputs = [part(image, 4, index), part(kernel, 4, index)];
+                call_with(op, attrs.clone(), inputs)
+            };
+            image.concat_parts(n, one, 4)
         }
     };
     let mut shape = sizes_of_rank(result, n + 2 + missing);
