@@ -6,9 +6,10 @@ use crate::{
     call_key::{CallKey, fingerprint},
     context::{Context, WeakContext},
     eager_tensor::EagerTensor,
-    error::Result,
-    execute::{Results, Scope, alias_as, complete, execute_op},
+    error::{Error, Result},
+    execute::{Results, Scope, alias_as, complete, execute_op, of_op},
     kernel_call::KernelCall,
+    panics::caught,
     placed_calls::execute_placed,
     single_op::SingleOp,
 };
@@ -79,6 +80,27 @@ impl CallCache {
         attrs: &Attrs,
         inputs: &[&EagerTensor],
     ) -> Result<Results> {
+        let outcome = caught(|| self.execute_uncaught(context, op, attrs, inputs));
+        outcome.map_err(|error| self.after(op, error))
+    }
+
+    /// Forgets all calls where a panic is behind an error, and names the op in it.
+    #[cold]
+    fn after(&mut self, op: &OpDef, error: Error) -> Error {
+        if error.is_panic() {
+            self.sets.clear();
+            self.context = WeakContext::default();
+        }
+        of_op(op.name)(error)
+    }
+
+    fn execute_uncaught(
+        &mut self,
+        context: &Context,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[&EagerTensor],
+    ) -> Result<Results> {
         if !self.context.is(context) {
             self.context = context.downgrade();
             self.is_elsewhere = context.default_device().is_some();
@@ -120,7 +142,9 @@ impl CallCache {
         attrs: &Attrs,
         inputs: &[&EagerTensor],
     ) -> Result<Results> {
-        execute_placed(Scope::eager(context, &self.library), Some(device), op, attrs, inputs)
+        let scope = Scope::eager(context, &self.library);
+        let outcome = caught(|| execute_placed(scope, Some(device), op, attrs, inputs));
+        outcome.map_err(|error| self.after(op, error))
     }
 }
 

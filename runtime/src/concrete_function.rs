@@ -7,6 +7,7 @@ use crate::{
     execute::{Scope, value_type},
     executor::{Executable, Surroundings},
     optimize::optimize,
+    panics::caught,
     placed_calls::request,
     placement::{Placement, Request},
     plan::plan,
@@ -325,6 +326,8 @@ pub(crate) fn compile(
     captured: Vec<HostTensor>,
     request: &Request,
 ) -> Result<Executable> {
-    let placed = optimize(surroundings, def, args, &captured, request)?;
-    Ok(Executable::new(plan(&surroundings.context, &placed, captured)?))
+    caught(|| {
+        let placed = optimize(surroundings, def, args, &captured, request)?;
+        Ok(Executable::new(plan(&surroundings.context, &placed, captured)?))
+    })
 }

@@ -6,6 +6,7 @@ use crate::{
     execute::{Scope, execute_op},
     executor::{Run, missing},
     ops::RuntimeCall,
+    panics::caught,
     plan::{DeviceOpAction, DeviceStep, Operand, Place, SequenceAction},
 };
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer, Io, Operand as Input, Target};
@@ -91,7 +92,7 @@ impl Run<'_> {
         let scope =
             Scope { origin: Some(&action.origin), device: Some(&action.device), ..self.scope };
         let results = match action.body {
-            Some(body) => body(&mut RuntimeCall { scope, op, attrs, inputs })?,
+            Some(body) => caught(|| body(&mut RuntimeCall { scope, op, attrs, inputs }))?,
             None => execute_op(scope, op, attrs, inputs)?,
         };
         for (place, result) in action.outputs.iter().zip(results) {

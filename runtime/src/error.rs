@@ -106,6 +106,13 @@ pub enum Error {
         /// Why it is refused.
         reason: &'static str,
     },
+    /// A panic of a kernel, of an op's body or of the compiler: a defect there. The call has ended, and
+    /// the context is as usable as after any other error.
+    #[error("a panic ended the call: {message}")]
+    Panic {
+        /// The message of the panic.
+        message: String,
+    },
     /// A failure reported with a status of its own, by an op or by a crate above.
     #[error("{message}")]
     Status {
@@ -130,6 +137,7 @@ impl Error {
             | Error::NoDevice { .. } => Code::InvalidArgument,
             Error::Uninitialized { .. } => Code::FailedPrecondition,
             Error::Denied { .. } => Code::PermissionDenied,
+            Error::Panic { .. } => Code::Internal,
             Error::Status { code, .. } => *code,
         }
     }

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     kernel_call::{KernelCall, compile, operand_spec},
     ops::RuntimeCall,
+    panics::caught,
     placed_calls::execute_placed,
     plan::Origin,
     profile::Profile,
@@ -88,6 +89,23 @@ pub fn execute(
     attrs: Attrs,
     inputs: &[EagerTensor],
 ) -> Result<Results> {
+    caught(|| execute_uncaught(context, op, attrs, inputs)).map_err(of_op(op))
+}
+
+/// Names the op in the error of a panic, which says nothing of it.
+pub(crate) fn of_op(op: &str) -> impl Fn(Error) -> Error {
+    move |error| match error {
+        Error::Panic { message } => Error::Panic { message: format!("{op}: {message}") },
+        error => error,
+    }
+}
+
+fn execute_uncaught(
+    context: &Context,
+    op: &str,
+    attrs: Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
     let (op, attrs) = find(context, op, attrs, inputs.iter().map(EagerTensor::dtype))?;
     let library = Arc::new(FunctionLibrary::new());
     let scope = Scope::eager(context, &library);
@@ -115,14 +133,16 @@ fn find(
 ///
 /// # Errors
 ///
-/// When one is missing or does not fit.
+/// When one is missing or does not fit, or the inputs do not fit them.
 pub(crate) fn complete(
     op: &OpDef,
     attrs: Attrs,
     dtypes: impl Iterator<Item = DType>,
 ) -> Result<Attrs> {
     let dtypes: SmallVec<[DType; 4]> = dtypes.collect();
-    Ok(op.complete_attrs(infer_attrs(op, attrs, &dtypes))?)
+    let attrs = op.complete_attrs(infer_attrs(op, attrs, &dtypes))?;
+    op.check_dtypes(&attrs, &dtypes)?;
+    Ok(attrs)
 }
 
 /// Replaces `value` by the result of an op of which it is input 0: in its own memory, where the

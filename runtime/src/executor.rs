@@ -9,6 +9,7 @@ use crate::{
         RuntimeCall,
         training::{self, Input},
     },
+    panics::caught,
     placement::{Placement, Reason},
     plan::{
         Action, AnySlot, BranchAction, OpAction, Operand, Origin, Place, Program, ScalarAction,
@@ -62,27 +63,31 @@ impl Executable {
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
         if let Some(mut place) = self.first.try_lock() {
-            let mut frame = place.take().map_or_else(|| self.frame(), Ok)?;
-            let outcome = self.run_in(&mut frame, scope, args);
-            *place = Some(frame);
+            let frame = place.take().map_or_else(|| self.frame(), Ok)?;
+            let (outcome, frame) = self.run_in(frame, scope, args);
+            *place = frame;
             return outcome;
         }
         let pooled = self.others.lock().pop();
-        let mut frame = pooled.map_or_else(|| self.frame(), Ok)?;
-        let outcome = self.run_in(&mut frame, scope, args);
-        self.others.lock().push(frame);
+        let frame = pooled.map_or_else(|| self.frame(), Ok)?;
+        let (outcome, frame) = self.run_in(frame, scope, args);
+        self.others.lock().extend(frame);
         outcome
     }
 
+    /// Runs in a frame, and returns it emptied, unless a panic has left it in whatever state.
     fn run_in<'a>(
         &self,
-        frame: &mut Frame,
+        mut frame: Frame,
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
-    ) -> Result<Vec<EagerTensor>> {
-        let outcome = self.results(&mut Run { scope, frame }, args);
-        self.reset(frame);
-        outcome
+    ) -> (Result<Vec<EagerTensor>>, Option<Frame>) {
+        let outcome = caught(|| self.results(&mut Run { scope, frame: &mut frame }, args));
+        if outcome.as_ref().is_err_and(Error::is_panic) {
+            return (outcome, None);
+        }
+        self.reset(&mut frame);
+        (outcome, Some(frame))
     }
 
     fn results<'a>(
@@ -212,11 +217,12 @@ impl Run<'_> {
     fn step(&mut self, step: &Step, origin: &Origin) -> Result<()> {
         let context: &Context = self.scope.context;
         let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
-        step.run(self.frame, threads, limit).map_err(|error| origin.locate(error))
+        caught(|| step.run(self.frame, threads, limit).map_err(Error::from))
+            .map_err(|error| origin.locate(error))
     }
 
     fn op(&mut self, action: &OpAction) -> Result<()> {
-        self.results_of(action).map_err(|error| action.origin.locate(error))
+        caught(|| self.results_of(action)).map_err(|error| action.origin.locate(error))
     }
 
     fn results_of(&mut self, action: &OpAction) -> Result<()> {

@@ -49,6 +49,7 @@ mod glob;
 mod kernel_call;
 pub mod ops;
 mod optimize;
+mod panics;
 mod place;
 mod placed_calls;
 pub mod placement;

@@ -8,6 +8,7 @@ mod devices;
 mod eager;
 mod functions;
 mod gather;
+mod hostile;
 mod lists;
 mod loops;
 mod regions;

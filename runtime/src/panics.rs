@@ -1,0 +1,66 @@
+//! Panics at the boundary of calls: a defect of a kernel or of a user's op becomes an error of the call.
+//!
+//! A panic unwinds to the nearest action of a program, which knows its node, and further on to the
+//! call of the function as an error. The frame it ran in is thrown away there. Locks are not poisoned,
+//! so the context and its variables stay usable.
+
+use crate::error::{Error, Result};
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// Runs `body`; a panic in it is an error.
+///
+/// State that `body` borrows is what its own drop handlers leave, so a caller hands on nothing that a
+/// panic leaves half-written: an executable drops its frame, and a cache of calls its entries.
+pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(payload) => Err(Error::Panic { message: message(&*payload) }),
+    }
+}
+
+/// The message of a panic, as far as it has one.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".into())
+}
+
+impl Error {
+    /// Whether a panic is behind this error, of which no state can be trusted that it was in.
+    pub(crate) fn is_panic(&self) -> bool {
+        match self {
+            Error::Panic { .. } => true,
+            Error::AtNode { source, .. } => source.is_panic(),
+            Error::Ir(_)
+            | Error::Kernel(_)
+            | Error::Dropped { .. }
+            | Error::WrongResource { .. }
+            | Error::Uninitialized { .. }
+            | Error::VariableMismatch { .. }
+            | Error::FunctionArgument { .. }
+            | Error::NoDevice { .. }
+            | Error::Denied { .. }
+            | Error::Status { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_message() {
+        let check = |result: Result<()>, expected: &str| {
+            let error = result.unwrap_err();
+            assert!(error.is_panic() && error.to_string().contains(expected), "{error}");
+        };
+        check(caught(|| panic!("out of range")), "out of range");
+        check(caught(|| panic!("number {}", 7)), "number 7");
+        check(caught(|| std::panic::panic_any(1u8)), "without a message");
+        assert_eq!(caught(|| Ok(1)).unwrap(), 1);
+    }
+}
