@@ -77,9 +77,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<HostTensor, Error> {
     let array = || {
         let file = File::open(path)?;
         let found = file.metadata()?.len();
-        let npy = NpyFile::new(BufReader::new(file))?;
-        check_length(&npy, found)?;
-        tensor(npy)
+        tensor(BufReader::new(file), found)
     };
     array().map_err(|problem| Error { path: path.into(), problem })
 }
@@ -99,10 +97,13 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
             (None, [only]) => only,
             (None, _) => "",
         };
-        match archive.by_name(name)? {
-            Some(npy) => tensor(npy),
-            None => Err(Problem::NoArray { name: name.into(), available: available.clone() }),
+        if !available.iter().any(|array| array == name) {
+            return Err(Problem::NoArray { name: name.into(), available: available.clone() });
         }
+        let file = archive.zip_archive().by_name(&format!("{name}.npy"));
+        let file = file.map_err(io::Error::other)?;
+        let found = file.size();
+        tensor(file, found)
     };
     array().map_err(|problem| Error { path: path.into(), problem })
 }
@@ -116,7 +117,56 @@ fn check_length<R: Read>(npy: &NpyFile<R>, found: u64) -> Result<(), Problem> {
     if needed > found { Err(Problem::Truncated { needed, found }) } else { Ok(()) }
 }
 
-fn tensor<R: Read>(npy: NpyFile<R>) -> Result<HostTensor, Problem> {
+/// The most bytes that a header may take. It tells a dtype, an order and a shape.
+const MOST_HEADER: usize = 1 << 16;
+
+/// How deep a header may nest. That of a structured dtype does so a little.
+const MOST_NESTING: usize = 32;
+
+/// The file from its beginning on, once its header is known to be one that can be read in bounded memory
+/// and depth: the length of a header is the file's own word.
+fn with_sound_header<R: Read>(mut file: R) -> Result<impl Read, Problem> {
+    let unsound = |what: &str| Problem::Io(io::Error::new(io::ErrorKind::InvalidData, what));
+    let mut start = Vec::new();
+    file.by_ref().take(PREAMBLE as u64).read_to_end(&mut start)?;
+    if let [_, _, _, _, _, _, version, _, length @ ..] = &start[..] {
+        let (length, given) = match (version, length) {
+            (1, [a, b, given @ ..]) => (u32::from(u16::from_le_bytes([*a, *b])), given),
+            (_, [a, b, c, d, given @ ..]) => (u32::from_le_bytes([*a, *b, *c, *d]), given),
+            _ => return Err(unsound("an array without a header")),
+        };
+        let length = usize::try_from(length).ok().filter(|&length| length <= MOST_HEADER);
+        let length = length.ok_or_else(|| unsound("an array with a header of more than 64 KiB"))?;
+        let rest = length.saturating_sub(given.len());
+        file.by_ref().take(rest as u64).read_to_end(&mut start)?;
+        if nesting(&start[start.len().min(PREAMBLE - 4)..]) > MOST_NESTING {
+            return Err(unsound("an array with a header that nests too deep"));
+        }
+    }
+    Ok(io::Cursor::new(start).chain(file))
+}
+
+/// The bytes before the header of the second version of the format; the first has two fewer.
+const PREAMBLE: usize = 12;
+
+/// How many brackets are open at most.
+fn nesting(header: &[u8]) -> usize {
+    let (mut open, mut most) = (0usize, 0);
+    for byte in header {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
+/// The array in a file of so many bytes.
+fn tensor<R: Read>(file: R, found: u64) -> Result<HostTensor, Problem> {
+    let npy = NpyFile::new(with_sound_header(file)?)?;
+    check_length(&npy, found)?;
     let npyz::DType::Plain(ty) = npy.dtype() else {
         return Err(Problem::Dtype(npy.dtype().descr()));
     };
@@ -235,4 +285,57 @@ fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {
         Err(_) => out.write_all(tensor.bytes())?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a file of these bytes; what is wrong with it.
+    fn refused(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        std::fs::write(&path, bytes).unwrap();
+        read(&path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn headers_are_bounded() {
+        let file = |version: u8, length: &[u8], header: &str| {
+            [b"\x93NUMPY", &[version, 0][..], length, header.as_bytes()].concat()
+        };
+        let check = |bytes: &[u8], expected: &str| {
+            let error = refused(bytes);
+            assert!(error.contains(expected), "{error}");
+        };
+        check(&file(2, &u32::MAX.to_le_bytes(), "{}"), "more than 64 KiB");
+        check(&file(3, &(1u32 << 20).to_le_bytes(), ""), "more than 64 KiB");
+        let deep = "(".repeat(60_000);
+        check(&file(1, &60_000u16.to_le_bytes(), &deep), "nests too deep");
+        check(&file(2, &60_000u32.to_le_bytes(), &deep), "nests too deep");
+        for short in [&b""[..], b"\x93NUMPY", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\xff"] {
+            refused(short);
+        }
+    }
+
+    #[test]
+    fn arrays_of_archives_are_bounded_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npz");
+        let check = |version: u8, length: &[u8], header: &str| {
+            let mut archive = npyz::npz::NpzWriter::create(&path).unwrap();
+            archive.zip_writer().start_file("a.npy", Default::default()).unwrap();
+            for part in [b"\x93NUMPY", &[version, 0][..], length, header.as_bytes()] {
+                archive.zip_writer().write_all(part).unwrap();
+            }
+            drop(archive);
+            read_npz(&path, None).unwrap_err().to_string()
+        };
+        let header =
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (2305843009213693951,), }\n";
+        let huge = check(1, &(header.len() as u16).to_le_bytes(), header);
+        assert!(huge.contains("bytes of elements are needed"), "{huge}");
+        let long = check(2, &u32::MAX.to_le_bytes(), header);
+        assert!(long.contains("more than 64 KiB"), "{long}");
+    }
 }
