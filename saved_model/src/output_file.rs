@@ -4,15 +4,15 @@
 //! is asked for.
 
 use crate::{
+    checkpoint::folder_of,
     error::{Error, Result},
     room::Room,
 };
 use std::{
     fs::{self, File},
+    hash::{BuildHasher, RandomState},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// What may happen to a computer without the loss of a file that was written.
@@ -31,24 +31,81 @@ pub enum Durability {
 pub(crate) struct OutputFile {
     path: PathBuf,
     temporary: PathBuf,
-    /// `None` once it was committed.
+    /// `None` once it was committed. It is locked, which tells others that its writer lives.
     file: Option<BufWriter<File>>,
     room: Room,
 }
 
+/// What comes between the name of a file and a random number, in the name it has until it is complete.
+const TEMPORARY: &str = ".tempstate-";
+
+/// A temporary name for a file: one that no process in any container has drawn before.
+pub(crate) fn temporary_name(path: &Path) -> PathBuf {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!("{TEMPORARY}{:016x}", RandomState::new().hash_one(path)));
+    temporary.into()
+}
+
+/// Whether a name is one of [`temporary_name`].
+fn is_temporary(name: &str) -> bool {
+    name.rsplit_once(TEMPORARY).is_some_and(|(_, number)| {
+        number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Removes files that writers left unfinished who live no more: nobody holds a lock on them. **Invariant:**
+/// a file is locked before it has such a name, and until it has that name no more.
+fn sweep(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
+        let path = entry.path();
+        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // What cannot be removed is only left behind.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// Opens a file that no other writer has, with the access rights of the one whose place it is to take.
+fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
+    let mut unlocked = temporary.as_os_str().to_owned();
+    unlocked.push("-new");
+    let unlocked = PathBuf::from(unlocked);
+    let like = fs::metadata(path).ok().map(|metadata| metadata.permissions());
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if let Some(like) = &like {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        options.mode(like.mode() & 0o777);
+    }
+    let file = options.open(&unlocked)?;
+    let ready = || {
+        if let Some(like) = like.filter(|like| !like.readonly()) {
+            file.set_permissions(like)?;
+        }
+        // Where there are no locks, nothing is swept either.
+        let _ = file.try_lock();
+        fs::rename(&unlocked, temporary)
+    };
+    if let Err(error) = ready() {
+        // What cannot be removed is only left behind.
+        let _ = fs::remove_file(&unlocked);
+        return Err(error);
+    }
+    Ok(file)
+}
+
 impl OutputFile {
-    /// Begins a file, and makes the folders it is in.
+    /// Begins a file, and makes the folders it is in. What writers left in its folder who were killed
+    /// goes.
     pub(crate) fn create(path: impl Into<PathBuf>) -> Result<OutputFile> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = path.into();
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".tempstate{}-{number}", process::id()));
-        let temporary = PathBuf::from(temporary);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let temporary = temporary_name(&path);
         let open = || {
-            folder.map_or(Ok(()), fs::create_dir_all)?;
-            File::create(&temporary)
+            fs::create_dir_all(folder_of(&path))?;
+            sweep(folder_of(&path));
+            open_new(&temporary, &path)
         };
         match open() {
             Ok(file) => {
@@ -76,19 +133,21 @@ impl OutputFile {
 
     /// The file, complete and as safe as is asked for, but for its name.
     pub(crate) fn completed(mut self, durability: Durability) -> Result<CompleteFile> {
-        let complete = |file: BufWriter<File>| -> io::Result<()> {
+        let complete = |file: BufWriter<File>| -> io::Result<File> {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             self.room.give_back(&file)?;
             match durability {
-                Durability::Disk => file.sync_all(),
-                Durability::Process => Ok(()),
+                Durability::Disk => file.sync_all().map(|()| file),
+                Durability::Process => Ok(file),
             }
         };
-        let outcome = self.file.take().map_or(Ok(()), complete);
+        let outcome = self.file.take().map(complete).transpose();
         // Dropped after a failure, it takes away what was written.
-        let file = CompleteFile { path: self.path.clone(), temporary: self.temporary.clone() };
-        outcome.map_err(|source| Error::Io { path: self.path.clone(), source })?;
-        Ok(file)
+        let (path, temporary) = (self.path.clone(), self.temporary.clone());
+        let mut complete = CompleteFile { path, temporary, _locked: None };
+        complete._locked =
+            outcome.map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        Ok(complete)
     }
 }
 
@@ -97,9 +156,16 @@ impl OutputFile {
 pub(crate) struct CompleteFile {
     path: PathBuf,
     temporary: PathBuf,
+    /// The file, which is locked until it has its name.
+    _locked: Option<File>,
 }
 
 impl CompleteFile {
+    /// The name it has until it gets its own.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Gives the file its name.
     pub(crate) fn publish(self) -> Result<()> {
         let renamed = fs::rename(&self.temporary, &self.path);
@@ -167,6 +233,39 @@ pub(crate) fn copy_file(source: &Path, target: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_writers_that_live_no_more_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let alive = OutputFile::create(&path).unwrap();
+        let complete = OutputFile::create(&path).unwrap().completed(Durability::Process).unwrap();
+        let (dead, other) = (temporary_name(&path), folder.path().join("file.tempstate123"));
+        fs::write(&dead, "left behind").unwrap();
+        fs::write(&other, "of another program").unwrap();
+        drop(OutputFile::create(folder.path().join("another")).unwrap());
+        assert!(!dead.exists() && other.exists());
+        assert!(alive.temporary.exists() && complete.temporary.exists());
+        alive.commit().unwrap();
+        complete.publish().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_keeps_the_access_rights_of_the_one_before() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "old").unwrap();
+        for mode in [0o600, 0o640, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let mut file = OutputFile::create(&path).unwrap();
+            file.write_all(b"new").unwrap();
+            file.commit().unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        }
+    }
 
     #[test]
     fn files_appear_when_they_are_complete() {

@@ -5,13 +5,13 @@ use super::{
     ordered_code::decode_slice_key,
     reader::read_header,
     table::Table,
-    writer::{Entries, index_file, index_path},
+    writer::{Entries, index_path, write_index},
 };
 use crate::{
     checkpoint::folder_of,
     error::{Error, Result},
     file::decode_message,
-    output_file::{Durability, hold},
+    output_file::{Durability, OutputFile, hold},
     proto::BundleEntryProto,
 };
 use ferroflow_ir::Limits;
@@ -47,7 +47,8 @@ pub fn merge(
     let n_shards = merged.shards.len();
     let folder = folder_of(destination);
     fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
-    let new_index = index_file(destination, n_shards, &merged.entries, Durability::Disk)?;
+    let index = OutputFile::create(index_path(destination))?;
+    let new_index = write_index(index, n_shards, &merged.entries, Durability::Disk)?;
     let _held = hold(folder);
     for (shard, source) in merged.shards.iter().enumerate() {
         let target = shard_path(destination, shard as u32, n_shards as u32);

@@ -7,6 +7,7 @@ mod format1;
 mod merge;
 mod ordered_code;
 mod partition;
+mod publish;
 mod reader;
 mod slice;
 mod table;

@@ -4,6 +4,7 @@ use super::{
     data::shard_path,
     encode::write_elements,
     ordered_code::encode_slice_key,
+    publish::{self, NewCheckpoint, Replacing, n_shards_in_place},
     slice::{SliceSpec, TensorSlice},
     table_writer::TableWriter,
 };
@@ -11,7 +12,7 @@ use crate::{
     checkpoint::folder_of,
     convert,
     error::{Error, Result},
-    output_file::{CompleteFile, Durability, OutputFile, hold},
+    output_file::{CompleteFile, Durability, OutputFile, hold, temporary_name},
     proto::{BundleEntryProto, BundleHeaderProto, VersionDef, bundle_header_proto::Endianness},
 };
 use ferroflow_ir::{DType, HostTensor, Shape};
@@ -147,12 +148,36 @@ impl Writer {
     ///
     /// As [`finish`](Writer::finish).
     pub fn finish_with(self, durability: Durability) -> Result<()> {
-        let data = self.data.completed(durability)?;
-        let index = index_file(&self.prefix, 1, &self.entries, durability)?;
+        self.finish_up_to(durability, usize::MAX).map(|_| ())
+    }
+
+    /// Completes the checkpoint but for the steps of its publication after so many; whether those were
+    /// all.
+    pub(super) fn finish_up_to(self, durability: Durability, n_steps: usize) -> Result<bool> {
+        let Writer { prefix, data, entries, .. } = self;
+        let data = data.completed(durability)?;
+        let index = OutputFile::create(index_path(&prefix))?;
+        let index = write_index(index, 1, &entries, durability)?;
         // An index belongs to the data it was written with.
-        let _held = hold(folder_of(&self.prefix));
-        data.publish()?;
-        index.publish()
+        let _held = hold(folder_of(&prefix));
+        let before = n_shards_in_place(&prefix);
+        let second = match before {
+            Some(1) => Some((
+                OutputFile::create(shard_path(&prefix, 1, 2))?.completed(durability)?,
+                write_index(OutputFile::create(index_path(&prefix))?, 2, &entries, durability)?,
+            )),
+            _ => None,
+        };
+        let link = temporary_name(&shard_path(&prefix, 0, 1));
+        let replacing = second.as_ref().map(|(empty, index)| Replacing {
+            empty: empty.temporary(),
+            index: index.temporary(),
+            link: &link,
+        });
+        let new = NewCheckpoint { data: data.temporary(), index: index.temporary(), replacing };
+        let steps = publish::steps(&prefix, folder_of(&prefix), &new, before);
+        publish::run(&steps[..n_steps.min(steps.len())], durability)?;
+        Ok(n_steps >= steps.len())
     }
 }
 
@@ -168,21 +193,21 @@ fn wrong_part(spec: &SliceSpec, rule: &'static str) -> Error {
     Error::Slice { slice: spec.slice.to_string(), shape: spec.shape.clone(), rule }
 }
 
-/// The index of a checkpoint, which has its name yet to come.
-pub(super) fn index_file(
-    prefix: &Path,
+/// Writes the index of a checkpoint, which has its name yet to come.
+pub(super) fn write_index(
+    file: OutputFile,
     n_shards: usize,
     entries: &Entries,
     durability: Durability,
 ) -> Result<CompleteFile> {
-    let path = index_path(prefix);
+    let path = file.path().to_owned();
     let failed = |source| Error::Io { path: path.clone(), source };
     let header = BundleHeaderProto {
         num_shards: n_shards as i32,
         endianness: Endianness::Little as i32,
         version: Some(VersionDef { producer: VERSION, ..VersionDef::default() }),
     };
-    let mut table = TableWriter::new(OutputFile::create(&path)?);
+    let mut table = TableWriter::new(file);
     table.add(b"", &header.encode_to_vec()).map_err(failed)?;
     for (key, entry) in entries {
         table.add(key, &entry.encode_to_vec()).map_err(failed)?;
