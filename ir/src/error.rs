@@ -41,6 +41,8 @@ pub enum Code {
     Aborted,
     /// The operation was given up, for instance because a queue was closed.
     Cancelled,
+    /// The time that was given for it is over.
+    DeadlineExceeded,
 }
 
 impl Code {
@@ -60,6 +62,7 @@ impl Code {
             Code::DataLoss => "DataLossError",
             Code::Aborted => "AbortedError",
             Code::Cancelled => "CancelledError",
+            Code::DeadlineExceeded => "DeadlineExceededError",
         }
     }
 }

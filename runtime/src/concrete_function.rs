@@ -1,6 +1,7 @@
 //! Functions that can be called: a graph, what it captures, and its compiled forms.
 
 use crate::{
+    budget::{CallBudget, CallOptions},
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
@@ -182,6 +183,23 @@ impl ConcreteFunction {
         let mut metadata = profile.into_metadata(device, specialization.executable.arena_bytes());
         metadata.compilations = inner.specializations.compilations();
         Ok((results, metadata))
+    }
+
+    /// Calls the function within a budget of time and rounds of loops, in a way that others may end.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](ConcreteFunction::call), and [`Error::Interrupted`].
+    pub fn call_within(
+        &self,
+        options: &CallOptions,
+        args: &[&EagerTensor],
+    ) -> Result<Vec<EagerTensor>> {
+        let budget = CallBudget::new(options);
+        budget.check()?;
+        let specialization = self.specialization(args, Shapes::AsDeclared)?;
+        let scope = Scope { budget: Some(&budget), ..self.0.surroundings.scope() };
+        specialization.run(scope, args)
     }
 
     /// Calls the function with arguments of any shape, whatever it was traced for. TensorFlow does

@@ -1,5 +1,6 @@
 //! The error type of this crate.
 
+use crate::budget::Interruption;
 use ferroflow_ir::{
     Code, DType, PartialShape, Shape,
     error::{SourceLocation, at},
@@ -106,6 +107,9 @@ pub enum Error {
         /// Why it is refused.
         reason: &'static str,
     },
+    /// The budget of the call was over before its end.
+    #[error("the call was ended: {}", describe(*.0))]
+    Interrupted(Interruption),
     /// A panic of a kernel, of an op's body or of the compiler: a defect there. The call has ended, and
     /// the context is as usable as after any other error.
     #[error("a panic ended the call: {message}")]
@@ -123,6 +127,14 @@ pub enum Error {
     },
 }
 
+fn describe(interruption: Interruption) -> &'static str {
+    match interruption {
+        Interruption::Deadline => "its deadline has passed",
+        Interruption::Cancelled => "it was cancelled",
+        Interruption::LoopRounds => "its loops have gone as many rounds as they may",
+    }
+}
+
 impl Error {
     /// The status code TensorFlow would report.
     pub fn code(&self) -> Code {
@@ -138,6 +150,9 @@ impl Error {
             Error::Uninitialized { .. } => Code::FailedPrecondition,
             Error::Denied { .. } => Code::PermissionDenied,
             Error::Panic { .. } => Code::Internal,
+            Error::Interrupted(Interruption::Deadline) => Code::DeadlineExceeded,
+            Error::Interrupted(Interruption::Cancelled) => Code::Cancelled,
+            Error::Interrupted(Interruption::LoopRounds) => Code::ResourceExhausted,
             Error::Status { code, .. } => *code,
         }
     }

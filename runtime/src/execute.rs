@@ -1,6 +1,7 @@
 //! One op, now.
 
 use crate::{
+    budget::CallBudget,
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
@@ -44,6 +45,8 @@ pub struct Scope<'a> {
     pub(crate) origin: Option<&'a Origin>,
     /// Where the ops of a run are noted, if they are.
     pub(crate) profile: Option<&'a Profile>,
+    /// What the call has left, if it is bounded.
+    pub(crate) budget: Option<&'a CallBudget<'a>>,
     /// The device that a call is made for, if not the CPU.
     pub(crate) device: Option<&'a Arc<dyn Device>>,
 }
@@ -52,7 +55,8 @@ impl<'a> Scope<'a> {
     /// Where code outside functions makes calls: in the state of the context.
     pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
         let resources = context.resources();
-        Scope { context, library, resources, origin: None, profile: None, device: None }
+        let (origin, profile, budget, device) = (None, None, None, None);
+        Scope { context, library, resources, origin, profile, budget, device }
     }
 
     /// Checks that an op may read a file: one in the folder of its model, or any where the context

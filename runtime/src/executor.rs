@@ -174,6 +174,9 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     fn actions(&mut self, actions: &[Action]) -> Result<()> {
         for action in actions {
+            if let Some(budget) = self.scope.budget {
+                budget.check()?;
+            }
             match action {
                 Action::Kernel(step, origin) => match self.scope.profile {
                     None => self.step(step, origin)?,
@@ -194,9 +197,9 @@ impl Run<'_> {
                 Action::Copy(from, to, Some(device)) => self.transfer(from, to, device)?,
                 Action::While(repeat) => self.repeat(repeat)?,
                 Action::Branch(branch) => self.branch(branch)?,
-                Action::Scalar(scalar) => match self.scope.profile {
-                    None => self.scalar(scalar)?,
-                    Some(_) => self.actions(&scalar.plain)?,
+                Action::Scalar(scalar) => match (self.scope.profile, self.scope.budget) {
+                    (None, None) => self.scalar(scalar)?,
+                    (Some(_), _) | (_, Some(_)) => self.actions(&scalar.plain)?,
                 },
                 Action::Fail(error) => return Err(error.clone()),
                 Action::Clear(slots) => slots.iter().for_each(|slot| match *slot {
@@ -337,6 +340,9 @@ impl Run<'_> {
                 return Err(action.origin.locate(too_many_rounds(limit)));
             }
             iterations += 1;
+            if let Some(budget) = self.scope.budget {
+                budget.take_round().map_err(|error| action.origin.locate(error))?;
+            }
             self.actions(&action.body)?;
         }
     }
@@ -456,6 +462,7 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     pub(crate) fn scope(&self) -> Scope<'_> {
         let (context, library, resources) = (&self.context, &self.library, &self.resources);
-        Scope { context, library, resources, origin: None, profile: None, device: None }
+        let (origin, profile, budget, device) = (None, None, None, None);
+        Scope { context, library, resources, origin, profile, budget, device }
     }
 }

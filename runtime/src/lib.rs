@@ -33,6 +33,7 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod call_cache;
 mod call_key;
 mod compile_options;
@@ -68,6 +69,7 @@ pub mod trackable;
 pub mod variable;
 mod variant;
 
+pub use budget::{CallOptions, Cancellation, Interruption};
 pub use call_cache::CallCache;
 pub use compile_options::CompileOptions;
 pub use concrete_function::{Capture, ConcreteFunction};

@@ -43,6 +43,7 @@ impl Error {
             | Error::FunctionArgument { .. }
             | Error::NoDevice { .. }
             | Error::Denied { .. }
+            | Error::Interrupted(_)
             | Error::Status { .. } => false,
         }
     }

@@ -1,7 +1,11 @@
 //! Staging areas: tuples of tensors that wait under a name. Who finds one empty, or full, waits for
 //! others.
 
-use crate::{error::Result, resource::Resource};
+use crate::{
+    budget::{CallBudget, wait},
+    error::Result,
+    resource::Resource,
+};
 use ferroflow_ir::{Error as IrError, HostTensor};
 use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::VecDeque, sync::Arc};
@@ -41,7 +45,7 @@ impl StagingArea {
     /// # Errors
     ///
     /// [`IrError::Limit`] when there never will be.
-    pub(crate) fn put(&self, tuple: Tuple) -> Result<()> {
+    pub(crate) fn put(&self, tuple: Tuple, budget: Option<&CallBudget<'_>>) -> Result<()> {
         let own = bytes(&tuple);
         if let Some(limit) = self.limit.filter(|&limit| own > limit) {
             let (what, needed) = ("a staging area".into(), format!("{own} bytes"));
@@ -53,32 +57,34 @@ impl StagingArea {
             self.capacity.is_some_and(|capacity| tuples.len() >= capacity)
                 || self.limit.is_some_and(|limit| held() > limit - own)
         };
-        self.changed.wait_while(&mut tuples, is_full);
+        while is_full(&mut tuples) {
+            wait(&self.changed, &mut tuples, budget)?;
+        }
         tuples.push_back(tuple);
         self.changed.notify_all();
         Ok(())
     }
 
     /// Takes the oldest tuple out, once there is one.
-    pub(crate) fn take(&self) -> Tuple {
+    pub(crate) fn take(&self, budget: Option<&CallBudget<'_>>) -> Result<Tuple> {
         let mut tuples = self.tuples.lock();
         loop {
             if let Some(tuple) = tuples.pop_front() {
                 self.changed.notify_all();
-                return tuple;
+                return Ok(tuple);
             }
-            self.changed.wait(&mut tuples);
+            wait(&self.changed, &mut tuples, budget)?;
         }
     }
 
     /// The tuple at this position from the oldest on, once there is one.
-    pub(crate) fn peek(&self, position: usize) -> Tuple {
+    pub(crate) fn peek(&self, position: usize, budget: Option<&CallBudget<'_>>) -> Result<Tuple> {
         let mut tuples = self.tuples.lock();
         loop {
             if let Some(tuple) = tuples.get(position) {
-                return tuple.clone();
+                return Ok(tuple.clone());
             }
-            self.changed.wait(&mut tuples);
+            wait(&self.changed, &mut tuples, budget)?;
         }
     }
 }
@@ -109,11 +115,12 @@ mod tests {
     fn tuples_wait_in_order() {
         let area = StagingArea::new(Some(2), Some(8));
         let tuple = |value: i32| vec![HostTensor::scalar(value)];
-        area.put(tuple(1)).unwrap();
-        area.put(tuple(2)).unwrap();
-        assert_eq!(area.peek(1), tuple(2));
-        assert_eq!((area.take(), area.take()), (tuple(1), tuple(2)));
-        assert!(area.put(vec![HostTensor::vector(&[0i32; 3]).unwrap()]).is_err());
+        area.put(tuple(1), None).unwrap();
+        area.put(tuple(2), None).unwrap();
+        assert_eq!(area.peek(1, None).unwrap(), tuple(2));
+        let taken = || area.take(None).unwrap();
+        assert_eq!((taken(), taken()), (tuple(1), tuple(2)));
+        assert!(area.put(vec![HostTensor::vector(&[0i32; 3]).unwrap()], None).is_err());
         assert_eq!(area.len(), 0);
     }
 }

@@ -4,6 +4,7 @@
 
 mod aliasing;
 mod attention;
+mod budgets;
 mod devices;
 mod eager;
 mod functions;
