@@ -5,7 +5,8 @@
 //! against differences (of all ops, or those in a list `only`), `{"kind": "zoo", "path": FOLDER}`
 //! for a case of the zoo, `{"kind": "save", "path": FOLDER, "to": FOLDER}` for a case whose model is
 //! loaded and saved again, `{"kind": "models", "path": FOLDER, "to": FOLDER}` for the models that are
-//! written here, whose cases go to the one folder and whose files to the other. It answers with
+//! written here, whose cases go to the one folder and whose files to the other, `{"kind": "mutants",
+//! "path": FILE, "op": NAME, "seed": NUMBER, "from": A, "to": B}` for hostile calls of an op. It answers with
 //! lines of JSON on standard output: results, and `{"done": PATH}` after the last of a job. With
 //! `--device NAME` cases run there, and results tell what did. A case that brings the process down
 //! costs that case only: whoever drives the worker starts another and goes on after it.
@@ -14,6 +15,7 @@ mod compare;
 mod derivatives;
 mod device;
 mod models;
+mod mutants;
 mod ops;
 mod outcome;
 mod zoo;
@@ -46,6 +48,7 @@ fn main() -> Result<()> {
                 let to = job["to"].as_str().context("a job says where to save")?;
                 models::run(path.as_ref(), to.as_ref(), &mut report)?;
             }
+            Some("mutants") => mutants::run(&job, &mut report)?,
             Some("save") => {
                 let to = job["to"].as_str().context("a job says where to save")?;
                 report(zoo::save(path.as_ref(), to.as_ref())?)?;

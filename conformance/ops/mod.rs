@@ -25,7 +25,7 @@ use std::{
     path::{Path, PathBuf},
 };
 pub(crate) use tape::{Tape, gradients};
-pub(crate) use value::{attrs, base64};
+pub(crate) use value::{attrs, base64, tensor};
 
 /// Runs the cases and sequences of one op from number `from` on.
 pub(crate) fn run_file(
@@ -33,14 +33,11 @@ pub(crate) fn run_file(
     from: u64,
     report: &mut dyn FnMut(Value) -> Result<()>,
 ) -> Result<()> {
-    let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-    GzDecoder::new(file).read_to_string(&mut text)?;
-    let cases: Value = serde_json::from_str(&text)?;
+    let cases = read(path)?;
     let op = cases["op"].as_str().context("an op")?;
     let family = cases["family"].as_str().unwrap_or("");
     let list = |key: &str| cases[key].as_array().cloned().unwrap_or_default();
-    let _scratch = Scratch::enter()?;
+    let _scratch = ScratchFolder::enter()?;
     let (singles, sequences) = (list("cases"), list("sequences"));
     let jobs = singles.iter().map(|case| (case, false)).chain(sequences.iter().map(|s| (s, true)));
     for (number, (case, is_sequence)) in jobs.enumerate().skip(from as usize) {
@@ -62,8 +59,16 @@ pub(crate) fn run_file(
     Ok(())
 }
 
+/// The recorded cases of an op.
+pub(crate) fn read(path: &Path) -> Result<Value> {
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    GzDecoder::new(file).read_to_string(&mut text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
 /// A context whose ops may touch files.
-fn context() -> Context {
+pub(crate) fn context() -> Context {
     let files = FileAccess::Any;
     let context = crate::device::context_with(files);
     add_ops(&context);
@@ -71,22 +76,22 @@ fn context() -> Context {
 }
 
 /// A folder for the files of one op; the process is in it until this is dropped.
-struct Scratch {
+pub(crate) struct ScratchFolder {
     folder: PathBuf,
     before: PathBuf,
 }
 
-impl Scratch {
-    fn enter() -> Result<Scratch> {
+impl ScratchFolder {
+    pub(crate) fn enter() -> Result<ScratchFolder> {
         let before = env::current_dir()?;
         let folder = env::temp_dir().join(format!("conformance-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         env::set_current_dir(&folder)?;
-        Ok(Scratch { folder, before })
+        Ok(ScratchFolder { folder, before })
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What cannot be undone here harms no result.
         let _ = env::set_current_dir(&self.before);

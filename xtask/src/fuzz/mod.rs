@@ -1,5 +1,6 @@
-//! `fuzz`: random programs, run in all ways there are.
+//! `fuzz`: random programs and hostile calls, run in all ways there are.
 
+mod calls;
 mod graphs;
 mod programs;
 mod shrink;
@@ -15,12 +16,15 @@ pub(crate) enum Verb {
     /// Compare functions that TensorFlow wrote with its answers. TensorFlow is installed below the
     /// target folder unless `FERROFLOW_TENSORFLOW_PYTHON` names a Python that has it.
     Graphs(graphs::Flags),
+    /// Make hostile calls of every op: a panic, an abort or a hang is a fault.
+    Calls(calls::CallFlags),
 }
 
 pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
     match verb {
         Verb::Programs(flags) => programs::run(root, flags),
         Verb::Graphs(flags) => graphs::run(root, flags),
+        Verb::Calls(flags) => calls::run(root, flags),
     }
 }
 
