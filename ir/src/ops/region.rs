@@ -23,7 +23,7 @@ pub(super) static OPS: &[OpDef] = &[OpDef {
     inputs: &[args_list("inputs", "Tin")],
     outputs: &[arg("y", "T")],
     attrs: &[
-        types("Tin"),
+        types("Tin").at_least(1),
         any_ty("T"),
         func("anchor").or(AttrDefault::Func),
         ints_or("axes", &[]),
