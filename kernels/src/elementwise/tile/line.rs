@@ -100,6 +100,7 @@ struct Turning {
     first: *const u8,
     period: usize,
     at: usize,
+    /// Less than the period.
     step: usize,
 }
 
@@ -140,6 +141,7 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
                     Source::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
                         let (first, step) = (bytes.as_ptr(), N * width);
+                        let step = step % period;
                         turning.push(Turning { place: index, first, period, at, step });
                         first.wrapping_add(at).cast_mut()
                     }
@@ -175,7 +177,10 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
                 places[index] = places[index].wrapping_add(step);
             }
             for turn in &mut turning {
-                turn.at = (turn.at + turn.step) % turn.period;
+                turn.at += turn.step;
+                if turn.at >= turn.period {
+                    turn.at -= turn.period;
+                }
                 places[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
             }
         }
