@@ -62,7 +62,7 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
     let model = progress::during("loading", || load(&context, &folder, &options))?;
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;
-    let given = inputs::inputs(&arguments.inputs, &arguments.input_exprs, &specs)?;
+    let given = inputs::inputs(&context, &arguments.inputs, &arguments.input_exprs, &specs)?;
     let given = given.into_iter().map(|(name, tensor)| (name, EagerTensor::from(tensor))).collect();
     context.take_placements(); // Those of what runs while a model is loaded.
     let outputs = progress::during("running", || model.call_signature(key, &given))?;
