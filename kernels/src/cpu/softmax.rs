@@ -16,7 +16,7 @@ use crate::{
     simd::{Vectorized, vectorize},
     wide::Wide,
 };
-use ferroflow_ir::{Error, Expr, pass::region::softmax as softmax_of};
+use ferroflow_ir::{DType, Error, Expr, pass::region::softmax as softmax_of};
 use num_traits::AsPrimitive;
 use std::{borrow::Cow, sync::Arc};
 
@@ -38,7 +38,10 @@ fn by_rows(call: &OpCall<'_>, is_log: bool) -> Option<Arc<dyn Kernel>> {
 }
 
 fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    if let Some(kernel) = by_rows(call, false) {
+    // Of `float32` the exponentials are summed while they are written, which takes a pass less.
+    if call.dtype(0) != DType::F32
+        && let Some(kernel) = by_rows(call, false)
+    {
         return Ok(Some(kernel));
     }
     let row = call.shape(0).last().copied().unwrap_or(1);
