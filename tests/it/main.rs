@@ -10,6 +10,8 @@ mod concrete;
 mod control_flow;
 mod control_flow_saved;
 mod custom_gradients;
+#[cfg(feature = "conformance")]
+mod damaged_models;
 mod device_calls;
 mod devices;
 mod eager;
