@@ -12,7 +12,7 @@ use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, workspace};
 use ferroflow_kernels::{
     check_size,
-    sentencepiece::{Ends, Model, Pieces, Sampling},
+    sentencepiece::{Pieces, Sampling, SentencepieceModel, SpecialPieces},
     wordpiece::{WordpieceRule, Wordpieces},
 };
 use smallvec::SmallVec;
@@ -86,7 +86,7 @@ fn wordpieces(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 /// A SentencePiece model behind a handle.
 #[derive(Debug)]
-struct Sentencepiece(Arc<Model>);
+struct Sentencepiece(Arc<SentencepieceModel>);
 
 impl Resource for Sentencepiece {
     fn kind(&self) -> &'static str {
@@ -102,7 +102,7 @@ impl Resource for Sentencepiece {
     }
 }
 
-fn model(call: &RuntimeCall<'_>) -> Result<Arc<Model>> {
+fn model(call: &RuntimeCall<'_>) -> Result<Arc<SentencepieceModel>> {
     let resource: Arc<Sentencepiece> = call.resource(0, "a SentencePiece model")?;
     Ok(resource.0.clone())
 }
@@ -115,7 +115,7 @@ fn create(call: &mut RuntimeCall<'_>) -> Result<Results> {
         if proto.is_empty() {
             return Err(wrong(call, "model", "a serialized model"));
         }
-        Ok(Arc::new(Sentencepiece(Model::shared(proto)?)))
+        Ok(Arc::new(Sentencepiece(SentencepieceModel::shared(proto)?)))
     };
     let resource = match name.is_empty() {
         true => make()?,
@@ -138,7 +138,7 @@ fn per_text<T: Copy>(
     }
 }
 
-fn ends(call: &RuntimeCall<'_>, first: usize) -> Result<Ends> {
+fn ends(call: &RuntimeCall<'_>, first: usize) -> Result<SpecialPieces> {
     let flag = |input: usize| -> Result<bool> {
         let tensor = call.host(input)?;
         match tensor.bytes() {
@@ -146,7 +146,7 @@ fn ends(call: &RuntimeCall<'_>, first: usize) -> Result<Ends> {
             _ => Err(wrong(call, call.op.inputs[input].name, "a scalar")),
         }
     };
-    Ok(Ends { bos: flag(first)?, eos: flag(first + 1)?, reverse: flag(first + 2)? })
+    Ok(SpecialPieces { bos: flag(first)?, eos: flag(first + 1)?, reverse: flag(first + 2)? })
 }
 
 /// How each text is split.

@@ -1,8 +1,8 @@
 //! BERT's normalization by a table: `FastBertNormalize`.
 
 use super::{
-    flatbuffer::{Damaged, Table},
-    model::{Loaded, Model, Recent},
+    flatbuffer::{DamagedBuffer, FlatTable},
+    model::{Loaded, Recent, TensorModel},
     put_splits, put_vector,
     trie::Trie,
     utf8,
@@ -45,13 +45,13 @@ impl BertModel {
     }
 }
 
-impl Model for BertModel {
+impl TensorModel for BertModel {
     const INPUT: &'static str = "fast_bert_normalizer_model";
 
-    fn read(bytes: &[u8]) -> Result<BertModel, Damaged> {
-        let table = Table::root(bytes)?;
-        let trie = Trie::new(table.vector::<4>(1)?.ok_or(Damaged)?);
-        let pool = Bytes::copy_from_slice(table.bytes(3)?.ok_or(Damaged)?);
+    fn read(bytes: &[u8]) -> Result<BertModel, DamagedBuffer> {
+        let table = FlatTable::root(bytes)?;
+        let trie = Trie::new(table.vector::<4>(1)?.ok_or(DamagedBuffer)?);
+        let pool = Bytes::copy_from_slice(table.bytes(3)?.ok_or(DamagedBuffer)?);
         let mut model = BertModel { trie, pool, ascii: [const { None }; 128] };
         // The trie has no place for the character 0.
         model.ascii[0] = model.changed(table.uint(2)?);

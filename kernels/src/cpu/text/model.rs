@@ -1,17 +1,17 @@
 //! Models in tensors of bytes: read once, and kept as long as the bytes are the same.
 
-use super::flatbuffer::Damaged;
+use super::flatbuffer::DamagedBuffer;
 use crate::{device::OpCall, error::Result, kernel::Io};
 use ferroflow_ir::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A model that is read from bytes.
-pub(super) trait Model: Sized + Send + Sync + 'static {
+pub(super) trait TensorModel: Sized + Send + Sync + 'static {
     /// Its input's name, for messages.
     const INPUT: &'static str;
 
     /// Reads a model.
-    fn read(bytes: &[u8]) -> Result<Self, Damaged>;
+    fn read(bytes: &[u8]) -> Result<Self, DamagedBuffer>;
 
     /// Those read of late, whoever asked for them.
     fn recent() -> &'static Recent<Self>;
@@ -34,7 +34,7 @@ impl<M> Clone for Entry<M> {
 /// Models that were read of late, the latest at the end.
 pub(super) struct Recent<M>(Mutex<Vec<Entry<M>>>);
 
-impl<M: Model> Recent<M> {
+impl<M: TensorModel> Recent<M> {
     pub(super) const fn new() -> Recent<M> {
         Recent(Mutex::new(Vec::new()))
     }
@@ -46,7 +46,7 @@ impl<M: Model> Recent<M> {
             entries.push(entry.clone());
             return Ok(entry);
         }
-        let model = M::read(bytes).map_err(|Damaged| {
+        let model = M::read(bytes).map_err(|DamagedBuffer| {
             Error::argument(op, M::INPUT, "a model", format!("{} other bytes", bytes.len()))
         })?;
         let entry = Entry { bytes: bytes.into(), model: Arc::new(model) };
@@ -67,7 +67,7 @@ pub(super) struct Loaded<M> {
     latest: Mutex<Option<Entry<M>>>,
 }
 
-impl<M: Model> Loaded<M> {
+impl<M: TensorModel> Loaded<M> {
     /// The model in an input of a call.
     pub(super) fn new(call: &OpCall<'_>, input: usize) -> Result<Loaded<M>> {
         let value = call.inputs[input].value.as_ref();

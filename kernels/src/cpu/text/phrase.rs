@@ -2,8 +2,8 @@
 
 use super::{
     failed,
-    flatbuffer::{Damaged, Table},
-    model::{Loaded, Model, Recent},
+    flatbuffer::{DamagedBuffer, FlatTable},
+    model::{Loaded, Recent, TensorModel},
     put_splits, put_texts, put_vector, rows,
     trie::Trie,
     whitespace::{Spaces, words},
@@ -42,22 +42,23 @@ struct PhraseModel {
     split_ends: bool,
 }
 
-impl Model for PhraseModel {
+impl TensorModel for PhraseModel {
     const INPUT: &'static str = "phrase_model";
 
-    fn read(bytes: &[u8]) -> Result<PhraseModel, Damaged> {
-        let table = Table::root(bytes)?;
-        let trie = table.table(5)?.ok_or(Damaged)?;
+    fn read(bytes: &[u8]) -> Result<PhraseModel, DamagedBuffer> {
+        let table = FlatTable::root(bytes)?;
+        let trie = table.table(5)?.ok_or(DamagedBuffer)?;
         let phrases =
             |phrases: Vec<&[u8]>| phrases.into_iter().map(Bytes::copy_from_slice).collect();
-        let vocabulary = table.flag(3)?.then(|| table.strings(4)?.ok_or(Damaged)).transpose()?;
+        let vocabulary =
+            table.flag(3)?.then(|| table.strings(4)?.ok_or(DamagedBuffer)).transpose()?;
         Ok(PhraseModel {
             short: table.int(0, 0)?,
             unknown: Bytes::copy_from_slice(table.bytes(1)?.unwrap_or_default()),
             unknown_id: table.int(2, 0)?.into(),
             vocabulary: vocabulary.map(phrases),
             trie: Trie::new(trie.vector::<4>(0)?.unwrap_or_default()),
-            spaces: table.bytes(6)?.ok_or(Damaged)?.to_vec(),
+            spaces: table.bytes(6)?.ok_or(DamagedBuffer)?.to_vec(),
             split_ends: table.flag(7)?,
         })
     }

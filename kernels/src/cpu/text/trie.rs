@@ -10,7 +10,7 @@ pub(super) struct Trie(Box<[u32]>);
 
 /// A node, and what its unit says.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct TrieNode {
     pub(super) id: u32,
     unit: u32,
 }
@@ -26,32 +26,32 @@ impl Trie {
     }
 
     /// The node of the empty string, if there is any.
-    pub(super) fn root(&self) -> Option<Node> {
+    pub(super) fn root(&self) -> Option<TrieNode> {
         self.node(0)
     }
 
     /// A node by its number.
-    pub(super) fn node(&self, id: u32) -> Option<Node> {
-        self.0.get(id as usize).map(|unit| Node { id, unit: *unit })
+    pub(super) fn node(&self, id: u32) -> Option<TrieNode> {
+        self.0.get(id as usize).map(|unit| TrieNode { id, unit: *unit })
     }
 
     /// The child of a node that a byte leads to.
     #[inline]
-    pub(super) fn child(&self, node: Node, byte: u8) -> Option<Node> {
+    pub(super) fn child(&self, node: TrieNode, byte: u8) -> Option<TrieNode> {
         let id = node.id ^ offset(node.unit) ^ u32::from(byte);
         let unit = *self.0.get(id as usize)?;
-        (unit & 0x8000_00ff == u32::from(byte)).then_some(Node { id, unit })
+        (unit & 0x8000_00ff == u32::from(byte)).then_some(TrieNode { id, unit })
     }
 
     /// The node that bytes lead to.
     #[inline]
-    pub(super) fn descend(&self, node: Node, bytes: &[u8]) -> Option<Node> {
+    pub(super) fn descend(&self, node: TrieNode, bytes: &[u8]) -> Option<TrieNode> {
         bytes.iter().try_fold(node, |node, byte| self.child(node, *byte))
     }
 
     /// The value of a node.
     #[inline]
-    pub(super) fn value(&self, node: Node) -> Option<u32> {
+    pub(super) fn value(&self, node: TrieNode) -> Option<u32> {
         if node.unit & 0x100 == 0 {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     class::{AFTER, ALONE, BEFORE, Form, PLAIN, class},
-    edits::Output,
+    edits::EditedText,
 };
 use unicode_normalization::{
     UnicodeNormalization,
@@ -10,7 +10,7 @@ use unicode_normalization::{
 };
 
 /// Normalizes text in which everything is a character.
-pub(super) fn run(form: Form, text: &str, output: &mut Output<'_>) {
+pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
     let mut run = Run { form, text, kept: 0, at: 0, output };
     while run.skip_plain() {
         run.step();
@@ -24,7 +24,7 @@ struct Run<'a, 'b> {
     /// What has been passed on ends here; it ends at a boundary.
     kept: usize,
     at: usize,
-    output: &'a mut Output<'b>,
+    output: &'a mut EditedText<'b>,
 }
 
 /// A character that may change, and where it is.

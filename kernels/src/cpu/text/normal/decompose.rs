@@ -2,12 +2,12 @@
 
 use super::{
     class::{BEFORE, Form, PLAIN, class},
-    edits::Output,
+    edits::EditedText,
 };
 use unicode_normalization::{UnicodeNormalization, char::canonical_combining_class};
 
 /// Normalizes text in which everything is a character.
-pub(super) fn run(form: Form, text: &str, output: &mut Output<'_>) {
+pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
     let mut run = Run { form, text, kept: 0, at: 0, order: 0, output };
     while run.skip_plain() {
         run.step();
@@ -23,7 +23,7 @@ struct Run<'a, 'b> {
     at: usize,
     /// The combining class of the character before, if it is a mark that stays.
     order: u8,
-    output: &'a mut Output<'b>,
+    output: &'a mut EditedText<'b>,
 }
 
 impl Run<'_, '_> {

@@ -44,7 +44,7 @@ impl Edits {
 }
 
 /// The result of a normalization, as it is written.
-pub(super) struct Output<'a> {
+pub(super) struct EditedText<'a> {
     text: &'a [u8],
     /// How much of the text has been read.
     read: usize,
@@ -55,9 +55,9 @@ pub(super) struct Output<'a> {
     edits: Option<&'a mut Edits>,
 }
 
-impl<'a> Output<'a> {
-    pub(super) fn new(text: &'a [u8], edits: Option<&'a mut Edits>) -> Output<'a> {
-        Output { text, read: 0, pending: 0, written: Vec::new(), changed: false, edits }
+impl<'a> EditedText<'a> {
+    pub(super) fn new(text: &'a [u8], edits: Option<&'a mut Edits>) -> EditedText<'a> {
+        EditedText { text, read: 0, pending: 0, written: Vec::new(), changed: false, edits }
     }
 
     /// Leaves the next bytes as they are.

@@ -12,12 +12,12 @@ mod fold;
 pub(super) use class::Form;
 pub(super) use edits::Edits;
 
-use edits::Output;
+use edits::EditedText;
 
 /// Brings a text into a normal form; `None` if it is in that form already. With `edits`, tells
 /// what was changed.
 pub(super) fn normalize(form: Form, text: &[u8], edits: Option<&mut Edits>) -> Option<Vec<u8>> {
-    let mut output = Output::new(text, edits);
+    let mut output = EditedText::new(text, edits);
     for chunk in text.utf8_chunks() {
         match form {
             Form::Nfd | Form::Nfkd => decompose::run(form, chunk.valid(), &mut output),

@@ -201,7 +201,7 @@ mod tests {
     fn fragments_end_with_their_marks() {
         check("Hello. Foo bar!", &[("Hello.", 1), ("Foo bar!", 1)]);
         check("What?! (Yes.) x", &[("What?!", 3), ("(Yes.)", 5), ("x", 0)]);
-        check("U.S.A. is", &[("U.S.A.", 1), ("is", 0)]);
+        check("U.S.A. is", &[("U.S.A.", 3), ("is", 0)]);
         check("well... :) ok", &[("well...", 1), (":)", 1), ("ok", 0)]);
         check(" \n", &[]);
     }

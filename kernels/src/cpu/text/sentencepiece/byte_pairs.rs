@@ -1,7 +1,7 @@
 //! Byte pair encoding ("Neural Machine Translation of Rare Words with Subword Units", Sennrich et
 //! al., 2016), with merges left out at random on request ("BPE-Dropout", Provilkov et al., 2020).
 
-use super::{Model, Split, proto::Kind, random::Random};
+use super::{SentencepieceModel, Split, proto::PieceKind, random::Random};
 use std::{
     cmp::Ordering,
     collections::{BinaryHeap, HashMap},
@@ -52,7 +52,7 @@ impl PartialEq for Pair {
 impl Eq for Pair {}
 
 struct Merging<'a> {
-    model: &'a Model,
+    model: &'a SentencepieceModel,
     text: &'a [u8],
     symbols: Vec<Symbol>,
     pairs: BinaryHeap<Pair>,
@@ -62,7 +62,7 @@ struct Merging<'a> {
 
 /// Splits a text, which is not empty. Merges are left out with a probability, if there is one.
 pub(super) fn split(
-    model: &Model,
+    model: &SentencepieceModel,
     text: &[u8],
     dropout: Option<(f32, &mut Random)>,
     out: &mut Vec<Split>,
@@ -86,7 +86,7 @@ pub(super) fn split(
 }
 
 /// The characters of a text, and texts that users have defined.
-fn symbols(model: &Model, text: &[u8]) -> Vec<Symbol> {
+fn symbols(model: &SentencepieceModel, text: &[u8]) -> Vec<Symbol> {
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -117,7 +117,7 @@ impl<'a> Merging<'a> {
         let Some(id) = self.model.trie.get(piece) else { return };
         let score = self.model.pieces[id as usize].score;
         self.pairs.push(Pair { score, left, right, length: piece.len() });
-        if self.model.kinds[id as usize] == Kind::Unused {
+        if self.model.kinds[id as usize] == PieceKind::Unused {
             self.unused.insert(piece, middle - range.start);
         }
     }
@@ -152,7 +152,7 @@ impl<'a> Merging<'a> {
         while let Some(range) = open.pop() {
             let piece = &self.text[range.clone()];
             let id = self.model.id(piece);
-            let unused = self.model.kinds[id as usize] == Kind::Unused;
+            let unused = self.model.kinds[id as usize] == PieceKind::Unused;
             match self.unused.get(piece) {
                 Some(&middle) if unused => {
                     let middle = range.start + middle;

@@ -1,6 +1,6 @@
 //! Pieces back to text.
 
-use super::{Ends, Model, normalizer::SPACE, proto::Kind};
+use super::{SentencepieceModel, SpecialPieces, normalizer::SPACE, proto::PieceKind};
 use crate::{
     cpu::text::{failed, utf8},
     error::Result,
@@ -18,19 +18,23 @@ pub(super) fn byte_of(piece: &[u8]) -> Option<u8> {
 
 /// A text that is being put together.
 struct Text<'a> {
-    model: &'a Model,
+    model: &'a SentencepieceModel,
     text: Vec<u8>,
     /// Bytes that are to become characters.
     bytes: Vec<u8>,
 }
 
-impl Model {
+impl SentencepieceModel {
     /// The text of pieces.
     ///
     /// # Errors
     ///
     /// When an end is asked for that the model does not have, or a piece for a byte is none.
-    pub(super) fn joined(&self, mut pieces: Vec<(u32, Bytes)>, ends: Ends) -> Result<Bytes> {
+    pub(super) fn joined(
+        &self,
+        mut pieces: Vec<(u32, Bytes)>,
+        ends: SpecialPieces,
+    ) -> Result<Bytes> {
         let [bos, eos] = self.ends(ends)?;
         if let Some(bos) = bos {
             pieces.insert(0, bos);
@@ -58,7 +62,7 @@ impl Model {
 impl Text<'_> {
     fn push(&mut self, id: u32, piece: &[u8]) -> Result<()> {
         let kind = self.model.kinds[id as usize];
-        if kind == Kind::Byte {
+        if kind == PieceKind::Byte {
             let byte = byte_of(piece);
             let wrong = || failed(super::DETOKENIZE, Code::Internal, "a piece of a byte is none");
             self.bytes.push(byte.ok_or_else(wrong)?);
@@ -66,11 +70,11 @@ impl Text<'_> {
         }
         self.flush();
         match kind {
-            Kind::Control => {}
-            Kind::Unknown if *piece == *self.model.pieces[id as usize].text => {
+            PieceKind::Control => {}
+            PieceKind::Unknown if *piece == *self.model.pieces[id as usize].text => {
                 self.text.extend_from_slice(&self.model.unknown_surface);
             }
-            Kind::Unknown => self.text.extend_from_slice(piece),
+            PieceKind::Unknown => self.text.extend_from_slice(piece),
             _ => {
                 let mut rest = piece;
                 if self.text.is_empty() && self.model.hides_first_space {

@@ -1,10 +1,10 @@
 //! Text to pieces.
 
 use super::{
-    Algorithm, Ends, Model, Split, byte_pairs, character_length,
+    ModelType, SentencepieceModel, SpecialPieces, Split, byte_pairs, character_length,
     lattice::Lattice,
     normalizer::{Normalized, SPACE},
-    proto::Kind,
+    proto::PieceKind,
     random::Random,
     unigram,
 };
@@ -103,7 +103,7 @@ fn unavailable(what: &'static str) -> crate::Error {
     failed(TOKENIZE, Code::Internal, what)
 }
 
-impl Model {
+impl SentencepieceModel {
     /// Adds the pieces of a text.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Model {
         &self,
         text: &[u8],
         sampling: Sampling,
-        ends: Ends,
+        ends: SpecialPieces,
         pieces: &mut Pieces,
     ) -> Result<()> {
         let mut normalized = std::mem::take(&mut pieces.normalized);
@@ -141,9 +141,9 @@ impl Model {
             return;
         }
         match self.algorithm {
-            Algorithm::Unigram => unigram::split(self, text, &mut pieces.best, found),
-            Algorithm::BytePairs => byte_pairs::split(self, text, None, found),
-            Algorithm::Words => {
+            ModelType::Unigram => unigram::split(self, text, &mut pieces.best, found),
+            ModelType::BytePairs => byte_pairs::split(self, text, None, found),
+            ModelType::Words => {
                 let mut start = 0;
                 while start < text.len() {
                     let end = word_end(text, start);
@@ -151,7 +151,7 @@ impl Model {
                     start = end;
                 }
             }
-            Algorithm::Characters => {
+            ModelType::Characters => {
                 let mut start = 0;
                 while start < text.len() {
                     let end = start + self.character(&text[start..]).0;
@@ -162,8 +162,14 @@ impl Model {
         }
     }
 
-    fn each(&self, text: &Normalized, n: usize, ends: Ends, pieces: &mut Pieces) -> Result<()> {
-        if self.algorithm != Algorithm::Unigram {
+    fn each(
+        &self,
+        text: &Normalized,
+        n: usize,
+        ends: SpecialPieces,
+        pieces: &mut Pieces,
+    ) -> Result<()> {
+        if self.algorithm != ModelType::Unigram {
             return Err(unavailable("the model does not tell several ways to split"));
         }
         if text.text.is_empty() {
@@ -185,18 +191,18 @@ impl Model {
             return Err(unavailable("`nbest_size` is more than 512"));
         }
         match (self.algorithm, n) {
-            (Algorithm::Words | Algorithm::Characters, _) => {
+            (ModelType::Words | ModelType::Characters, _) => {
                 return Err(unavailable("the model does not split at random"));
             }
             _ if text.is_empty() => {}
-            (Algorithm::BytePairs, _) => {
+            (ModelType::BytePairs, _) => {
                 let dropout = (alpha > 0.0).then_some((alpha, &mut pieces.random));
                 byte_pairs::split(self, text, dropout, found);
             }
-            (Algorithm::Unigram, None) => {
+            (ModelType::Unigram, None) => {
                 found.extend(Lattice::new(self, text).sample(alpha, &mut pieces.random));
             }
-            (Algorithm::Unigram, Some(n)) => {
+            (ModelType::Unigram, Some(n)) => {
                 let best = Lattice::new(self, text).best(n);
                 // Relative to the best one, none of which is too small for a number.
                 let highest = best.first().map_or(0.0, |(_, score)| *score);
@@ -214,7 +220,7 @@ impl Model {
         &self,
         text: &Normalized,
         splits: &[Split],
-        ends: Ends,
+        ends: SpecialPieces,
         pieces: &mut Pieces,
     ) -> Result<()> {
         let first = pieces.ids.len();
@@ -228,10 +234,10 @@ impl Model {
             let (start, limit) = (text.origins[split.start], text.origins[split.end]);
             let unknown = split.id == self.unknown;
             match (&self.bytes, self.kinds[split.id as usize]) {
-                (_, Kind::Control) => {
+                (_, PieceKind::Control) => {
                     return Err(unavailable("the text has what a control piece is for"));
                 }
-                (Some(bytes), Kind::Unknown) => {
+                (Some(bytes), PieceKind::Unknown) => {
                     for (place, byte) in part.iter().enumerate() {
                         let id = bytes[usize::from(*byte)];
                         let end = if place + 1 == part.len() { limit } else { start };
@@ -239,8 +245,8 @@ impl Model {
                         pieces.push(id, || piece.clone(), start, end);
                     }
                 }
-                (None, Kind::Unknown) if after_unknown => pieces.extend(part, limit),
-                (None, Kind::Unknown) => {
+                (None, PieceKind::Unknown) if after_unknown => pieces.extend(part, limit),
+                (None, PieceKind::Unknown) => {
                     pieces.push(split.id, || Bytes::copy_from_slice(part), start, limit);
                 }
                 _ => {

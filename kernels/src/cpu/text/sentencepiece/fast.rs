@@ -4,7 +4,7 @@
 use super::{
     super::{
         failed,
-        flatbuffer::{Damaged, Table},
+        flatbuffer::{DamagedBuffer, FlatTable},
         model::{self, Loaded, Recent},
         put_splits, put_texts, put_vector, rows,
         trie::Trie,
@@ -41,17 +41,17 @@ struct Encoder {
     rules: Option<(Trie, Vec<u8>)>,
 }
 
-impl model::Model for Encoder {
+impl model::TensorModel for Encoder {
     const INPUT: &'static str = "sp_model";
 
-    fn read(bytes: &[u8]) -> Result<Encoder, Damaged> {
-        let table = Table::root(bytes)?;
-        let trie = |table: Table<'_>| Ok(Trie::new(table.vector::<4>(0)?.unwrap_or_default()));
-        let scores = table.vector::<4>(7)?.ok_or(Damaged)?;
+    fn read(bytes: &[u8]) -> Result<Encoder, DamagedBuffer> {
+        let table = FlatTable::root(bytes)?;
+        let trie = |table: FlatTable<'_>| Ok(Trie::new(table.vector::<4>(0)?.unwrap_or_default()));
+        let scores = table.vector::<4>(7)?.ok_or(DamagedBuffer)?;
         let rules = table.table(11)?.map(trie).transpose()?;
         let replacements = table.bytes(12)?.map(<[u8]>::to_vec);
         if table.byte(0)? != 0 {
-            return Err(Damaged);
+            return Err(DamagedBuffer);
         }
         Ok(Encoder {
             start_code: table.int(1, 0)?,
@@ -59,7 +59,7 @@ impl model::Model for Encoder {
             unknown_code: table.int(3, -1)?,
             unknown_penalty: table.float(4)?,
             offset: table.int(5, 0)?,
-            pieces: trie(table.table(6)?.ok_or(Damaged)?)?,
+            pieces: trie(table.table(6)?.ok_or(DamagedBuffer)?)?,
             scores: scores.iter().map(|score| f32::from_le_bytes(*score)).collect(),
             remove_extra_whitespaces: table.flag(8)?,
             add_dummy_prefix: table.flag(9)?,
@@ -230,15 +230,15 @@ struct Decoder {
     remove_dummy_prefix: bool,
 }
 
-impl model::Model for Decoder {
+impl model::TensorModel for Decoder {
     const INPUT: &'static str = "sp_model";
 
-    fn read(bytes: &[u8]) -> Result<Decoder, Damaged> {
-        let table = Table::root(bytes)?;
+    fn read(bytes: &[u8]) -> Result<Decoder, DamagedBuffer> {
+        let table = FlatTable::root(bytes)?;
         let text = |piece: &[u8]| piece.split(|byte| *byte == 0).next().unwrap_or(piece).to_vec();
-        let pieces = table.strings(2)?.ok_or(Damaged)?;
+        let pieces = table.strings(2)?.ok_or(DamagedBuffer)?;
         if table.byte(0)? != 0 {
-            return Err(Damaged);
+            return Err(DamagedBuffer);
         }
         Ok(Decoder {
             offset: table.int(1, 0)?,

@@ -1,10 +1,12 @@
 //! All ways to split a text by a unigram language model: the n best of them, and random ones.
 
-use super::{Model, Split, character_length, heap::Heap, proto::Kind, random::Random};
+use super::{
+    SentencepieceModel, Split, character_length, heap::Heap, proto::PieceKind, random::Random,
+};
 
 /// A piece at a place of the text.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct LatticeNode {
     id: u32,
     /// The characters it begins before, and how many it takes.
     start: u32,
@@ -16,7 +18,7 @@ struct Node {
 
 /// The pieces that a text can be split into. The first node stands before it, the second behind it.
 pub(super) struct Lattice {
-    nodes: Vec<Node>,
+    nodes: Vec<LatticeNode>,
     /// Where characters begin, and the end.
     places: Vec<usize>,
     /// By the number of characters before: the nodes that begin and that end there.
@@ -29,13 +31,13 @@ const BEHIND: u32 = 1;
 
 impl Lattice {
     /// The lattice of a text, which is not empty.
-    pub(super) fn new(model: &Model, text: &[u8]) -> Lattice {
+    pub(super) fn new(model: &SentencepieceModel, text: &[u8]) -> Lattice {
         let mut places = vec![0];
         while let Some(&at) = places.last().filter(|at| **at < text.len()) {
             places.push(at + character_length(&text[at..]));
         }
         let n = places.len() - 1;
-        let outside = |start| Node { id: 0, start, length: 0, score: 0.0, best: 0.0 };
+        let outside = |start| LatticeNode { id: 0, start, length: 0, score: 0.0, best: 0.0 };
         let nodes = vec![outside(0), outside(n as u32)];
         let (begin, end) = (vec![Vec::new(); n + 1], vec![Vec::new(); n + 1]);
         let mut lattice = Lattice { nodes, places, begin, end };
@@ -48,7 +50,7 @@ impl Lattice {
     }
 
     /// Adds the pieces that begin at a character.
-    fn fill(&mut self, model: &Model, text: &[u8], start: usize) {
+    fn fill(&mut self, model: &SentencepieceModel, text: &[u8], start: usize) {
         let first = self.places[start];
         let mut found = Vec::new();
         model.trie.prefixes(&text[first..], |n, id| found.push((n, id)));
@@ -58,8 +60,8 @@ impl Lattice {
                 length += 1;
             }
             let score = match model.kinds[id as usize] {
-                Kind::Unused => continue,
-                Kind::UserDefined => model.scores.user_defined(length) as f32,
+                PieceKind::Unused => continue,
+                PieceKind::UserDefined => model.scores.user_defined(length) as f32,
                 _ => model.pieces[id as usize].score,
             };
             self.insert(id, start, length, score);
@@ -73,19 +75,19 @@ impl Lattice {
     fn insert(&mut self, id: u32, start: usize, length: usize, score: f32) {
         let node = self.nodes.len() as u32;
         let (first, n) = (start as u32, length as u32);
-        self.nodes.push(Node { id, start: first, length: n, score, best: 0.0 });
+        self.nodes.push(LatticeNode { id, start: first, length: n, score, best: 0.0 });
         self.begin[start].push(node);
         self.end[start + length].push(node);
     }
 
-    fn node(&self, node: u32) -> &Node {
+    fn node(&self, node: u32) -> &LatticeNode {
         &self.nodes[node as usize]
     }
 
     /// The pieces of a way through the lattice.
     fn splits(&self, way: impl IntoIterator<Item = u32>) -> Vec<Split> {
         let split = |node| {
-            let Node { id, start, length, .. } = *self.node(node);
+            let LatticeNode { id, start, length, .. } = *self.node(node);
             let (start, end) = (start as usize, (start + length) as usize);
             Split { id, start: self.places[start], end: self.places[end] }
         };
@@ -140,7 +142,7 @@ impl Lattice {
                 continue;
             }
             for &left in &self.end[self.node(node).start as usize] {
-                let Node { score, best, .. } = *self.node(left);
+                let LatticeNode { score, best, .. } = *self.node(left);
                 search.push(Hypothesis {
                     node: left,
                     next: top,

@@ -18,7 +18,7 @@ use crate::error::Result;
 use bytes::Bytes;
 use ferroflow_ir::Code;
 use normalizer::Normalizer;
-use proto::{Algorithm, Kind, ModelProto, Piece};
+use proto::{ModelProto, ModelType, PieceKind, PieceProto};
 use std::{
     collections::HashMap,
     fmt,
@@ -36,10 +36,10 @@ const MODEL: &str = "SentencepieceOp";
 const N_RECENT: usize = 4;
 
 /// A model: pieces of text, and how texts are split into them.
-pub struct Model {
-    pieces: Vec<Piece>,
+pub struct SentencepieceModel {
+    pieces: Vec<PieceProto>,
     /// The kinds of the pieces, once more, close to each other.
-    kinds: Vec<Kind>,
+    kinds: Vec<PieceKind>,
     /// The pieces that texts are split into.
     trie: PieceTrie,
     /// The numbers of all others.
@@ -48,7 +48,7 @@ pub struct Model {
     unknown_surface: Bytes,
     bos: Bytes,
     eos: Bytes,
-    algorithm: Algorithm,
+    algorithm: ModelType,
     /// By byte: the pieces for the bytes of characters that are not known.
     bytes: Option<Vec<u32>>,
     scores: Scores,
@@ -60,9 +60,11 @@ pub struct Model {
     hides_first_space: bool,
 }
 
-impl fmt::Debug for Model {
+impl fmt::Debug for SentencepieceModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Model").field("pieces", &self.pieces.len()).finish_non_exhaustive()
+        f.debug_struct("SentencepieceModel")
+            .field("pieces", &self.pieces.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,7 +78,7 @@ struct Split {
 
 /// What is put around pieces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ends {
+pub struct SpecialPieces {
     /// Whether the piece for the beginning of a text is added.
     pub bos: bool,
     /// Whether the piece for the end of a text is added.
@@ -100,40 +102,40 @@ fn broken(what: impl Into<String>) -> crate::Error {
     failed(MODEL, Code::Internal, what)
 }
 
-impl Model {
+impl SentencepieceModel {
     /// Reads a serialized model.
     ///
     /// # Errors
     ///
     /// When it is damaged, or its pieces contradict each other.
-    pub fn read(message: &[u8]) -> Result<Model> {
+    pub fn read(message: &[u8]) -> Result<SentencepieceModel> {
         let proto = ModelProto::read(message).map_err(|_| broken("the model is damaged"))?;
         let ModelProto { pieces, normalizer: spec, .. } = proto;
-        let kinds: Vec<Kind> = pieces.iter().map(|piece| piece.kind).collect();
+        let kinds: Vec<PieceKind> = pieces.iter().map(|piece| piece.kind).collect();
         let (mut entries, mut reserved) = (HashMap::new(), HashMap::new());
         for (piece, id) in pieces.iter().zip(0..) {
             let known = match piece.kind {
-                Kind::Normal | Kind::UserDefined | Kind::Unused => &mut entries,
-                Kind::Unknown | Kind::Control | Kind::Byte => &mut reserved,
+                PieceKind::Normal | PieceKind::UserDefined | PieceKind::Unused => &mut entries,
+                PieceKind::Unknown | PieceKind::Control | PieceKind::Byte => &mut reserved,
             };
             if piece.text.is_empty() || known.insert(piece.text.clone(), id).is_some() {
                 return Err(broken(format!("piece {id} is empty, or the same as another")));
             }
         }
-        if entries.is_empty() && proto.algorithm == Algorithm::Unigram {
+        if entries.is_empty() && proto.algorithm == ModelType::Unigram {
             return Err(broken("there are no pieces"));
         }
         let user_defined: Vec<(&[u8], u32)> = pieces
             .iter()
             .zip(0..)
-            .filter(|(piece, _)| piece.kind == Kind::UserDefined)
+            .filter(|(piece, _)| piece.kind == PieceKind::UserDefined)
             .map(|(piece, id)| (&piece.text[..], id))
             .collect();
         let user_defined = (!user_defined.is_empty()).then(|| PieceTrie::new(user_defined));
-        let normal = pieces.iter().filter(|piece| piece.kind == Kind::Normal);
+        let normal = pieces.iter().filter(|piece| piece.kind == PieceKind::Normal);
         let denormalizer = proto.denormalizer.filter(|spec| !spec.characters.is_empty());
         let table = || broken("the table of characters is damaged");
-        Ok(Model {
+        Ok(SentencepieceModel {
             unknown: only_unknown(&kinds)?,
             bytes: byte_pieces(proto.byte_fallback, &pieces)?,
             trie: PieceTrie::new(entries.iter().map(|(text, id)| (&text[..], *id)).collect()),
@@ -158,14 +160,14 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// As [`read`](Model::read).
-    pub fn shared(message: &Bytes) -> Result<Arc<Model>> {
-        static RECENT: Mutex<Vec<(Bytes, Arc<Model>)>> = Mutex::new(Vec::new());
+    /// As [`read`](SentencepieceModel::read).
+    pub fn shared(message: &Bytes) -> Result<Arc<SentencepieceModel>> {
+        static RECENT: Mutex<Vec<(Bytes, Arc<SentencepieceModel>)>> = Mutex::new(Vec::new());
         let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, model)) = recent.iter().find(|(bytes, _)| bytes == message) {
             return Ok(model.clone());
         }
-        let model = Arc::new(Model::read(message)?);
+        let model = Arc::new(SentencepieceModel::read(message)?);
         if recent.len() >= N_RECENT {
             recent.remove(0);
         }
@@ -202,7 +204,7 @@ impl Model {
     /// # Errors
     ///
     /// When one does not exist, or an end is asked for that the model does not have.
-    pub fn decode_ids(&self, ids: &[i32], ends: Ends) -> Result<Bytes> {
+    pub fn decode_ids(&self, ids: &[i32], ends: SpecialPieces) -> Result<Bytes> {
         let piece = |id: &i32| {
             let piece = self.piece(*id)?;
             Ok((self.id(&piece), piece))
@@ -215,17 +217,17 @@ impl Model {
     /// # Errors
     ///
     /// When an end is asked for that the model does not have.
-    pub fn decode(&self, pieces: &[Bytes], ends: Ends) -> Result<Bytes> {
+    pub fn decode(&self, pieces: &[Bytes], ends: SpecialPieces) -> Result<Bytes> {
         self.joined(pieces.iter().map(|piece| (self.id(piece), piece.clone())).collect(), ends)
     }
 
     /// The pieces that are put before and behind others.
-    fn ends(&self, ends: Ends) -> Result<[Option<(u32, Bytes)>; 2]> {
+    fn ends(&self, ends: SpecialPieces) -> Result<[Option<(u32, Bytes)>; 2]> {
         let end = |wanted: bool, piece: &Bytes| {
             let id = self.id(piece);
             match (wanted, self.kinds[id as usize]) {
                 (false, _) => Ok(None),
-                (true, Kind::Unknown) => {
+                (true, PieceKind::Unknown) => {
                     Err(broken(format!("there is no piece {}", String::from_utf8_lossy(piece))))
                 }
                 (true, _) => Ok(Some((id, piece.clone()))),
@@ -246,8 +248,8 @@ impl Model {
 }
 
 /// The number of the only unknown piece.
-fn only_unknown(kinds: &[Kind]) -> Result<u32> {
-    let mut unknown = (0..).zip(kinds).filter(|(_, kind)| **kind == Kind::Unknown);
+fn only_unknown(kinds: &[PieceKind]) -> Result<u32> {
+    let mut unknown = (0..).zip(kinds).filter(|(_, kind)| **kind == PieceKind::Unknown);
     match (unknown.next(), unknown.next()) {
         (Some((id, _)), None) => Ok(id),
         _ => Err(broken("there is not exactly one unknown piece")),
@@ -255,9 +257,9 @@ fn only_unknown(kinds: &[Kind]) -> Result<u32> {
 }
 
 /// The pieces for all bytes, if the model has them.
-fn byte_pieces(wanted: bool, pieces: &[Piece]) -> Result<Option<Vec<u32>>> {
+fn byte_pieces(wanted: bool, pieces: &[PieceProto]) -> Result<Option<Vec<u32>>> {
     let mut found = vec![None; 256];
-    for (piece, id) in pieces.iter().zip(0..).filter(|(piece, _)| piece.kind == Kind::Byte) {
+    for (piece, id) in pieces.iter().zip(0..).filter(|(piece, _)| piece.kind == PieceKind::Byte) {
         match decode::byte_of(&piece.text) {
             Some(byte) if wanted => found[usize::from(byte)] = Some(id),
             _ => return Err(broken(format!("piece {id} stands for no byte"))),

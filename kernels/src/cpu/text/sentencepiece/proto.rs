@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 /// What a piece is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PieceKind {
     Normal,
     Unknown,
     /// It stands for no text.
@@ -19,15 +19,15 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Piece {
+pub(super) struct PieceProto {
     pub(super) text: Bytes,
     pub(super) score: f32,
-    pub(super) kind: Kind,
+    pub(super) kind: PieceKind,
 }
 
 /// How text is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Algorithm {
+pub(super) enum ModelType {
     Unigram,
     BytePairs,
     Words,
@@ -47,8 +47,8 @@ pub(super) struct NormalizerSpec {
 /// A model as it is stored.
 #[derive(Debug, Clone)]
 pub(super) struct ModelProto {
-    pub(super) pieces: Vec<Piece>,
-    pub(super) algorithm: Algorithm,
+    pub(super) pieces: Vec<PieceProto>,
+    pub(super) algorithm: ModelType,
     pub(super) byte_fallback: bool,
     pub(super) bos: Bytes,
     pub(super) eos: Bytes,
@@ -70,7 +70,7 @@ impl ModelProto {
     pub(super) fn read(message: &[u8]) -> Result<ModelProto, Damaged> {
         let mut proto = ModelProto {
             pieces: Vec::new(),
-            algorithm: Algorithm::Unigram,
+            algorithm: ModelType::Unigram,
             byte_fallback: false,
             bos: Bytes::from_static(b"<s>"),
             eos: Bytes::from_static(b"</s>"),
@@ -80,7 +80,7 @@ impl ModelProto {
         };
         for field in fields(message) {
             match field? {
-                (1, piece) => proto.pieces.push(Piece::read(piece.bytes()?)?),
+                (1, piece) => proto.pieces.push(PieceProto::read(piece.bytes()?)?),
                 (2, spec) => proto.read_trainer(spec.bytes()?)?,
                 (3, spec) => proto.normalizer.read(spec.bytes()?)?,
                 (5, spec) => {
@@ -98,11 +98,11 @@ impl ModelProto {
             match field? {
                 (3, kind) => {
                     self.algorithm = match kind.varint()? {
-                        2 => Algorithm::BytePairs,
-                        3 => Algorithm::Words,
-                        4 => Algorithm::Characters,
+                        2 => ModelType::BytePairs,
+                        3 => ModelType::Words,
+                        4 => ModelType::Characters,
                         // Values that an enum does not have leave its field as it is.
-                        _ => Algorithm::Unigram,
+                        _ => ModelType::Unigram,
                     };
                 }
                 (24, suffix) => self.normalizer.whitespace_as_suffix = flag(suffix)?,
@@ -126,9 +126,9 @@ fn set_piece(known: &mut Bytes, field: Field<'_>) -> Result<(), Damaged> {
     Ok(())
 }
 
-impl Piece {
-    fn read(message: &[u8]) -> Result<Piece, Damaged> {
-        let mut piece = Piece { text: Bytes::new(), score: 0.0, kind: Kind::Normal };
+impl PieceProto {
+    fn read(message: &[u8]) -> Result<PieceProto, Damaged> {
+        let mut piece = PieceProto { text: Bytes::new(), score: 0.0, kind: PieceKind::Normal };
         for field in fields(message) {
             match field? {
                 (1, text) => piece.text = string(text)?,
@@ -136,12 +136,12 @@ impl Piece {
                 (2, _) => return Err(Damaged),
                 (3, kind) => {
                     piece.kind = match kind.varint()? {
-                        2 => Kind::Unknown,
-                        3 => Kind::Control,
-                        4 => Kind::UserDefined,
-                        5 => Kind::Unused,
-                        6 => Kind::Byte,
-                        _ => Kind::Normal,
+                        2 => PieceKind::Unknown,
+                        3 => PieceKind::Control,
+                        4 => PieceKind::UserDefined,
+                        5 => PieceKind::Unused,
+                        6 => PieceKind::Byte,
+                        _ => PieceKind::Normal,
                     };
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! The best split by a unigram language model ("Subword Regularization", Kudo, 2018).
 
-use super::{Model, Split, character_length, proto::Kind};
+use super::{SentencepieceModel, Split, character_length, proto::PieceKind};
 
 /// What pieces that are not known cost beside the least likely one.
 const UNKNOWN_PENALTY: f32 = 10.0;
@@ -42,7 +42,12 @@ pub(super) struct Best {
 const NOWHERE: u32 = u32::MAX;
 
 /// Splits a text, which is not empty, in the best way.
-pub(super) fn split(model: &Model, text: &[u8], best: &mut Vec<Best>, out: &mut Vec<Split>) {
+pub(super) fn split(
+    model: &SentencepieceModel,
+    text: &[u8],
+    best: &mut Vec<Best>,
+    out: &mut Vec<Split>,
+) {
     best.clear();
     best.resize(text.len() + 1, Best { id: 0, score: 0.0, start: NOWHERE });
     let mut start = 0;
@@ -59,8 +64,8 @@ pub(super) fn split(model: &Model, text: &[u8], best: &mut Vec<Best>, out: &mut 
         };
         model.trie.prefixes(&text[start..], |n, id| {
             let score = match model.kinds[id as usize] {
-                Kind::Unused => return,
-                Kind::UserDefined => model.scores.user_defined(n) + f64::from(before),
+                PieceKind::Unused => return,
+                PieceKind::UserDefined => model.scores.user_defined(n) + f64::from(before),
                 _ => f64::from(model.pieces[id as usize].score) + f64::from(before),
             };
             offer(start + n, id, score);

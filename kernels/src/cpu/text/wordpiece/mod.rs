@@ -19,7 +19,7 @@ use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error};
 use model::WordpieceModel;
 use std::sync::Arc;
-use tokenize::Pieces;
+use tokenize::FoundPieces;
 
 const DETOKENIZE: &str = "TFText>FastWordpieceDetokenize";
 
@@ -30,7 +30,7 @@ fn tokenize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let loaded = Loaded::<WordpieceModel>::new(call, 1)?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let model = loaded.get(io)?;
-        let (mut pieces, mut splits) = (Pieces::default(), vec![0]);
+        let (mut pieces, mut splits) = (FoundPieces::default(), vec![0]);
         for text in io.strings(0)? {
             model.tokenize(text, &mut pieces).map_err(|_| damaged())?;
             splits.push(pieces.ids.len());

@@ -1,15 +1,15 @@
 //! Splitting words, and texts of words, into pieces.
 
 use super::{
-    super::{char_set::CharSet, flatbuffer::Damaged, trie::Node, utf8},
-    model::{NOWHERE, Piece, WordpieceModel},
+    super::{char_set::CharSet, flatbuffer::DamagedBuffer, trie::TrieNode, utf8},
+    model::{NOWHERE, VocabularyPiece, WordpieceModel},
 };
 use bytes::Bytes;
 use std::{ops::Range, sync::OnceLock};
 
 /// The pieces found so far.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct FoundPieces {
     pub(super) ids: Vec<i64>,
     pub(super) starts: Vec<i64>,
     pub(super) ends: Vec<i64>,
@@ -25,7 +25,7 @@ enum Text {
     Made(Range<usize>),
 }
 
-impl Pieces {
+impl FoundPieces {
     pub(super) fn texts(&mut self) -> Vec<Bytes> {
         let made = Bytes::from(std::mem::take(&mut self.made));
         let text = |text| match text {
@@ -64,7 +64,7 @@ struct Word<'a> {
     start: usize,
     /// The bytes of the word that have their pieces.
     split: usize,
-    node: Node,
+    node: TrieNode,
     /// The number of pieces that words before have.
     n_before: usize,
     /// Links that may still be followed; a damaged model may have circles of them.
@@ -73,7 +73,11 @@ struct Word<'a> {
 
 impl WordpieceModel {
     /// Adds the pieces of a text, or of a word.
-    pub(super) fn tokenize(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+    pub(super) fn tokenize(
+        &self,
+        text: &Bytes,
+        pieces: &mut FoundPieces,
+    ) -> Result<(), DamagedBuffer> {
         match (text.is_empty(), self.takes_texts) {
             (true, _) => Ok(()),
             (false, true) => self.split_text(text, pieces),
@@ -81,19 +85,24 @@ impl WordpieceModel {
         }
     }
 
-    fn unknown(&self, range: Range<usize>, n_before: usize, pieces: &mut Pieces) {
+    fn unknown(&self, range: Range<usize>, n_before: usize, pieces: &mut FoundPieces) {
         pieces.truncate(n_before);
         let text = pieces.made([&self.unknown[..]]);
         pieces.push(self.unknown_id, range, text);
     }
 
-    fn word<'a>(&'a self, text: &'a Bytes, start: usize, n: usize) -> Result<Word<'a>, Damaged> {
-        let node = self.trie.root().ok_or(Damaged)?;
+    fn word<'a>(
+        &'a self,
+        text: &'a Bytes,
+        start: usize,
+        n: usize,
+    ) -> Result<Word<'a>, DamagedBuffer> {
+        let node = self.trie.root().ok_or(DamagedBuffer)?;
         let links_left = 2 * (text.len() - start) + 16;
         Ok(Word { model: self, text, start, split: 0, node, n_before: n, links_left })
     }
 
-    fn split_word(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+    fn split_word(&self, text: &Bytes, pieces: &mut FoundPieces) -> Result<(), DamagedBuffer> {
         let n_before = pieces.ids.len();
         if text.len() > self.max_bytes {
             self.unknown(0..text.len(), n_before, pieces);
@@ -107,7 +116,7 @@ impl WordpieceModel {
         Ok(())
     }
 
-    fn split_text(&self, text: &Bytes, pieces: &mut Pieces) -> Result<(), Damaged> {
+    fn split_text(&self, text: &Bytes, pieces: &mut FoundPieces) -> Result<(), DamagedBuffer> {
         let (mut before, mut now) = (None, None);
         let mut at = 0;
         while at < text.len() {
@@ -147,7 +156,7 @@ impl Word<'_> {
     /// Follows bytes down the trie, and links where they do not lead on; whether that goes.
     /// The bytes of a character lead on together or not at all.
     #[inline]
-    fn advance(&mut self, bytes: &[u8], pieces: &mut Pieces) -> Result<bool, Damaged> {
+    fn advance(&mut self, bytes: &[u8], pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
         if !self.model.takes_texts {
             for byte in bytes {
                 loop {
@@ -174,25 +183,29 @@ impl Word<'_> {
     }
 
     /// Follows the link of the node, and gives out pieces; false if there is no link.
-    fn follow(&mut self, pieces: &mut Pieces) -> Result<bool, Damaged> {
+    fn follow(&mut self, pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
         let model = self.model;
-        self.links_left = self.links_left.checked_sub(1).ok_or(Damaged)?;
+        self.links_left = self.links_left.checked_sub(1).ok_or(DamagedBuffer)?;
         let (link, pops) = model.link(self.node.id)?;
         if let Some(piece) = model.trie.value(self.node) {
-            self.give(Piece(piece), pieces)?;
+            self.give(VocabularyPiece(piece), pieces)?;
         } else if link == NOWHERE {
             return Ok(false);
         } else {
             for &piece in model.pops(pops)? {
-                self.give(Piece(piece), pieces)?;
+                self.give(VocabularyPiece(piece), pieces)?;
             }
         }
-        self.node = model.trie.node(link).ok_or(Damaged)?;
+        self.node = model.trie.node(link).ok_or(DamagedBuffer)?;
         Ok(true)
     }
 
     /// Adds a piece of the word.
-    fn give(&mut self, piece: Piece, pieces: &mut Pieces) -> Result<(), Damaged> {
+    fn give(
+        &mut self,
+        piece: VocabularyPiece,
+        pieces: &mut FoundPieces,
+    ) -> Result<(), DamagedBuffer> {
         let model = self.model;
         let mut length = piece.length();
         if self.split == 0 && piece.is_suffix() {
@@ -201,7 +214,7 @@ impl Word<'_> {
         let start = self.start + self.split;
         let range = start..start + length;
         if range.end > self.text.len() {
-            return Err(Damaged);
+            return Err(DamagedBuffer);
         }
         let is_unknown = piece.id() == model.unknown_id;
         let text = match (self.split, is_unknown) {
@@ -216,7 +229,7 @@ impl Word<'_> {
     }
 
     /// Gives out the pieces of what is left of the word, which ends at a byte of the text.
-    fn finish(&mut self, end: usize, pieces: &mut Pieces) -> Result<(), Damaged> {
+    fn finish(&mut self, end: usize, pieces: &mut FoundPieces) -> Result<(), DamagedBuffer> {
         let model = self.model;
         if self.node.id == 0 {
             return Ok(());
@@ -235,7 +248,11 @@ impl Word<'_> {
     }
 
     /// Gives out the pieces of a word that is the suffix indicator itself.
-    fn finish_indicator(&mut self, end: usize, pieces: &mut Pieces) -> Result<(), Damaged> {
+    fn finish_indicator(
+        &mut self,
+        end: usize,
+        pieces: &mut FoundPieces,
+    ) -> Result<(), DamagedBuffer> {
         let model = self.model;
         match &model.indicator_pieces[..] {
             [only] if only.id() == model.unknown_id => {
