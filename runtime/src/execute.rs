@@ -49,6 +49,8 @@ pub struct Scope<'a> {
     pub(crate) budget: Option<&'a CallBudget<'a>>,
     /// The device that a call is made for, if not the CPU.
     pub(crate) device: Option<&'a Arc<dyn Device>>,
+    /// How deep the runs over data sets and the functions they call nest.
+    pub(crate) depth: usize,
 }
 
 impl<'a> Scope<'a> {
@@ -56,7 +58,21 @@ impl<'a> Scope<'a> {
     pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
         let resources = context.resources();
         let (origin, profile, budget, device) = (None, None, None, None);
-        Scope { context, library, resources, origin, profile, budget, device }
+        Scope { context, library, resources, origin, profile, budget, device, depth: 0 }
+    }
+
+    /// The scope of a run over a data set, or of a call of one of its functions, inside of this one.
+    ///
+    /// # Errors
+    ///
+    /// [`IrError::Limit`] when they nest too deep.
+    pub(crate) fn deeper(self, levels: usize) -> Result<Scope<'a>> {
+        let (depth, limit) = (self.depth + levels, self.context.limits().call_depth);
+        if depth > limit {
+            let (what, needed) = ("data sets and their functions".into(), depth.to_string());
+            return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
+        }
+        Ok(Scope { depth, ..self })
     }
 
     /// Checks that an op may read a file: one in the folder of its model, or any where the context

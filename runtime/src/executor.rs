@@ -463,6 +463,6 @@ impl Surroundings {
     pub(crate) fn scope(&self) -> Scope<'_> {
         let (context, library, resources) = (&self.context, &self.library, &self.resources);
         let (origin, profile, budget, device) = (None, None, None, None);
-        Scope { context, library, resources, origin, profile, budget, device }
+        Scope { context, library, resources, origin, profile, budget, device, depth: 0 }
     }
 }

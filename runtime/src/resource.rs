@@ -7,6 +7,7 @@
 use crate::{
     error::{Error, Result},
     generator::Generators,
+    specializations::CompiledFunctions,
 };
 use ferroflow_ir::{DType, Handle, HostTensor, TensorSpec, ValueType};
 use parking_lot::Mutex;
@@ -156,6 +157,7 @@ pub struct ResourceManager {
     entries: Mutex<HashMap<(String, String), Arc<dyn Resource>>>,
     folder: Option<PathBuf>,
     generators: Generators,
+    functions: CompiledFunctions,
 }
 
 impl ResourceManager {
@@ -177,6 +179,11 @@ impl ResourceManager {
     /// The hidden state of random ops.
     pub(crate) fn generators(&self) -> &Generators {
         &self.generators
+    }
+
+    /// What the functions of data sets were compiled to.
+    pub(crate) fn functions(&self) -> &CompiledFunctions {
+        &self.functions
     }
 
     /// The resource of this name, made by `create` if there is none.

@@ -9,16 +9,17 @@ use crate::{
     execute::{Scope, value_type},
     executor::Executable,
 };
-use ferroflow_ir::{ValueType, hash::FastHasher};
-use parking_lot::RwLock;
+use ferroflow_ir::{FunctionLibrary, ValueType, hash::FastHasher};
+use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use std::{
     borrow::Borrow,
     collections::HashMap,
+    fmt,
     hash::Hasher,
     num::NonZeroUsize,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
@@ -205,5 +206,38 @@ impl Others {
             }
             self.len -= 1;
         }
+    }
+}
+
+/// The specializations of functions that ops call by name while they run, by function and library.
+#[derive(Default)]
+pub(crate) struct CompiledFunctions(Mutex<HashMap<(usize, Arc<str>), CompiledFunction>>);
+
+struct CompiledFunction {
+    /// A library has one address as long as this exists.
+    library: Weak<FunctionLibrary>,
+    specializations: Arc<Specializations>,
+}
+
+impl fmt::Debug for CompiledFunctions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CompiledFunctions")
+    }
+}
+
+impl CompiledFunctions {
+    /// The specializations of a function of the library of a scope.
+    pub(crate) fn of(&self, scope: Scope<'_>, name: &Arc<str>) -> Arc<Specializations> {
+        let key = (Arc::as_ptr(scope.library) as usize, name.clone());
+        let mut functions = self.0.lock();
+        if let Some(function) = functions.get(&key) {
+            return function.specializations.clone();
+        }
+        functions.retain(|_, function| function.library.strong_count() > 0);
+        let specializations = Arc::new(Specializations::new(scope.context.specializations()));
+        let library = Arc::downgrade(scope.library);
+        let function = CompiledFunction { library, specializations: specializations.clone() };
+        functions.insert(key, function);
+        specializations
     }
 }

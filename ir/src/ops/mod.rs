@@ -14,6 +14,8 @@ mod conv;
 pub mod copy;
 mod count;
 mod ctc;
+mod dataset;
+mod dataset_function;
 mod diagonal;
 mod dilation;
 pub(crate) mod einsum;
@@ -24,6 +26,7 @@ mod image;
 mod indexing;
 mod interface;
 mod internal;
+mod iterator;
 mod legacy;
 mod linalg;
 mod list;
@@ -86,6 +89,8 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     copy,
     count,
     ctc,
+    dataset,
+    dataset_function,
     diagonal,
     dilation,
     file,
@@ -94,6 +99,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     image,
     indexing,
     internal,
+    iterator,
     legacy,
     linalg,
     list,

@@ -50,7 +50,7 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-fn components(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn components(context: &mut OpContext<'_>) -> Result<()> {
     let shapes = context.attrs.shapes("output_shapes")?.to_vec();
     if shapes.len() != context.n_outputs() {
         let expected = format!("{} shapes", context.n_outputs());

@@ -19,6 +19,7 @@ use std::{
 };
 
 mod candidates;
+mod dataset;
 mod file;
 mod list;
 mod optional;
@@ -58,6 +59,7 @@ pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
 const BODIES: &[&[(&str, Body)]] = &[
     candidates::BODIES,
+    dataset::BODIES,
     file::BODIES,
     list::BODIES,
     optional::BODIES,

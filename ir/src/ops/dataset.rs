@@ -1,0 +1,474 @@
+//! Data sets: descriptions of sequences of elements, behind handles of dtype variant.
+
+use crate::{dtype::DType, infer, op::*};
+
+/// The dtypes and shapes of an element's components.
+pub(super) const SIGNATURE: &[AttrDef] =
+    &[types("output_types").at_least(1), shapes("output_shapes").at_least(1)];
+
+/// The dtypes and shapes of an element's components, and a description of the data set.
+pub(super) const ELEMENTS: &[AttrDef] = &[
+    types("output_types").at_least(1),
+    shapes("output_shapes").at_least(1),
+    string_or("metadata", ""),
+];
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AssertCardinalityDataset",
+        summary: "Fails unless its input has this number of elements.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("cardinality", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "BatchDataset",
+        summary: "Stacks a number of elements at a time.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("batch_size", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "BatchDatasetV2",
+        summary: "Stacks a number of elements at a time; may drop the rest.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("parallel_copy", false),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "CacheDataset",
+        summary: "Keeps the elements of its input when they are there for the first time.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("filename", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "CacheDatasetV2",
+        summary: "Keeps the elements of its input in a cache.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("filename", DType::String),
+            arg_of("cache", DType::Resource),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ConcatenateDataset",
+        summary: "Appends the elements of another data set.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("another_dataset", DType::Variant),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "DirectedInterleaveDataset",
+        summary: "Takes elements from data sets that another one names.",
+        inputs: &[
+            arg_of("selector_input_dataset", DType::Variant),
+            args_of("data_input_datasets", "N", DType::Variant),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int("N").at_least(1),
+            flag("stop_on_empty_dataset", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ListDataset",
+        summary: "Makes a data set of elements that are given one after another.",
+        inputs: &[args_list("tensors", "Tinput_types")],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("Tinput_types").at_least(1),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "MaxIntraOpParallelismDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("max_intra_op_parallelism", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ModelDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            int_or("algorithm", 0),
+            int_or("cpu_budget", 0),
+            int_or("ram_budget", 0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "OptionsDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            string("serialized_options"),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PaddedBatchDataset",
+        summary: "Pads a number of elements at a time to one shape, and stacks them.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            args_of("padded_shapes", "N", DType::I64),
+            args_list("padding_values", "Toutput_types"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("Toutput_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int("N").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PaddedBatchDatasetV2",
+        summary: "Pads elements to one shape and stacks them; may drop the rest.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            args_of("padded_shapes", "N", DType::I64),
+            args_list("padding_values", "Toutput_types"),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("parallel_copy", false),
+            types("Toutput_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int("N").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ParallelBatchDataset",
+        summary: "Stacks a number of elements at a time, as `BatchDatasetV2` does.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            arg_of("num_parallel_calls", DType::I64),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("parallel_copy", false),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("deterministic", "default"),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PrefetchDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("buffer_size", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int_or("slack_period", 0),
+            flag("legacy_autotune", true),
+            int_or("buffer_size_min", 0),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "PrivateThreadPoolDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("num_threads", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RangeDataset",
+        summary: "Makes a data set of the numbers of a range.",
+        inputs: &[
+            arg_of("start", DType::I64),
+            arg_of("stop", DType::I64),
+            arg_of("step", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+            flag("replicate_on_split", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RebatchDatasetV2",
+        summary: "Stacks rows of batches to batches of other sizes.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_sizes", DType::I64),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RepeatDataset",
+        summary: "Repeats all elements a number of times, or for ever.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RewriteDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("rewrite_name", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ShardDataset",
+        summary: "Keeps every element of one number modulo another.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("num_shards", DType::I64),
+            arg_of("index", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("require_non_empty", false),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ShuffleDataset",
+        summary: "Draws elements at random from a buffer.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("buffer_size", DType::I64),
+            arg_of("seed", DType::I64),
+            arg_of("seed2", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("reshuffle_each_iteration", true),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ShuffleDatasetV3",
+        summary: "Draws elements at random from a buffer, with a generator and seeds.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("buffer_size", DType::I64),
+            arg_of("seed", DType::I64),
+            arg_of("seed2", DType::I64),
+            arg_of("seed_generator", DType::Resource),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("reshuffle_each_iteration", true),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "SkipDataset",
+        summary: "Leaves out the first elements.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "TakeDataset",
+        summary: "Keeps the first elements.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "TensorDataset",
+        summary: "Makes a data set of one element.",
+        inputs: &[args_list("components", "Toutput_types")],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("Toutput_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "TensorSliceDataset",
+        summary: "Makes a data set of the rows of tensors.",
+        inputs: &[args_list("components", "Toutput_types")],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("Toutput_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("is_files", false),
+            string_or("metadata", ""),
+            flag("replicate_on_split", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "UnbatchDataset",
+        summary: "Has the rows of the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "UniqueDataset",
+        summary: "Leaves out elements that were there before.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "WindowDataset",
+        summary: "Has data sets of a number of consecutive elements.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("size", DType::I64),
+            arg_of("shift", DType::I64),
+            arg_of("stride", DType::I64),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ZipDataset",
+        summary: "Joins the elements of data sets one by one.",
+        inputs: &[args_of("input_datasets", "N", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int("N").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+];

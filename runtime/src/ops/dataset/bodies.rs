@@ -1,0 +1,165 @@
+//! The ops of data sets, and what their calls have in common.
+
+use super::{
+    Dataset, DatasetSource, ElementSpec, batch, cache, choose, combine, consume, depth_in, flat,
+    group, iterator, map, pad, rebatch, select, shuffle, source, unique, window,
+};
+use crate::{
+    error::Result,
+    execute::Results,
+    ops::{Body, RuntimeCall, one},
+    variant,
+};
+use ferroflow_ir::{Error as IrError, HostTensor};
+use std::sync::Arc;
+
+impl RuntimeCall<'_> {
+    /// The data set in input `index`.
+    pub(super) fn input_dataset(&self, index: usize) -> Result<Dataset> {
+        Ok(variant::value::<Dataset>(self.host(index)?, "a data set")?.clone())
+    }
+
+    /// The number in scalar input `index`.
+    pub(super) fn integer(&self, index: usize) -> Result<i64> {
+        self.integer_named(index, "input")
+    }
+
+    /// The number in scalar input `index`, of this name.
+    pub(super) fn integer_named(&self, index: usize, name: &'static str) -> Result<i64> {
+        match self.host(index)?.to_i64s()?.as_slice() {
+            [number] => Ok(*number),
+            _ => {
+                let found = self.host(index)?.shape();
+                Err(IrError::argument(self.op.name, name, "a scalar", found).into())
+            }
+        }
+    }
+
+    /// The number in scalar input `index`, of this name, which must be at least 1.
+    pub(super) fn count(&self, index: usize, name: &'static str) -> Result<usize> {
+        let number = self.integer_named(index, name)?;
+        let count = usize::try_from(number).ok().filter(|count| *count > 0);
+        count.ok_or_else(|| IrError::argument(self.op.name, name, "greater than 0", number).into())
+    }
+
+    /// All inputs.
+    pub(super) fn tensors(&self) -> Result<Vec<HostTensor>> {
+        self.inputs.iter().map(|input| Ok(input.host()?.clone())).collect()
+    }
+
+    /// Checks input `index` if the op has one for the number of calls at a time, which changes
+    /// nothing here. -1 stands for any.
+    pub(super) fn check_parallel_calls(&self, index: usize, limit: i64) -> Result<()> {
+        let name = "num_parallel_calls";
+        if !self.op.inputs.iter().any(|input| input.name == name) {
+            return Ok(());
+        }
+        match self.integer_named(index, name)? {
+            n if n == -1 || (1..=limit).contains(&n) => Ok(()),
+            n => {
+                let expected = format!("-1, or from 1 to {limit}");
+                Err(IrError::argument(self.op.name, name, expected, n).into())
+            }
+        }
+    }
+
+    /// Dtypes and shapes of the elements that the call tells.
+    pub(super) fn signature(&self) -> Result<ElementSpec> {
+        let dtypes = self.attrs.types("output_types")?.to_vec();
+        let shapes = self.attrs.shapes("output_shapes")?.to_vec();
+        if shapes.len() != dtypes.len() {
+            let expected = format!("{} shapes", dtypes.len());
+            let (op, found) = (self.op.name, shapes.len());
+            return Err(IrError::argument(op, "output_shapes", expected, found).into());
+        }
+        Ok(ElementSpec { dtypes, shapes })
+    }
+
+    /// The result of a call that makes a data set of its inputs.
+    ///
+    /// # Errors
+    ///
+    /// [`IrError::Limit`] when data sets would nest too deep.
+    pub(super) fn dataset(&self, source: impl DatasetSource) -> Result<Results> {
+        let inputs = self.inputs.iter().filter_map(|input| input.host().ok());
+        let depth = inputs.map(depth_in).max().unwrap_or(0);
+        let limit = self.context().limits().call_depth;
+        if depth > limit {
+            let (what, needed) = ("data sets in each other".into(), depth.to_string());
+            return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
+        }
+        one(variant::scalar(Dataset { source: Arc::new(source), depth }))
+    }
+}
+
+/// The data set of input 0 itself: what the op changes is how TensorFlow runs it.
+fn identity(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    call.input_dataset(0)?;
+    one(call.taken(0)?)
+}
+
+pub(in crate::ops) const BODIES: &[(&str, Body)] = &[
+    ("AnonymousIterator", iterator::anonymous),
+    ("AnonymousIteratorV2", iterator::anonymous),
+    ("AnonymousIteratorV3", iterator::anonymous),
+    ("AnonymousMemoryCache", cache::anonymous),
+    ("AnonymousSeedGenerator", shuffle::anonymous_generator),
+    ("AssertCardinalityDataset", select::assert_cardinality),
+    ("BatchDataset", batch::batch),
+    ("BatchDatasetV2", batch::batch),
+    ("CacheDataset", cache::cache),
+    ("CacheDatasetV2", cache::cache),
+    ("ConcatenateDataset", combine::concatenate),
+    ("DatasetCardinality", consume::cardinality),
+    ("DatasetToSingleElement", consume::single_element),
+    ("DeleteIterator", iterator::delete),
+    ("DeleteMemoryCache", iterator::delete),
+    ("DeleteSeedGenerator", iterator::delete),
+    ("DirectedInterleaveDataset", choose::directed_interleave),
+    ("DummyMemoryCache", iterator::dummy),
+    ("DummySeedGenerator", iterator::dummy),
+    ("FilterDataset", map::filter),
+    ("FlatMapDataset", flat::flat_map),
+    ("GroupByWindowDataset", group::group_by_window),
+    ("InterleaveDataset", flat::interleave),
+    ("IteratorGetNext", iterator::get_next),
+    ("IteratorGetNextAsOptional", iterator::get_next_as_optional),
+    ("IteratorGetNextSync", iterator::get_next),
+    ("IteratorV2", iterator::named),
+    ("ListDataset", source::list),
+    ("MakeIterator", iterator::make),
+    ("MapAndBatchDataset", batch::map_and_batch),
+    ("MapDataset", map::map),
+    ("MaxIntraOpParallelismDataset", identity),
+    ("ModelDataset", identity),
+    ("OptionsDataset", identity),
+    ("PaddedBatchDataset", pad::padded_batch),
+    ("PaddedBatchDatasetV2", pad::padded_batch),
+    ("ParallelBatchDataset", batch::batch),
+    ("ParallelFilterDataset", map::filter),
+    ("ParallelInterleaveDatasetV2", flat::interleave),
+    ("ParallelInterleaveDatasetV3", flat::interleave),
+    ("ParallelInterleaveDatasetV4", flat::interleave),
+    ("ParallelMapDataset", map::map),
+    ("ParallelMapDatasetV2", map::map),
+    ("PrefetchDataset", identity),
+    ("PrivateThreadPoolDataset", identity),
+    ("RangeDataset", source::range),
+    ("RebatchDatasetV2", rebatch::rebatch),
+    ("ReduceDataset", consume::reduce),
+    ("RepeatDataset", combine::repeat),
+    ("RewriteDataset", identity),
+    ("ScanDataset", map::scan),
+    ("ShardDataset", select::shard),
+    ("ShuffleDataset", shuffle::shuffle),
+    ("ShuffleDatasetV3", shuffle::shuffle),
+    ("SkipDataset", select::skip),
+    ("TakeDataset", select::take),
+    ("TakeWhileDataset", map::take_while),
+    ("TensorDataset", source::tensor),
+    ("TensorSliceDataset", source::slices),
+    ("UnbatchDataset", rebatch::unbatch),
+    ("UniqueDataset", unique::unique),
+    ("WindowDataset", window::window),
+    ("ZipDataset", combine::zip),
+];

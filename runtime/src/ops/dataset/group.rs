@@ -1,0 +1,115 @@
+//! Data sets of what a function makes of groups of elements with the same key.
+
+use super::{
+    Cardinality, Components, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction,
+    map, window,
+};
+use crate::{
+    error::{Error, Result},
+    execute::{Results, Scope},
+    ops::RuntimeCall,
+};
+use ferroflow_ir::{Error as IrError, HostTensor};
+use std::collections::{BTreeMap, btree_map::Entry};
+
+/// The functions of a key, of the size of its windows, and of its windows.
+#[derive(Debug, Clone)]
+struct Functions {
+    key: ElementFunction,
+    reduce: ElementFunction,
+    size: ElementFunction,
+}
+
+impl Functions {
+    /// What becomes of a group.
+    fn reduce(&self, scope: Scope<'_>, key: i64, group: &Group) -> Result<Stream> {
+        let args = [HostTensor::scalar(key)].into_iter().chain(window::window_of(&group.elements));
+        self.reduce.stream(scope, args.collect())
+    }
+
+    /// The number of elements that make a group full.
+    fn size(&self, scope: Scope<'_>, key: i64) -> Result<usize> {
+        let size = self.size.number(scope, vec![HostTensor::scalar(key)])?;
+        let fit = usize::try_from(size).ok().filter(|size| *size > 0);
+        fit.ok_or_else(|| wrong("window_size_func", "greater than 0", size))
+    }
+}
+
+fn wrong(argument: &'static str, expected: &'static str, found: i64) -> Error {
+    IrError::argument("GroupByWindowDataset", argument, expected, found).into()
+}
+
+/// The elements of a key that wait for others.
+struct Group {
+    size: usize,
+    elements: Vec<Components>,
+}
+
+#[derive(Debug)]
+struct GroupByWindow {
+    input: Dataset,
+    functions: Functions,
+}
+
+impl DatasetSource for GroupByWindow {
+    fn stream(&self) -> Stream {
+        let (mut input, functions) = (Some(self.input.stream()), self.functions.clone());
+        let (mut groups, mut current) = (BTreeMap::<i64, Group>::new(), None::<Stream>);
+        Stream::new(move |scope| {
+            let mut rounds = RoundLimit::new(scope);
+            loop {
+                if let Some(stream) = &mut current {
+                    if let Some(element) = stream.next(scope)? {
+                        return Ok(Some(element));
+                    }
+                    current = None;
+                }
+                rounds.count()?;
+                let Some(stream) = &mut input else {
+                    // The rest comes in the order of the keys.
+                    let Some((key, group)) = groups.pop_first() else { return Ok(None) };
+                    current = Some(functions.reduce(scope, key, &group)?);
+                    continue;
+                };
+                let Some(element) = stream.next(scope)? else {
+                    input = None;
+                    continue;
+                };
+                let key = functions.key.number(scope, element.clone())?;
+                let group = match groups.entry(key) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        let size = functions.size(scope, key)?;
+                        entry.insert(Group { size, elements: Vec::new() })
+                    }
+                };
+                group.elements.push(element);
+                if group.elements.len() >= group.size
+                    && let Some(group) = groups.remove(&key)
+                {
+                    current = Some(functions.reduce(scope, key, &group)?);
+                }
+            }
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
+}
+
+pub(super) fn group_by_window(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let mut start = 1;
+    let mut function = |name: &str| {
+        let end = start + map::n_types(call, &format!("T{name}_other_arguments"))?;
+        let function = ElementFunction::of(call, name, start..end);
+        start = end;
+        function
+    };
+    let functions = Functions {
+        key: function("key_func")?,
+        reduce: function("reduce_func")?,
+        size: function("window_size_func")?,
+    };
+    call.dataset(GroupByWindow { input: call.input_dataset(0)?, functions })
+}

@@ -1,0 +1,83 @@
+//! Data sets of windows: data sets of consecutive elements.
+
+use super::{Cardinality, Components, Dataset, DatasetSource, RoundLimit, Stream};
+use crate::{error::Result, execute::Results, ops::RuntimeCall, variant};
+use std::collections::VecDeque;
+
+/// Windows of `size` elements, `stride` apart; each begins `shift` after the one before.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    size: usize,
+    shift: usize,
+    stride: usize,
+    drop_remainder: bool,
+}
+
+impl Form {
+    /// The number of elements from the first to the last of a window.
+    fn span(self) -> usize {
+        (self.size - 1).saturating_mul(self.stride).saturating_add(1)
+    }
+}
+
+#[derive(Debug)]
+struct Window {
+    input: Dataset,
+    form: Form,
+}
+
+impl DatasetSource for Window {
+    fn stream(&self) -> Stream {
+        let (form, mut input) = (self.form, Some(self.input.stream()));
+        // The elements from the beginning of the next window on, and how many are before it.
+        let (mut buffer, mut before) = (VecDeque::new(), 0usize);
+        Stream::new(move |scope| {
+            let mut rounds = RoundLimit::new(scope);
+            while before > 0 || buffer.len() < form.span() {
+                rounds.count()?;
+                let Some(stream) = &mut input else { break };
+                match stream.next(scope)? {
+                    Some(_) if before > 0 => before -= 1,
+                    Some(element) => buffer.push_back(element),
+                    None => input = None,
+                }
+            }
+            if buffer.is_empty() || form.drop_remainder && buffer.len() < form.span() {
+                return Ok(None);
+            }
+            let elements = buffer.iter().step_by(form.stride).take(form.size);
+            let window = window_of(&elements.cloned().collect::<Vec<Components>>());
+            before = form.shift.saturating_sub(buffer.len());
+            buffer.drain(..form.shift.min(buffer.len()));
+            Ok(Some(window))
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        let (span, shift) = (self.form.span() as u64, self.form.shift as u64);
+        self.input.cardinality().map(|n| match self.form.drop_remainder {
+            true => n.checked_sub(span).map_or(0, |rest| rest / shift + 1),
+            false => n.div_ceil(shift),
+        })
+    }
+}
+
+/// A data set of each component of elements.
+pub(super) fn window_of(elements: &[Components]) -> Components {
+    let n_components = elements.first().map_or(0, Vec::len);
+    let component = |index: usize| {
+        let own = elements.iter().filter_map(|element| element.get(index).cloned());
+        variant::scalar(Dataset::listed(own.map(|tensor| vec![tensor]).collect()))
+    };
+    (0..n_components).map(component).collect()
+}
+
+pub(super) fn window(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let form = Form {
+        size: call.count(1, "size")?,
+        shift: call.count(2, "shift")?,
+        stride: call.count(3, "stride")?,
+        drop_remainder: call.host(4)?.as_bool()?,
+    };
+    call.dataset(Window { input: call.input_dataset(0)?, form })
+}
