@@ -246,6 +246,7 @@ pub(super) static CASES: &[(&str, &str, &str)] = &[
     ("Qr", "f[2,4,3]", "{}"),
     ("Qr", "f[3,3]", "{}"),
     ("Qr", "f[2,4]", "{}"),
+    ("QuantizeAndDequantizeV4Grad", "f[2,3] f[2,3] !f[]=-0.5 !f[]=0.4", "{}"),
     ("RFFT", "f[2,4] i:4", r#"{"Tcomplex": "complex128"}"#),
     ("RFFT", "f[2,5] i:5", r#"{"Tcomplex": "complex128"}"#),
     ("RFFT2D", "f[4,4] i:4,4", r#"{"Tcomplex": "complex128"}"#),

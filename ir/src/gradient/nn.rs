@@ -1,6 +1,6 @@
 //! Gradients of layers of networks, of losses, and of images.
 
-use super::{Backprop, Grad, Grads, grads, math, shapes};
+use super::{Backprop, Grad, Grads, grads, shapes};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -97,8 +97,19 @@ pub(crate) fn fake_quant_per_channel<'e>(b: &Backprop<'e>) -> Grads<'e> {
 
 /// Inside the range the gradient passes; TensorFlow gives none to the range.
 pub(crate) fn quantize_v4<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    let (x, low, high, dy) = (b.x(0), b.x(1), b.x(2), b.dy(0));
-    let spread = |end: Value<'e>| match (b.int("axis"), x.rank()) {
+    let (x, low, high) = (b.x(0), b.x(1), b.x(2));
+    let dx = inside_range(b.dy(0), [x, low, high], b.int("axis"));
+    grads([dx, low.zeros_like(), high.zeros_like()])
+}
+
+/// The gradient by `x` where that is from `low` to `high`, each a scalar or one number per index of
+/// `axis`. As in TensorFlow it is a product with 0 elsewhere, and where `x` is NaN.
+pub(crate) fn inside_range<'e>(
+    dy: Value<'e>,
+    [x, low, high]: [Value<'e>; 3],
+    axis: i64,
+) -> Value<'e> {
+    let spread = |end: Value<'e>| match (axis, x.rank()) {
         (-1, _) | (_, None) => end,
         (axis, Some(rank)) => {
             let mut dims = vec![1i64; rank];
@@ -106,8 +117,8 @@ pub(crate) fn quantize_v4<'e>(b: &Backprop<'e>) -> Grads<'e> {
             end.reshape(&dims)
         }
     };
-    let outside = call("LogicalOr", [x.less(spread(low)), x.greater(spread(high))]);
-    grads([math::where_false(outside, dy), low.zeros_like(), high.zeros_like()])
+    let ends = [call("GreaterEqual", [x, spread(low)]), call("LessEqual", [x, spread(high)])];
+    dy * call("LogicalAnd", ends).cast(dy.dtype())
 }
 
 /// The loss of each sequence; the op has its gradient by the logits beside it.

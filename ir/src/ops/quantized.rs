@@ -259,6 +259,37 @@ pub(super) static OPS: &[OpDef] = &[
         ..ROUND_TRIP
     },
     OpDef {
+        name: "QuantizeAndDequantizeV4Grad",
+        summary: "Computes the gradient of `QuantizeAndDequantizeV4`.",
+        inputs: &[
+            arg("gradients", "T"),
+            arg("input", "T"),
+            arg("input_min", "T"),
+            arg("input_max", "T"),
+        ],
+        outputs: &[
+            arg("input_backprop", "T"),
+            arg("input_min_backprop", "T"),
+            arg("input_max_backprop", "T"),
+        ],
+        attrs: &[ty("T", FLOATS), int_or("axis", -1)],
+        infer: |context| {
+            let shape = context.merged(0, 1)?;
+            let slices = slices(context, "axis")?;
+            one_per_slice(context, 2..4, slices)?;
+            context.set(0, shape);
+            context.set(1, context.shape(2).clone());
+            context.set(2, context.shape(3).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let (low, high) = (c.x(2), c.x(3));
+            let dx = gradient::nn::inside_range(c.x(0), [c.x(1), low, high], c.int("axis"));
+            vec![dx, low.zeros_like(), high.zeros_like()]
+        }),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "QuantizeDownAndShrinkRange",
         summary: "Converts to a smaller type, using the range that occurs.",
         ..ON_RANGE

@@ -633,6 +633,64 @@ pub fn quantize_and_dequantize_v4_with(
     )
 }
 
+static QUANTIZE_AND_DEQUANTIZE_V4_GRAD: Op = Op::new("QuantizeAndDequantizeV4Grad");
+
+/// What [`quantize_and_dequantize_v4_grad_with`] may set.
+#[derive(Clone, Debug)]
+pub struct QuantizeAndDequantizeV4GradAttrs {
+    /// `axis`: an integer; `-1` unless set.
+    pub axis: i64,
+}
+
+impl Default for QuantizeAndDequantizeV4GradAttrs {
+    fn default() -> QuantizeAndDequantizeV4GradAttrs {
+        QuantizeAndDequantizeV4GradAttrs { axis: -1 }
+    }
+}
+
+/// Computes the gradient of `QuantizeAndDequantizeV4`.
+///
+/// `QuantizeAndDequantizeV4Grad`: `gradients: T`, `input: T`, `input_min: T`, `input_max: T` →
+/// `input_backprop: T`, `input_min_backprop: T`, `input_max_backprop: T`, with `T` in floats.
+/// [`quantize_and_dequantize_v4_grad_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn quantize_and_dequantize_v4_grad(
+    gradients: &Tensor,
+    input: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &QUANTIZE_AND_DEQUANTIZE_V4_GRAD,
+        Attrs::new(),
+        &[gradients, input, input_min, input_max],
+    )
+}
+
+/// [`quantize_and_dequantize_v4_grad()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn quantize_and_dequantize_v4_grad_with(
+    gradients: &Tensor,
+    input: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+    attrs: &QuantizeAndDequantizeV4GradAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &QUANTIZE_AND_DEQUANTIZE_V4_GRAD,
+        Attrs::new().with("axis", attrs.axis),
+        &[gradients, input, input_min, input_max],
+    )
+}
+
 static QUANTIZE_DOWN_AND_SHRINK_RANGE: Op = Op::new("QuantizeDownAndShrinkRange");
 
 /// Converts to a smaller type, using the range that occurs.
