@@ -558,6 +558,144 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "UniformQuantizedAdd",
+        summary: "Adds integers with scales and zero points of their own.",
+        inputs: &[
+            arg("lhs", "T"),
+            arg("rhs", "T"),
+            arg_of("lhs_scales", F32),
+            arg_of("lhs_zero_points", DType::I32),
+            arg_of("rhs_scales", F32),
+            arg_of("rhs_zero_points", DType::I32),
+            arg_of("output_scales", F32),
+            arg_of("output_zero_points", DType::I32),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            int_or("lhs_quantization_axis", -1),
+            int("lhs_quantization_min_val"),
+            int("lhs_quantization_max_val"),
+            int_or("rhs_quantization_axis", -1),
+            int("rhs_quantization_min_val"),
+            int("rhs_quantization_max_val"),
+            int_or("output_quantization_axis", -1),
+            int("output_quantization_min_val"),
+            int("output_quantization_max_val"),
+            ty("T", &[DType::QI32]),
+        ],
+        infer: |context| {
+            let shape = context.shape(0).broadcast(context.shape(1))?;
+            let of = [context.shape(0).clone(), context.shape(1).clone(), shape.clone()];
+            let axes =
+                ["lhs_quantization_axis", "rhs_quantization_axis", "output_quantization_axis"];
+            for (index, (of, axis)) in of.iter().zip(axes).enumerate() {
+                let slices = slices_of(context, of, axis)?;
+                one_per_slice(context, 2 + 2 * index..4 + 2 * index, slices)?;
+            }
+            context.set(0, shape);
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "UniformQuantizedClipByValue",
+        summary: "Limits integers with scales and zero points.",
+        inputs: &[
+            arg("operand", "T"),
+            arg("min", "T"),
+            arg("max", "T"),
+            arg_of("scales", F32),
+            arg_of("zero_points", DType::I32),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[
+            ty("T", &[DType::QI32]),
+            int_or("quantization_axis", -1),
+            int("quantization_min_val"),
+            int("quantization_max_val"),
+        ],
+        infer: |context| {
+            let slices = slices(context, "quantization_axis")?;
+            one_per_slice(context, 1..5, slices)?;
+            infer::unchanged(context)
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "UniformQuantizedDot",
+        summary: "Multiplies matrices of integers with scales and zero points.",
+        inputs: &[
+            arg("lhs", "Tin"),
+            arg("rhs", "Tin"),
+            arg_of("lhs_scales", F32),
+            arg_of("lhs_zero_points", DType::I32),
+            arg_of("rhs_scales", F32),
+            arg_of("rhs_zero_points", DType::I32),
+            arg_of("output_scales", F32),
+            arg_of("output_zero_points", DType::I32),
+        ],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[
+            ty("Tin", &[DType::QI8]),
+            ty("Tout", &[DType::QI32]),
+            int_or("lhs_quantization_axis", -1),
+            int("lhs_quantization_min_val"),
+            int("lhs_quantization_max_val"),
+            int_or("rhs_quantization_axis", -1),
+            int("rhs_quantization_min_val"),
+            int("rhs_quantization_max_val"),
+            int_or("output_quantization_axis", -1),
+            int("output_quantization_min_val"),
+            int("output_quantization_max_val"),
+        ],
+        infer: |context| {
+            let axis = |name: &'static str| context.attrs.int(name);
+            if axis("lhs_quantization_axis")? != -1 {
+                return Err(context.wrong_attr("lhs_quantization_axis", "-1", "an axis"));
+            }
+            one_per_slice(context, 2..4, None)?;
+            let columns = columns(context, "rhs_quantization_axis")?;
+            one_per_slice(context, 4..6, columns.clone())?;
+            let to = self::columns(context, "output_quantization_axis")?;
+            if to.is_some() && columns.is_none() {
+                let (attr, expected) = ("output_quantization_axis", "-1, as that of `rhs`");
+                return Err(context.wrong_attr(attr, expected, "an axis"));
+            }
+            one_per_slice(context, 6..8, to)?;
+            uniform_product(context)
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "UniformQuantizedDotHybrid",
+        summary: "Multiplies a matrix of reals by one of integers with scales and zero points.",
+        inputs: &[
+            arg("lhs", "Tlhs"),
+            arg("rhs", "Trhs"),
+            arg_of("rhs_scales", F32),
+            arg_of("rhs_zero_points", DType::I32),
+        ],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[
+            ty("Tlhs", &[F32]),
+            ty("Trhs", &[DType::QI8]),
+            ty("Tout", &[F32]),
+            int_or("rhs_quantization_axis", -1),
+            int("rhs_quantization_min_val"),
+            int("rhs_quantization_max_val"),
+        ],
+        infer: |context| {
+            let columns = columns(context, "rhs_quantization_axis")?;
+            one_per_slice(context, 2..4, columns)?;
+            uniform_product(context)
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "UniformRequantize",
         summary: "Converts integers to other scales and zero points.",
         inputs: &[
@@ -604,10 +742,18 @@ fn shape_and_range(context: &mut OpContext<'_>, shape: PartialShape) -> Result<(
 
 /// The shape of one element per index of the axis in an attribute; `None` where that is -1.
 fn slices(context: &OpContext<'_>, axis: &'static str) -> Result<Option<PartialShape>> {
+    slices_of(context, context.shape(0), axis)
+}
+
+/// As [`slices`], of a tensor of this shape.
+fn slices_of(
+    context: &OpContext<'_>,
+    shape: &PartialShape,
+    axis: &'static str,
+) -> Result<Option<PartialShape>> {
     match context.attrs.int(axis)? {
         -1 => Ok(None),
         index @ 0.. => {
-            let shape = context.shape(0);
             if shape.rank().is_some_and(|rank| index as usize >= rank) {
                 return Err(context.wrong_attr(axis, format!("an axis of {shape}"), index));
             }
@@ -615,6 +761,28 @@ fn slices(context: &OpContext<'_>, axis: &'static str) -> Result<Option<PartialS
         }
         index => Err(context.wrong_attr(axis, "-1 or an axis", index)),
     }
+}
+
+/// The shape of a vector with an element for each column of input 1, if `axis` asks for one.
+fn columns(context: &OpContext<'_>, axis: &'static str) -> Result<Option<PartialShape>> {
+    match context.attrs.int(axis)? {
+        -1 => Ok(None),
+        1 => Ok(Some(PartialShape::vector(context.shape(1).dim(1)))),
+        other => Err(context.wrong_attr(axis, "-1 or 1", other)),
+    }
+}
+
+/// The result of a product of two matrices has the rows of the first and the columns of the second.
+fn uniform_product(context: &mut OpContext<'_>) -> Result<()> {
+    context.check_rank(0, 2)?;
+    context.check_rank(1, 2)?;
+    let (inner, rows) = (context.shape(0).dim(1), context.shape(1).dim(0));
+    if inner.zip(rows).is_some_and(|(inner, rows)| inner != rows) {
+        let expected = format!("of {} rows", inner.unwrap_or(0));
+        return Err(context.wrong(1, expected, context.shape(1)));
+    }
+    context.set(0, PartialShape::ranked([context.shape(0).dim(0), context.shape(1).dim(1)]));
+    Ok(())
 }
 
 /// Checks that inputs are scalars, or vectors of one element per slice.

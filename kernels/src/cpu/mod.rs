@@ -133,6 +133,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     quantized::norm::KERNELS,
     quantized::round_trip::KERNELS,
     quantized::uniform::KERNELS,
+    quantized::uniform_arithmetic::KERNELS,
     ragged::gather::KERNELS,
     ragged::rows::KERNELS,
     ragged::to_sparse::KERNELS,

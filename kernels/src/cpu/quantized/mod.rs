@@ -9,6 +9,7 @@ pub(super) mod math;
 pub(super) mod norm;
 pub(super) mod round_trip;
 pub(super) mod uniform;
+pub(super) mod uniform_arithmetic;
 
 use crate::{kernel::Io, number::Ordered};
 

@@ -21,7 +21,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 
 /// The scales and zero points in two inputs.
 #[derive(Debug, Clone, Copy)]
-struct Scales {
+pub(super) struct Scales {
     op: &'static str,
     /// The input with the scales; the zero points follow.
     input: usize,
@@ -32,15 +32,25 @@ struct Scales {
 
 impl Scales {
     fn new(call: &OpCall<'_>, input: usize, axis: &str) -> Result<Scales> {
-        let shape: &Shape = call.shape(0);
-        let (count, inner) = match usize::try_from(call.attrs.int(axis)?) {
-            Err(_) => (1, shape.num_elements()),
-            Ok(axis) => (shape[axis], shape[axis + 1..].iter().product()),
-        };
-        Ok(Scales { op: call.op.name, input, count: count.max(1), inner: inner.max(1) })
+        let axis = usize::try_from(call.attrs.int(axis)?).ok();
+        Ok(Scales::of(call, call.shape(0), input, axis))
     }
 
-    fn read<'a>(&self, io: &Io<'a>) -> Result<(&'a [f32], &'a [i32])> {
+    /// Those of a tensor of this shape, for each index of an axis, or for all of it.
+    pub(super) fn of(
+        call: &OpCall<'_>,
+        shape: &Shape,
+        input: usize,
+        axis: Option<usize>,
+    ) -> Scales {
+        let (count, inner) = match axis {
+            None => (1, shape.num_elements()),
+            Some(axis) => (shape[axis], shape[axis + 1..].iter().product()),
+        };
+        Scales { op: call.op.name, input, count: count.max(1), inner: inner.max(1) }
+    }
+
+    pub(super) fn read<'a>(&self, io: &Io<'a>) -> Result<(&'a [f32], &'a [i32])> {
         let (scales, zeros): (&[f32], &[i32]) = (io.input(self.input), io.input(self.input + 1));
         match scales.iter().find(|&&scale| !(scale > 0.0 && scale.is_finite())) {
             Some(scale) => Err(Error::argument(self.op, "scales", "positive", scale).into()),
@@ -48,13 +58,13 @@ impl Scales {
         }
     }
 
-    fn slice(&self, index: usize) -> usize {
+    pub(super) fn slice(&self, index: usize) -> usize {
         index / self.inner % self.count
     }
 }
 
 /// The smallest and the largest value that may be used.
-fn limits(call: &OpCall<'_>, min: &str, max: &str) -> Result<(i64, i64)> {
+pub(super) fn limits(call: &OpCall<'_>, min: &str, max: &str) -> Result<(i64, i64)> {
     Ok((call.attrs.int(min)?, call.attrs.int(max)?))
 }
 
@@ -128,13 +138,13 @@ fn requantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 /// A positive number as 31 bits and an exponent.
 #[derive(Debug, Clone, Copy)]
-struct Factor {
+pub(super) struct Factor {
     mantissa: i64,
     shift: i32,
 }
 
 impl Factor {
-    fn new(value: f64) -> Factor {
+    pub(super) fn new(value: f64) -> Factor {
         let (fraction, exponent) = libm::frexp(value);
         let mantissa = (fraction * f64::from(1u32 << 31)).round() as i64;
         let (mantissa, shift) = match mantissa {
@@ -149,7 +159,7 @@ impl Factor {
     }
 
     /// The nearest integer to a product.
-    fn times(self, number: i64) -> i64 {
+    pub(super) fn times(self, number: i64) -> i64 {
         let shift = 31 - self.shift;
         let product = i128::from(number) * i128::from(self.mantissa);
         let rounded = (product + (1 << (shift - 1))) >> shift;

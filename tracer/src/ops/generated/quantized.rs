@@ -1567,6 +1567,390 @@ pub fn uniform_quantize_with(
     )
 }
 
+static UNIFORM_QUANTIZED_ADD: Op = Op::new("UniformQuantizedAdd");
+
+/// What [`uniform_quantized_add_with`] may set.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedAddAttrs {
+    /// `lhs_quantization_axis`: an integer; `-1` unless set.
+    pub lhs_quantization_axis: i64,
+    /// `rhs_quantization_axis`: an integer; `-1` unless set.
+    pub rhs_quantization_axis: i64,
+    /// `output_quantization_axis`: an integer; `-1` unless set.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedAddAttrs {
+    fn default() -> UniformQuantizedAddAttrs {
+        UniformQuantizedAddAttrs {
+            lhs_quantization_axis: -1,
+            rhs_quantization_axis: -1,
+            output_quantization_axis: -1,
+        }
+    }
+}
+
+/// Adds integers with scales and zero points of their own.
+///
+/// `UniformQuantizedAdd`: `lhs: T`, `rhs: T`, `lhs_scales: float32`, `lhs_zero_points: int32`,
+/// `rhs_scales: float32`, `rhs_zero_points: int32`, `output_scales: float32`,
+/// `output_zero_points: int32` → `output: T`, with `T` in qint32. [`uniform_quantized_add_with`]
+/// sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_add(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    lhs_scales: &Tensor,
+    lhs_zero_points: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    output_scales: &Tensor,
+    output_zero_points: &Tensor,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_ADD,
+        Attrs::new()
+            .with("lhs_quantization_min_val", lhs_quantization_min_val)
+            .with("lhs_quantization_max_val", lhs_quantization_max_val)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val)
+            .with("output_quantization_min_val", output_quantization_min_val)
+            .with("output_quantization_max_val", output_quantization_max_val),
+        &[
+            lhs,
+            rhs,
+            lhs_scales,
+            lhs_zero_points,
+            rhs_scales,
+            rhs_zero_points,
+            output_scales,
+            output_zero_points,
+        ],
+    )
+}
+
+/// [`uniform_quantized_add()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_add_with(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    lhs_scales: &Tensor,
+    lhs_zero_points: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    output_scales: &Tensor,
+    output_zero_points: &Tensor,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    attrs: &UniformQuantizedAddAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_ADD,
+        Attrs::new()
+            .with("lhs_quantization_min_val", lhs_quantization_min_val)
+            .with("lhs_quantization_max_val", lhs_quantization_max_val)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val)
+            .with("output_quantization_min_val", output_quantization_min_val)
+            .with("output_quantization_max_val", output_quantization_max_val)
+            .with("lhs_quantization_axis", attrs.lhs_quantization_axis)
+            .with("rhs_quantization_axis", attrs.rhs_quantization_axis)
+            .with("output_quantization_axis", attrs.output_quantization_axis),
+        &[
+            lhs,
+            rhs,
+            lhs_scales,
+            lhs_zero_points,
+            rhs_scales,
+            rhs_zero_points,
+            output_scales,
+            output_zero_points,
+        ],
+    )
+}
+
+static UNIFORM_QUANTIZED_CLIP_BY_VALUE: Op = Op::new("UniformQuantizedClipByValue");
+
+/// What [`uniform_quantized_clip_by_value_with`] may set.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedClipByValueAttrs {
+    /// `quantization_axis`: an integer; `-1` unless set.
+    pub quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedClipByValueAttrs {
+    fn default() -> UniformQuantizedClipByValueAttrs {
+        UniformQuantizedClipByValueAttrs { quantization_axis: -1 }
+    }
+}
+
+/// Limits integers with scales and zero points.
+///
+/// `UniformQuantizedClipByValue`: `operand: T`, `min: T`, `max: T`, `scales: float32`,
+/// `zero_points: int32` → `output: T`, with `T` in qint32. [`uniform_quantized_clip_by_value_with`]
+/// sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_clip_by_value(
+    operand: &Tensor,
+    min: &Tensor,
+    max: &Tensor,
+    scales: &Tensor,
+    zero_points: &Tensor,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_CLIP_BY_VALUE,
+        Attrs::new()
+            .with("quantization_min_val", quantization_min_val)
+            .with("quantization_max_val", quantization_max_val),
+        &[operand, min, max, scales, zero_points],
+    )
+}
+
+/// [`uniform_quantized_clip_by_value()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_clip_by_value_with(
+    operand: &Tensor,
+    min: &Tensor,
+    max: &Tensor,
+    scales: &Tensor,
+    zero_points: &Tensor,
+    quantization_min_val: i64,
+    quantization_max_val: i64,
+    attrs: &UniformQuantizedClipByValueAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_CLIP_BY_VALUE,
+        Attrs::new()
+            .with("quantization_min_val", quantization_min_val)
+            .with("quantization_max_val", quantization_max_val)
+            .with("quantization_axis", attrs.quantization_axis),
+        &[operand, min, max, scales, zero_points],
+    )
+}
+
+static UNIFORM_QUANTIZED_DOT: Op = Op::new("UniformQuantizedDot");
+
+/// What [`uniform_quantized_dot_with`] may set.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedDotAttrs {
+    /// `lhs_quantization_axis`: an integer; `-1` unless set.
+    pub lhs_quantization_axis: i64,
+    /// `rhs_quantization_axis`: an integer; `-1` unless set.
+    pub rhs_quantization_axis: i64,
+    /// `output_quantization_axis`: an integer; `-1` unless set.
+    pub output_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedDotAttrs {
+    fn default() -> UniformQuantizedDotAttrs {
+        UniformQuantizedDotAttrs {
+            lhs_quantization_axis: -1,
+            rhs_quantization_axis: -1,
+            output_quantization_axis: -1,
+        }
+    }
+}
+
+/// Multiplies matrices of integers with scales and zero points.
+///
+/// `UniformQuantizedDot`: `lhs: Tin`, `rhs: Tin`, `lhs_scales: float32`, `lhs_zero_points: int32`,
+/// `rhs_scales: float32`, `rhs_zero_points: int32`, `output_scales: float32`,
+/// `output_zero_points: int32` → `output: Tout`, with `Tin` in qint8; `Tout` in qint32.
+/// [`uniform_quantized_dot_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_dot(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    lhs_scales: &Tensor,
+    lhs_zero_points: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    output_scales: &Tensor,
+    output_zero_points: &Tensor,
+    tout: DType,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_DOT,
+        Attrs::new()
+            .with("Tout", tout)
+            .with("lhs_quantization_min_val", lhs_quantization_min_val)
+            .with("lhs_quantization_max_val", lhs_quantization_max_val)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val)
+            .with("output_quantization_min_val", output_quantization_min_val)
+            .with("output_quantization_max_val", output_quantization_max_val),
+        &[
+            lhs,
+            rhs,
+            lhs_scales,
+            lhs_zero_points,
+            rhs_scales,
+            rhs_zero_points,
+            output_scales,
+            output_zero_points,
+        ],
+    )
+}
+
+/// [`uniform_quantized_dot()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_dot_with(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    lhs_scales: &Tensor,
+    lhs_zero_points: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    output_scales: &Tensor,
+    output_zero_points: &Tensor,
+    tout: DType,
+    lhs_quantization_min_val: i64,
+    lhs_quantization_max_val: i64,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    output_quantization_min_val: i64,
+    output_quantization_max_val: i64,
+    attrs: &UniformQuantizedDotAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_DOT,
+        Attrs::new()
+            .with("Tout", tout)
+            .with("lhs_quantization_min_val", lhs_quantization_min_val)
+            .with("lhs_quantization_max_val", lhs_quantization_max_val)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val)
+            .with("output_quantization_min_val", output_quantization_min_val)
+            .with("output_quantization_max_val", output_quantization_max_val)
+            .with("lhs_quantization_axis", attrs.lhs_quantization_axis)
+            .with("rhs_quantization_axis", attrs.rhs_quantization_axis)
+            .with("output_quantization_axis", attrs.output_quantization_axis),
+        &[
+            lhs,
+            rhs,
+            lhs_scales,
+            lhs_zero_points,
+            rhs_scales,
+            rhs_zero_points,
+            output_scales,
+            output_zero_points,
+        ],
+    )
+}
+
+static UNIFORM_QUANTIZED_DOT_HYBRID: Op = Op::new("UniformQuantizedDotHybrid");
+
+/// What [`uniform_quantized_dot_hybrid_with`] may set.
+#[derive(Clone, Debug)]
+pub struct UniformQuantizedDotHybridAttrs {
+    /// `rhs_quantization_axis`: an integer; `-1` unless set.
+    pub rhs_quantization_axis: i64,
+}
+
+impl Default for UniformQuantizedDotHybridAttrs {
+    fn default() -> UniformQuantizedDotHybridAttrs {
+        UniformQuantizedDotHybridAttrs { rhs_quantization_axis: -1 }
+    }
+}
+
+/// Multiplies a matrix of reals by one of integers with scales and zero points.
+///
+/// `UniformQuantizedDotHybrid`: `lhs: Tlhs`, `rhs: Trhs`, `rhs_scales: float32`,
+/// `rhs_zero_points: int32` → `output: Tout`, with `Tlhs`, `Tout` in float32; `Trhs` in qint8.
+/// [`uniform_quantized_dot_hybrid_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_dot_hybrid(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    tout: DType,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_DOT_HYBRID,
+        Attrs::new()
+            .with("Tout", tout)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val),
+        &[lhs, rhs, rhs_scales, rhs_zero_points],
+    )
+}
+
+/// [`uniform_quantized_dot_hybrid()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn uniform_quantized_dot_hybrid_with(
+    lhs: &Tensor,
+    rhs: &Tensor,
+    rhs_scales: &Tensor,
+    rhs_zero_points: &Tensor,
+    tout: DType,
+    rhs_quantization_min_val: i64,
+    rhs_quantization_max_val: i64,
+    attrs: &UniformQuantizedDotHybridAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &UNIFORM_QUANTIZED_DOT_HYBRID,
+        Attrs::new()
+            .with("Tout", tout)
+            .with("rhs_quantization_min_val", rhs_quantization_min_val)
+            .with("rhs_quantization_max_val", rhs_quantization_max_val)
+            .with("rhs_quantization_axis", attrs.rhs_quantization_axis),
+        &[lhs, rhs, rhs_scales, rhs_zero_points],
+    )
+}
+
 static UNIFORM_REQUANTIZE: Op = Op::new("UniformRequantize");
 
 /// What [`uniform_requantize_with`] may set.
