@@ -1,6 +1,6 @@
 //! Data sets of elements stacked to batches.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, Stream, map};
+use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, map};
 use crate::{
     context::Context,
     error::Result,
@@ -24,12 +24,11 @@ impl Batching {
         scope: Scope<'_>,
         input: &mut Stream,
     ) -> Result<Option<Vec<Components>>> {
-        let mut elements = Vec::new();
+        let (mut elements, mut kept) = (Vec::new(), KeptBytes::default());
         while elements.len() < self.size {
-            match input.next(scope)? {
-                Some(element) => elements.push(element),
-                None => break,
-            }
+            let Some(element) = input.next(scope)? else { break };
+            kept.add(scope, &element)?;
+            elements.push(element);
         }
         let is_short = elements.len() < self.size && self.drop_remainder;
         Ok(Some(elements).filter(|elements| !elements.is_empty() && !is_short))

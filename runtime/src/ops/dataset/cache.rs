@@ -1,6 +1,6 @@
 //! Data sets that keep the elements of another once they were all there.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, Stream, iterator};
+use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, iterator};
 use crate::{error::Result, execute::Results, ops::RuntimeCall};
 use ferroflow_ir::Error as IrError;
 use parking_lot::Mutex;
@@ -21,12 +21,15 @@ impl DatasetSource for Cache {
             return super::source::Listed(elements.clone()).stream();
         }
         let (mut input, kept) = (Some(self.input.stream()), self.kept.clone());
-        let mut elements = Vec::new();
+        let (mut elements, mut bytes) = (Vec::new(), KeptBytes::default());
         Stream::new(move |scope| {
             let Some(stream) = &mut input else { return Ok(None) };
             let element = stream.next(scope)?;
             match &element {
-                Some(element) => elements.push(element.clone()),
+                Some(element) => {
+                    bytes.add(scope, element)?;
+                    elements.push(element.clone());
+                }
                 None => {
                     input = None;
                     *kept.lock() = Some(Arc::new(std::mem::take(&mut elements)));

@@ -1,8 +1,8 @@
 //! Data sets of what a function makes of groups of elements with the same key.
 
 use super::{
-    Cardinality, Components, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction,
-    map, window,
+    Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream,
+    function::ElementFunction, map, window,
 };
 use crate::{
     error::{Error, Result},
@@ -55,6 +55,7 @@ impl DatasetSource for GroupByWindow {
     fn stream(&self) -> Stream {
         let (mut input, functions) = (Some(self.input.stream()), self.functions.clone());
         let (mut groups, mut current) = (BTreeMap::<i64, Group>::new(), None::<Stream>);
+        let mut kept = KeptBytes::default();
         Stream::new(move |scope| {
             let mut rounds = RoundLimit::new(scope);
             loop {
@@ -83,10 +84,12 @@ impl DatasetSource for GroupByWindow {
                         entry.insert(Group { size, elements: Vec::new() })
                     }
                 };
+                kept.add(scope, &element)?;
                 group.elements.push(element);
                 if group.elements.len() >= group.size
                     && let Some(group) = groups.remove(&key)
                 {
+                    group.elements.iter().for_each(|element| kept.remove(element));
                     current = Some(functions.reduce(scope, key, &group)?);
                 }
             }

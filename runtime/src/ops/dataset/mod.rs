@@ -203,3 +203,36 @@ impl<'a> RoundLimit<'a> {
         self.scope.budget.map_or(Ok(()), |budget| budget.take_round())
     }
 }
+
+/// Counts the bytes of elements that a run keeps.
+#[derive(Default)]
+struct KeptBytes(usize);
+
+impl KeptBytes {
+    /// # Errors
+    ///
+    /// [`IrError::Limit`] when all that is kept is larger than a tensor may be.
+    fn add(&mut self, scope: Scope<'_>, element: &[HostTensor]) -> Result<()> {
+        let limit = scope.context.limits().tensor_bytes;
+        self.0 = element.iter().map(bytes_of).fold(self.0, usize::saturating_add);
+        if self.0 > limit {
+            let (what, needed) = ("the elements of a data set".into(), self.0.to_string());
+            return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, element: &[HostTensor]) {
+        self.0 = element.iter().map(bytes_of).fold(self.0, usize::saturating_sub);
+    }
+}
+
+/// The bytes of a tensor and what is around them.
+fn bytes_of(tensor: &HostTensor) -> usize {
+    let elements = match (tensor.strings(), tensor.is_plain()) {
+        (Ok(strings), _) => strings.iter().map(|text| text.len() + size_of_val(text)).sum(),
+        (Err(_), true) => tensor.bytes().len(),
+        (Err(_), false) => tensor.len() * size_of::<Arc<dyn Handle>>(),
+    };
+    elements + size_of::<HostTensor>()
+}

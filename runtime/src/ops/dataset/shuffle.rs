@@ -1,6 +1,6 @@
 //! Data sets of the elements of another in random order.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, Stream, iterator::Dummy};
+use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, iterator::Dummy};
 use crate::{
     error::Result,
     execute::Results,
@@ -67,12 +67,16 @@ impl DatasetSource for Shuffle {
     fn stream(&self) -> Stream {
         let (mut input, size) = (Some(self.input.stream()), self.size);
         let (mut words, mut buffer) = (words(self.seeds.next()), VecDeque::<Components>::new());
+        let mut kept = KeptBytes::default();
         Stream::new(move |scope| {
             while buffer.len() < size
                 && let Some(stream) = &mut input
             {
                 match stream.next(scope)? {
-                    Some(element) => buffer.push_back(element),
+                    Some(element) => {
+                        kept.add(scope, &element)?;
+                        buffer.push_back(element);
+                    }
                     None => input = None,
                 }
             }
@@ -81,7 +85,9 @@ impl DatasetSource for Shuffle {
             }
             let drawn = words.next_word() as usize % buffer.len();
             buffer.swap(0, drawn);
-            Ok(buffer.pop_front())
+            let element = buffer.pop_front();
+            kept.remove(element.as_deref().unwrap_or_default());
+            Ok(element)
         })
     }
 

@@ -1,14 +1,14 @@
 //! Data sets from outside: how deep they nest, what they call, what they are given.
 
 use crate::{
-    context::Context,
+    context::{Context, ContextOptions},
     eager_tensor::EagerTensor,
     error::{Error, Result},
     execute::{Results, Scope, complete, execute, execute_op},
 };
 use ferroflow_ir::{
-    AttrValue, Attrs, Code, DType, FunctionDef, FunctionLibrary, HostTensor, NameAttrList, NodeDef,
-    Outlet, PartialShape, ValueType, build::GraphBuilder, registry,
+    AttrValue, Attrs, Code, DType, FunctionDef, FunctionLibrary, HostTensor, Limits, NameAttrList,
+    NodeDef, Outlet, PartialShape, ValueType, build::GraphBuilder, registry,
 };
 use std::sync::Arc;
 
@@ -129,4 +129,31 @@ fn iterators_without_a_data_set_are_errors() {
     assert_eq!(next().unwrap().host().unwrap().as_scalar::<i64>().unwrap(), 0);
     assert_eq!(code(next()), Code::OutOfRange);
     assert_eq!(code(next()), Code::OutOfRange);
+}
+
+#[test]
+fn elements_are_not_kept_without_bound() {
+    let limits = Limits { tensor_bytes: 1 << 16, ..Limits::default() };
+    let context = Context::with_options(ContextOptions { limits, ..ContextOptions::default() });
+    let endless = [range(&context, 3), number(-1)];
+    let endless = call(&context, "RepeatDataset", numbers(), &endless).unwrap();
+    let no = || EagerTensor::from(HostTensor::scalar_bool(false));
+    let most = || number(i64::MAX);
+    let batch = [endless.clone(), most(), no()];
+    let shuffle = [endless.clone(), most(), number(1), number(2), call_dummy(&context)];
+    let window = [endless, most(), number(1), number(1), no()];
+    let each = [
+        ("BatchDatasetV2", &batch[..]),
+        ("ShuffleDatasetV3", &shuffle),
+        ("WindowDataset", &window),
+    ];
+    for (op, inputs) in each {
+        let dataset = call(&context, op, numbers(), inputs).unwrap();
+        let found = call(&context, "DatasetToSingleElement", numbers(), &[dataset]);
+        assert_eq!(code(found), Code::ResourceExhausted, "{op}");
+    }
+}
+
+fn call_dummy(context: &Context) -> EagerTensor {
+    call(context, "DummySeedGenerator", Attrs::new(), &[]).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Data sets without the elements that were there before.
 
-use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream};
+use super::{Cardinality, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream};
 use crate::{error::Result, execute::Results, ops::RuntimeCall};
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor};
@@ -29,11 +29,13 @@ fn key(element: &[HostTensor]) -> Result<ElementKey> {
 impl DatasetSource for Unique {
     fn stream(&self) -> Stream {
         let (mut input, mut known) = (self.0.stream(), HashSet::new());
+        let mut kept = KeptBytes::default();
         Stream::new(move |scope| {
             let mut rounds = RoundLimit::new(scope);
             while let Some(element) = input.next(scope)? {
                 rounds.count()?;
                 if known.insert(key(&element)?) {
+                    kept.add(scope, &element)?;
                     return Ok(Some(element));
                 }
             }

@@ -1,6 +1,6 @@
 //! Data sets of windows: data sets of consecutive elements.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, RoundLimit, Stream};
+use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream};
 use crate::{error::Result, execute::Results, ops::RuntimeCall, variant};
 use std::collections::VecDeque;
 
@@ -31,6 +31,7 @@ impl DatasetSource for Window {
         let (form, mut input) = (self.form, Some(self.input.stream()));
         // The elements from the beginning of the next window on, and how many are before it.
         let (mut buffer, mut before) = (VecDeque::new(), 0usize);
+        let mut kept = KeptBytes::default();
         Stream::new(move |scope| {
             let mut rounds = RoundLimit::new(scope);
             while before > 0 || buffer.len() < form.span() {
@@ -38,7 +39,10 @@ impl DatasetSource for Window {
                 let Some(stream) = &mut input else { break };
                 match stream.next(scope)? {
                     Some(_) if before > 0 => before -= 1,
-                    Some(element) => buffer.push_back(element),
+                    Some(element) => {
+                        kept.add(scope, &element)?;
+                        buffer.push_back(element);
+                    }
                     None => input = None,
                 }
             }
@@ -48,7 +52,8 @@ impl DatasetSource for Window {
             let elements = buffer.iter().step_by(form.stride).take(form.size);
             let window = window_of(&elements.cloned().collect::<Vec<Components>>());
             before = form.shift.saturating_sub(buffer.len());
-            buffer.drain(..form.shift.min(buffer.len()));
+            let passed = form.shift.min(buffer.len());
+            buffer.drain(..passed).for_each(|element: Components| kept.remove(&element));
             Ok(Some(window))
         })
     }
