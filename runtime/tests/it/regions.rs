@@ -307,34 +307,34 @@ fn anchored() -> Vec<Anchored> {
         Anchored { op, attrs, a: a.to_vec(), b: b.to_vec(), out }
     };
     vec![
-        matmul(64, 30, 64),
+        matmul(128, 30, 128),
         matmul(1, 40, 5000),
         matmul(6, 20, 1000),
         matmul(300, 12, 130),
-        matmul(70, 600, 96),
+        matmul(70, 600, 160),
         matmul(500, 20, 33),
         matmul(40, 10, 700),
         Anchored {
             op: "BatchMatMulV2",
             attrs: Attrs::new().with("adj_y", true),
             a: vec![3, 40, 20],
-            b: vec![3, 50, 20],
-            out: vec![3, 40, 50],
+            b: vec![3, 150, 20],
+            out: vec![3, 40, 150],
         },
         Anchored {
             op: "BatchMatMulV2",
             attrs: Attrs::new(),
             a: vec![2, 5, 40, 20],
-            b: vec![20, 30],
-            out: vec![2, 5, 40, 30],
+            b: vec![20, 130],
+            out: vec![2, 5, 40, 130],
         },
-        conv("Conv2D", [1, 30, 30, 5], [3, 3, 5, 20], 1),
-        conv("Conv2D", [2, 9, 11, 16], [3, 3, 16, 100], 2),
-        conv("Conv2D", [1, 20, 20, 24], [1, 1, 24, 64], 1),
+        conv("Conv2D", [1, 30, 30, 5], [3, 3, 5, 132], 1),
+        conv("Conv2D", [2, 9, 11, 16], [3, 3, 16, 140], 2),
+        conv("Conv2D", [1, 20, 20, 24], [1, 1, 24, 192], 1),
         conv("Conv2D", [1, 7, 7, 40], [1, 1, 40, 130], 1),
-        conv("Conv2D", [2, 20, 20, 8], [3, 3, 4, 12], 1),
-        conv("DepthwiseConv2dNative", [1, 23, 20, 24], [3, 3, 24, 1], 1),
-        conv("DepthwiseConv2dNative", [2, 23, 20, 10], [3, 3, 10, 2], 2),
+        conv("Conv2D", [2, 20, 20, 8], [3, 3, 4, 136], 1),
+        conv("DepthwiseConv2dNative", [1, 23, 20, 144], [3, 3, 144, 1], 1),
+        conv("DepthwiseConv2dNative", [2, 23, 20, 70], [3, 3, 70, 2], 2),
     ]
 }
 
@@ -409,7 +409,9 @@ fn what_follows_an_anchor_is_part_of_its_kernel() {
                 let y = b.with(case.op, case.attrs.clone(), &args[..2])?;
                 Ok(vec![epilogue(name, b, y, args)?])
             });
-            assert_eq!(found, ["_Region"], "{label}");
+            // Narrow results are not worth an epilogue.
+            let is_wide = case.out[case.out.len() - 1] >= 128;
+            assert_eq!(found == ["_Region"], is_wide, "{label}: {found:?}");
         }
     }
 }

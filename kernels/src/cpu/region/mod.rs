@@ -36,6 +36,10 @@ const LEAST_ELEMENTS: usize = 1 << 10;
 #[cfg(target_arch = "x86_64")]
 const LEAST_RESULTS: usize = 1 << 12;
 
+/// The fewest columns of an anchor's result for which an epilogue pays: shorter rows do not fill the
+/// tiles that it is computed in.
+const LEAST_COLUMNS: usize = 128;
+
 fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let Some(expr) = call.expr else { return Ok(None) };
     match &*call.attrs.func("anchor")?.name {
@@ -49,7 +53,9 @@ fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 /// Whether a region is faster than the nodes it stands for.
 pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
-    Ok(region(call)?.is_some())
+    let has_anchor = !call.attrs.func("anchor")?.name.is_empty();
+    let columns = call.output_shape(0)?.last().copied().unwrap_or(1);
+    Ok((!has_anchor || columns >= LEAST_COLUMNS) && region(call)?.is_some())
 }
 
 #[cfg(target_arch = "x86_64")]
