@@ -21,6 +21,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401, registers its ops
 
 import checkpoints
 

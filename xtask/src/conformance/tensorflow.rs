@@ -18,8 +18,10 @@ use std::{
     time::Duration,
 };
 
-/// The version that judges.
+/// The versions that judge: of TensorFlow, and of the ops that tensorflow_text adds to it. That asks for
+/// a TensorFlow of another name, and does without.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
+const TENSORFLOW_TEXT: &str = "tensorflow-text==2.21.1";
 
 /// Names a Python that has TensorFlow already.
 const PYTHON: &str = "FERROFLOW_TENSORFLOW_PYTHON";
@@ -86,16 +88,19 @@ pub(crate) fn python(root: &Path) -> Result<PathBuf> {
     let venv = target(root).join("tensorflow-venv");
     let python = venv.join("bin").join("python");
     let marker = venv.join("installed");
-    if fs::read_to_string(&marker).is_ok_and(|installed| installed == TENSORFLOW) {
+    let versions = format!("{TENSORFLOW} {TENSORFLOW_TEXT}");
+    if fs::read_to_string(&marker).is_ok_and(|installed| installed == versions) {
         return Ok(python);
     }
     let mut make = Command::new("python3");
     make.args(["-m", "venv"]).arg(&venv);
     command::run(make)?;
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", TENSORFLOW]);
-    command::run(install)?;
-    fs::write(marker, TENSORFLOW)?;
+    for packages in [&[TENSORFLOW][..], &["--no-deps", TENSORFLOW_TEXT]] {
+        let mut install = Command::new(&python);
+        install.args(["-m", "pip", "install", "--quiet"]).args(packages);
+        command::run(install)?;
+    }
+    fs::write(marker, versions)?;
     Ok(python)
 }
 
