@@ -222,8 +222,15 @@ fn cast(from: DType, to: DType, a: &str) -> Option<String> {
         },
         // Drivers are known to extend the sign otherwise.
         (from, DType::I64) if word(from) == Word::U32 => format!("i64(u64({a}))"),
-        (from, DType::U64) if word(from) == Word::I32 => format!("u64(i64({a}))"),
+        // Where a comparison follows, llvmpipe takes the sign for all bits.
+        (from, DType::I64) if word(from) == Word::I32 => format!("i64({})", extended(a)),
+        (from, DType::U64) if word(from) == Word::I32 => extended(a),
         (_, to) => format!("{}({a})", word(to).name()),
     };
     Some(if from == to { value } else { cut(to, &value) })
+}
+
+/// The bits of a 32-bit integer with its sign in the 32 bits above.
+fn extended(a: &str) -> String {
+    format!("((u64(u32(({a}) >> 31u)) << 32u) | u64(u32({a})))")
 }

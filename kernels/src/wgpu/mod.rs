@@ -73,13 +73,16 @@ impl WgpuDevice {
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, memory))
     }
 
+    /// Whether a program binds no more buffers than the adapter allows.
+    fn binds(&self, shader: &Shader) -> bool {
+        let n = shader.inputs.len() + shader.tables.len() + shader.outputs.len();
+        n <= self.gpu.most_bindings
+    }
+
     /// The kernel of a program; `None` where it binds too many buffers.
     fn launch(&self, op: &'static str, shader: Option<Shader>) -> Result<Option<Arc<dyn Kernel>>> {
-        let Some(shader) = shader else { return Ok(None) };
+        let Some(shader) = shader.filter(|shader| self.binds(shader)) else { return Ok(None) };
         let n_read = shader.inputs.len() + shader.tables.len();
-        if n_read + shader.outputs.len() > self.gpu.most_bindings {
-            return Ok(None);
-        }
         let pipeline = match shader.count {
             0 => None,
             _ => {
@@ -133,7 +136,7 @@ impl Device for WgpuDevice {
     }
 
     fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
-        Ok(shader::shader(call, self.gpu.caps)?.is_some())
+        Ok(shader::shader(call, self.gpu.caps)?.is_some_and(|shader| self.binds(&shader)))
     }
 
     fn synchronize(&self) -> Result<()> {
