@@ -3,6 +3,7 @@
 
 mod attention;
 pub(crate) mod cases;
+mod chains;
 mod failures;
 mod followed;
 pub(crate) mod groups;
