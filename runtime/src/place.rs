@@ -4,10 +4,10 @@ use crate::{
     context::Context, ops, placement::Request, resource::ResourceHandle, variable::VariableState,
 };
 use ferroflow_ir::{
-    Attrs, DType, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet, ValueType,
+    Attrs, DType, Graph, HostTensor, NodeDef, OpDef, Outlet, ValueType,
     pass::{
         execution::constant,
-        place::{Assignment, DeviceId, PlacedArgument, Targets, place},
+        place::{Assignment, DeviceId, PlacedArgument, Targets, place, place_on_host},
         specialize::Specialized,
     },
 };
@@ -59,16 +59,6 @@ impl Placed {
             false => place(&mut function, &args, &targets)?,
         }
         Ok(Placed { function, devices: targets.devices })
-    }
-}
-
-/// Puts all nodes of a body on the host, whatever device they name.
-fn place_on_host(body: &mut Specialized) {
-    let ids: Vec<NodeId> = body.graph.ids().collect();
-    for id in ids {
-        if !body.graph[id].device.is_empty() {
-            *body.graph.node_mut(id).device = "".into();
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     spec::ValueType,
 };
 
-/// How a node runs.
+/// The way in which a node runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Execution {
     /// It is an argument or a constant.

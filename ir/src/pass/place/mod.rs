@@ -11,7 +11,7 @@
 //!   nodes and by the devices of the arguments of their bodies.
 //! - A step of an optimizer on variables of a device becomes reads, fused nodes and assignments.
 //!
-//! **Invariant** (held by [`verify`](super::verify)): a node reads its operands on its own device,
+//! **Invariant** (held by [`verify_devices`](super::verify::verify_devices)): a node reads its operands on its own device,
 //! but for host operands of kernels, and for ops that take tensors wherever they are.
 
 mod body;
@@ -28,7 +28,7 @@ use crate::{
     dtype::DType,
     error::Result,
     expr::Expr,
-    graph::{Graph, NodeDef, Outlet},
+    graph::{Graph, NodeDef, NodeId, Outlet},
     op::OpDef,
     spec::ValueType,
 };
@@ -93,7 +93,7 @@ pub struct Assignment {
     pub expr: Expr,
 }
 
-/// What is known of the place of an argument.
+/// The memory that an argument is in.
 #[derive(Debug, Clone, Default)]
 pub struct PlacedArgument {
     /// The device whose memory it is in; the host's if `None`.
@@ -128,10 +128,27 @@ pub(super) fn own_location(node: &NodeDef, index: usize) -> &str {
     name.unwrap_or(&node.device)
 }
 
-/// Sets the devices whose memory the results of a node are in.
+/// Puts all nodes of a body on the host, whatever devices they name.
+pub fn place_on_host(body: &mut Specialized) {
+    let ids: Vec<NodeId> = body.graph.ids().collect();
+    for id in ids {
+        let node = body.graph.node_mut(id);
+        if !node.device.is_empty() {
+            *node.device = "".into();
+        }
+        if node.attrs.get(LOCATIONS).is_some() {
+            Arc::make_mut(node.attrs).remove(LOCATIONS);
+        }
+    }
+}
+
+/// Sets the devices whose memory the results of a node are in. What a file says of them is dropped.
 pub(super) fn set_locations(node: &mut NodeDef, locations: &[Box<str>]) {
+    if node.attrs.get(LOCATIONS).is_some() {
+        Arc::make_mut(&mut node.attrs).remove(LOCATIONS);
+    }
     if locations.iter().any(|location| *location != node.device) {
         let names: Vec<&str> = locations.iter().map(|name| &**name).collect();
-        node.attrs = Arc::new((*node.attrs).clone().with(LOCATIONS, &*names));
+        Arc::make_mut(&mut node.attrs).set(LOCATIONS, &*names);
     }
 }

@@ -291,3 +291,22 @@ fn a_step_of_an_optimizer_is_read_computed_and_assigned() {
     "#]],
     );
 }
+
+#[test]
+fn locations_that_a_file_brings_along_are_dropped() {
+    let targets = Mock { is_default: true };
+    for on_host in [true, false] {
+        let mut b = GraphBuilder::new();
+        let x = b.arg("x", matrix()).unwrap();
+        let y = b.call("Erfinv", "y", &[x]).unwrap()[0];
+        let mut function = specialized(b, vec![x], vec![y]);
+        let attrs = (*function.graph[y.node].attrs).clone().with(LOCATIONS, &["X:0"][..]);
+        *function.graph.node_mut(y.node).attrs = attrs.into();
+        match on_host {
+            true => place_on_host(&mut function),
+            false => place(&mut function, &[PlacedArgument::default()], &targets).unwrap(),
+        }
+        verify_devices(&function, "placement").unwrap();
+        assert_eq!(location(&function.graph, function.results[0]), "");
+    }
+}
