@@ -1,5 +1,5 @@
 //! Mutated op calls: hostile attributes, shapes, dtypes and values. A call may give any result or
-//! error; a panic is a fault here, and whoever drives the worker sees aborts and hangs.
+//! error; a panic is a fault here, and the process that drives the worker sees aborts and hangs.
 //!
 //! The calls begin as recorded cases of `tests/ops`, or as calls that a record alone suggests. They are
 //! made eagerly, and as the one node of a function.

@@ -11,7 +11,7 @@ use ferroflow::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How calls are made.
+/// The route by which calls are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum CallMode {
     /// One by one.

@@ -226,7 +226,7 @@ impl FunctionLibrary {
     ///
     /// # Errors
     ///
-    /// What is wrong with the program.
+    /// The errors of a malformed program.
     pub fn module(&self, attrs: &Attrs) -> Result<Arc<FunctionDef>> {
         let find = |modules: &[Module]| {
             modules.iter().find(|(own, _)| own == attrs).map(|(_, function)| function.clone())

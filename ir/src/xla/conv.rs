@@ -45,7 +45,7 @@ impl ConvAxes {
     }
 }
 
-/// How the window moves.
+/// The movement of a window.
 #[derive(Debug, Clone)]
 pub struct ConvWindow<'e> {
     /// The steps from window to window.

@@ -6,7 +6,7 @@ use crate::{
     emit::{Value, call, calls_with},
 };
 
-/// How much is put before, after and between the elements of each axis.
+/// The padding before, after and between the elements of each axis.
 #[derive(Debug, Clone)]
 pub struct Padding<'e> {
     /// Before the first element; negative to cut off.
