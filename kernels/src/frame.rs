@@ -1,12 +1,13 @@
 //! The memory a compiled program runs in, and calls of kernels on it.
 //!
 //! A [`Frame`] is one arena, planned when the program was compiled, and a list of slots, which hold
-//! whole tensors: arguments, constants, results, and everything whose size is not known ahead.
-//! [`Step`]s are checked once, when they are made; running them allocates nothing but the tensors
-//! that go to slots.
+//! whole tensors of the host or of devices: arguments, constants, results, everything in the memory
+//! of devices, and everything whose size is not known ahead. [`Step`]s are checked once, when they
+//! are made; running them allocates nothing but the tensors that go to slots.
 
 use crate::{
-    buffer::DeviceBuffer,
+    buffer::Buffer,
+    device::Device,
     error::Result,
     kernel::{Io, Kernel, Operand, Target},
     threads::Threads,
@@ -27,6 +28,8 @@ pub enum Source {
     Slot(usize),
     /// From a slot, these bytes only.
     SlotBytes(usize, Region),
+    /// From nowhere: the kernel was compiled with the value.
+    Compiled,
 }
 
 /// Where a step writes an output.
@@ -44,7 +47,7 @@ impl Source {
     fn slot(&self) -> Option<usize> {
         match self {
             Source::Slot(slot) | Source::SlotBytes(slot, _) => Some(*slot),
-            Source::Arena(_) => None,
+            Source::Arena(_) | Source::Compiled => None,
         }
     }
 }
@@ -56,13 +59,21 @@ impl Sink {
             Sink::Arena(_) => None,
         }
     }
+
+    /// Whether the kernel makes the tensor: its size is not known ahead, or it is not plain.
+    fn is_made_by_kernel(&self) -> bool {
+        match self {
+            Sink::Arena(_) => false,
+            Sink::Slot(_, dtype, _) => dtype.size().is_none(),
+            Sink::Unknown(_) => true,
+        }
+    }
 }
 
 /// The memory of one run of a program.
 pub struct Frame {
     arena: HostMemory,
-    slots: Vec<Option<HostTensor>>,
-    devices: Vec<Option<DeviceBuffer>>,
+    slots: Vec<Option<Buffer>>,
 }
 
 impl fmt::Debug for Frame {
@@ -80,33 +91,16 @@ impl Frame {
     /// When the system refuses the memory.
     pub fn new(arena: usize, n_slots: usize) -> Result<Frame> {
         let (arena, slots) = (HostMemory::recycled(arena)?, vec![None; n_slots]);
-        Ok(Frame { arena, slots, devices: Vec::new() })
-    }
-
-    /// The frame with so many empty slots for tensors in the memory of devices.
-    #[must_use]
-    pub fn with_device_slots(mut self, n_slots: usize) -> Frame {
-        self.devices = vec![None; n_slots];
-        self
-    }
-
-    /// The tensor in a device slot.
-    pub fn device_slot(&self, slot: usize) -> Option<&DeviceBuffer> {
-        self.devices[slot].as_ref()
-    }
-
-    /// A device slot, to be filled or emptied.
-    pub fn device_slot_mut(&mut self, slot: usize) -> &mut Option<DeviceBuffer> {
-        &mut self.devices[slot]
+        Ok(Frame { arena, slots })
     }
 
     /// The tensor in a slot.
-    pub fn slot(&self, slot: usize) -> Option<&HostTensor> {
+    pub fn slot(&self, slot: usize) -> Option<&Buffer> {
         self.slots[slot].as_ref()
     }
 
     /// A slot, to be filled, changed or emptied.
-    pub fn slot_mut(&mut self, slot: usize) -> &mut Option<HostTensor> {
+    pub fn slot_mut(&mut self, slot: usize) -> &mut Option<Buffer> {
         &mut self.slots[slot]
     }
 
@@ -129,6 +123,8 @@ impl Frame {
 /// A kernel call on a frame.
 pub struct Step {
     kernel: Arc<dyn Kernel>,
+    /// The device that the kernel runs on and whose memory the results are in; the host if `None`.
+    device: Option<Arc<dyn Device>>,
     sources: SmallVec<[Source; 3]>,
     sinks: SmallVec<[Sink; 1]>,
     /// The input that lies where output 0 goes.
@@ -137,6 +133,8 @@ pub struct Step {
     arena: usize,
     /// The slots it needs.
     slots: usize,
+    /// The number of outputs that are tensors which the kernel makes.
+    n_empty: usize,
 }
 
 impl fmt::Debug for Step {
@@ -167,6 +165,7 @@ impl Step {
                     arena = arena.max(region.end);
                 }
                 Source::Slot(slot) | Source::SlotBytes(slot, _) => slots = slots.max(slot + 1),
+                Source::Compiled => {}
             }
         }
         let mut in_place = None;
@@ -194,7 +193,45 @@ impl Step {
                 assert!(first && fits, "only an input taken in place lies where an output goes");
             }
         }
-        Step { kernel, sources, sinks, in_place, arena, slots }
+        let n_empty = sinks.iter().filter(|sink| sink.is_made_by_kernel()).count();
+        Step { kernel, device: None, sources, sinks, in_place, arena, slots, n_empty }
+    }
+
+    /// The call on a device, in whose memory the inputs are, and whose memory it allocates for the
+    /// results.
+    #[must_use]
+    pub fn on(mut self, device: Arc<dyn Device>) -> Step {
+        self.device = Some(device);
+        self
+    }
+
+    /// The same call on other regions of an arena.
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Step::new).
+    #[must_use]
+    pub fn relocated(self, region: &dyn Fn(&Region) -> Region) -> Step {
+        let sources = self.sources.into_iter().map(|source| match source {
+            Source::Arena(bytes) => Source::Arena(region(&bytes)),
+            other => other,
+        });
+        let sinks = self.sinks.into_iter().map(|sink| match sink {
+            Sink::Arena(bytes) => Sink::Arena(region(&bytes)),
+            other => other,
+        });
+        let step = Step::new(self.kernel, sources, sinks);
+        Step { device: self.device, ..step }
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Arc<dyn Kernel> {
+        &self.kernel
+    }
+
+    /// The device that it runs on; `None` for the host.
+    pub fn device(&self) -> Option<&Arc<dyn Device>> {
+        self.device.as_ref()
     }
 
     /// Where it reads its inputs.
@@ -211,10 +248,7 @@ impl Step {
     pub fn output_bytes(&self, frame: &Frame) -> usize {
         let bytes = |sink: &Sink| match sink {
             Sink::Arena(region) => region.len(),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => match frame.slot(*slot) {
-                Some(tensor) if tensor.is_plain() => tensor.bytes().len(),
-                Some(_) | None => 0,
-            },
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => frame.slot(*slot).map_or(0, byte_len),
         };
         self.sinks.iter().map(bytes).sum()
     }
@@ -223,26 +257,45 @@ impl Step {
     ///
     /// # Errors
     ///
-    /// Those of the kernel.
+    /// Those of the kernel, and when there is no memory for a result.
     ///
     /// # Panics
     ///
     /// When the frame is not one of the program the step belongs to.
     pub fn run(&self, frame: &mut Frame, threads: &Threads, limit: usize) -> Result<()> {
         for sink in &self.sinks {
-            match sink {
-                Sink::Slot(slot, dtype, shape) if dtype.size().is_some() => {
-                    frame.slots[*slot] = Some(HostTensor::recycled(*dtype, shape.clone())?);
+            let Some(slot) = sink.slot() else { continue };
+            frame.slots[slot] = match (sink, &self.device) {
+                (Sink::Slot(_, dtype, shape), Some(device)) => {
+                    Some(device.allocate(*dtype, shape)?)
                 }
-                Sink::Slot(slot, ..) | Sink::Unknown(slot) => frame.slots[*slot] = None,
-                Sink::Arena(_) => {}
-            }
+                (Sink::Slot(_, dtype, shape), None) if dtype.size().is_some() => {
+                    Some(Buffer::Host(HostTensor::recycled(*dtype, shape.clone())?))
+                }
+                _ => None,
+            };
         }
-        self.call(frame, threads, limit)
+        if self.n_empty == 0 {
+            return self.call(frame, &mut [], threads, limit);
+        }
+        let mut made: SmallVec<[Option<HostTensor>; 2]> = SmallVec::new();
+        made.resize(self.n_empty, None);
+        self.call(frame, &mut made, threads, limit)?;
+        let empty = self.sinks.iter().filter(|sink| sink.is_made_by_kernel());
+        for (slot, tensor) in empty.filter_map(Sink::slot).zip(made) {
+            frame.slots[slot] = tensor.map(Buffer::Host);
+        }
+        Ok(())
     }
 
     #[expect(unsafe_code, reason = "inputs and outputs share the frame; see the SAFETY comment")]
-    fn call(&self, frame: &mut Frame, threads: &Threads, limit: usize) -> Result<()> {
+    fn call(
+        &self,
+        frame: &mut Frame,
+        made: &mut [Option<HostTensor>],
+        threads: &Threads,
+        limit: usize,
+    ) -> Result<()> {
         let arena = frame.arena.bytes_mut();
         assert!(self.arena <= arena.len(), "the step belongs to this frame's program");
         assert!(self.slots <= frame.slots.len(), "the step belongs to this frame's program");
@@ -269,17 +322,38 @@ impl Step {
         let inputs = self.sources.iter().enumerate().map(|(index, source)| match source {
             Source::Arena(_) if self.in_place == Some(index) => Operand::InPlace,
             Source::Arena(region) => Operand::Plain(read(region)),
-            Source::Slot(slot) => Operand::Tensor(tensor(*slot)),
-            Source::SlotBytes(slot, bytes) => Operand::Plain(&tensor(*slot).bytes()[bytes.clone()]),
+            Source::Slot(slot) => match tensor(*slot) {
+                Buffer::Host(tensor) => Operand::Tensor(tensor),
+                Buffer::Device(buffer) => Operand::Device(buffer),
+            },
+            Source::SlotBytes(slot, bytes) => {
+                let host = tensor(*slot).as_host().expect("windows are of tensors of the host");
+                Operand::Plain(&host.bytes()[bytes.clone()])
+            }
+            Source::Compiled => Operand::Plain(&[]),
         });
+        let mut made = made.iter_mut();
         let outputs = self.sinks.iter().map(|sink| match sink {
             Sink::Arena(region) => Target::Plain(write(region)),
             Sink::Slot(slot, ..) | Sink::Unknown(slot) => match place(*slot) {
-                Some(tensor) => Target::Plain(tensor.bytes_mut()),
-                empty => Target::Empty(empty),
+                Some(Buffer::Host(tensor)) => Target::Plain(tensor.bytes_mut()),
+                Some(Buffer::Device(buffer)) => Target::Device(buffer),
+                None => Target::Empty(made.next().expect("as many as there are empty outputs")),
             },
         });
         self.kernel.run(&mut Io::new(inputs, outputs, threads, limit))
+    }
+}
+
+/// The bytes of a tensor of plain elements.
+fn byte_len(buffer: &Buffer) -> usize {
+    match buffer {
+        Buffer::Host(tensor) if tensor.is_plain() => tensor.bytes().len(),
+        Buffer::Host(_) => 0,
+        Buffer::Device(buffer) => {
+            let size = buffer.dtype.size().unwrap_or(0);
+            buffer.shape.num_elements().saturating_mul(size)
+        }
     }
 }
 
@@ -324,7 +398,7 @@ mod tests {
         ];
         steps.iter().for_each(|step| step.run(&mut frame, &threads, usize::MAX).unwrap());
         assert_eq!(frame.arena(&(0..4)), [1, 2, 3, 4]);
-        assert_eq!(frame.slot(0).unwrap().bytes(), [4, 5, 6, 7]);
+        assert_eq!(frame.slot(0).unwrap().as_host().unwrap().bytes(), [4, 5, 6, 7]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     ops::RuntimeCall,
     panics::caught,
     placed_calls::execute_placed,
-    plan::Origin,
+    plan::action::Origin,
     profile::Profile,
     resource::{ResourceHandle, ResourceManager},
 };

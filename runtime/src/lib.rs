@@ -59,6 +59,7 @@ mod profile;
 mod queue;
 pub mod resource;
 mod rows;
+mod run;
 mod single_op;
 pub mod sparse;
 mod specializations;

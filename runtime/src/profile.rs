@@ -1,6 +1,7 @@
 //! What a run did and what it cost, for who asks.
 
-use crate::{error::Result, plan::Origin};
+use crate::{error::Result, plan::action::Origin};
+use ferroflow_kernels::Device;
 use parking_lot::Mutex;
 use std::{
     sync::Arc,
@@ -82,32 +83,15 @@ impl Profile {
         Profile { began: Instant::now(), ops: Mutex::default() }
     }
 
-    /// Runs `op` and notes it; it gives the bytes of its results.
+    /// Runs `op` and notes it; it returns the bytes of its results. The time of an op on a device is
+    /// that of its start: devices go on by themselves.
     pub(crate) fn note(
         &self,
         origin: &Arc<Origin>,
+        device: Option<&Arc<dyn Device>>,
         op: impl FnOnce() -> Result<usize>,
     ) -> Result<()> {
-        self.noted(origin, None, op)
-    }
-
-    /// Runs `op` of a device and notes it. Its time is that of its start: devices go on by
-    /// themselves.
-    pub(crate) fn note_on(
-        &self,
-        origin: &Arc<Origin>,
-        device: &str,
-        op: impl FnOnce() -> Result<usize>,
-    ) -> Result<()> {
-        self.noted(origin, Some(device.into()), op)
-    }
-
-    fn noted(
-        &self,
-        origin: &Arc<Origin>,
-        device: Option<Box<str>>,
-        op: impl FnOnce() -> Result<usize>,
-    ) -> Result<()> {
+        let device = device.map(|device| device.name().into());
         let start = self.began.elapsed();
         let output_bytes = op()?;
         let elapsed = self.began.elapsed() - start;

@@ -1,16 +1,14 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
-    draft::{Body, Draft, DraftAction, DraftOperand, Positioned, SlotKind, origin},
+    action::{Action, BranchAction, CopyAction, Operand, Place, Scheduled, WhileAction},
+    body::{Body, Root, origin},
     faults::{Fault, is_planted},
     planner::Planner,
 };
 use crate::error::Result;
 use ferroflow_ir::{
-    NodeDef, NodeId, Outlet,
-    host_tensor::byte_len,
-    op::Call,
-    pass::{place::location, specialize::Specialized},
+    NodeDef, NodeId, Outlet, host_tensor::byte_len, op::Call, pass::specialize::Specialized,
 };
 use ferroflow_kernels::check_size;
 
@@ -36,17 +34,17 @@ impl Planner<'_> {
         call: Call,
         bodies: &[Specialized],
     ) -> Result<()> {
-        let chooser = body.operand(node.inputs()[0]);
-        let args: Vec<Draft> =
+        let index = body.operand(node.inputs()[0]);
+        let args: Vec<Place> =
             node.inputs()[1..].iter().map(|input| body.places[input].clone()).collect();
-        let mut targets: Vec<Draft> = Vec::new();
+        let mut targets: Vec<Place> = Vec::new();
         for index in 0..node.outputs().len() {
             targets.push(self.variable_place(body, Outlet::new(id, index))?);
         }
         let mut branches = Vec::with_capacity(bodies.len());
         for arm in bodies {
             self.depth += 1;
-            let wants = |index: usize| matches!(targets[index], Draft::Slot(..));
+            let wants = |index: usize| targets[index].slot().is_some();
             let (mut actions, results) = self.body(arm, args.clone(), &wants)?;
             for (result, target) in results.into_iter().zip(&targets) {
                 self.copy(&mut actions, result, target.clone());
@@ -59,30 +57,29 @@ impl Planner<'_> {
             body.places.insert(Outlet::new(id, index), target);
         }
         let origin = origin(id, node);
-        self.push(body, DraftAction::Branch { call, chooser, branches, results, origin });
+        let action = BranchAction { call, index, branches, results, origin };
+        self.push(body, Action::Branch(Box::new(action)));
         Ok(())
     }
 
     /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, body: &Body<'_>, outlet: Outlet) -> Result<Draft> {
-        let graph = &body.function.graph;
-        if self.device(location(graph, outlet)).is_some() {
-            return Ok(self.slot_at(body, outlet));
+    fn variable_place(&mut self, body: &Body<'_>, outlet: Outlet) -> Result<Place> {
+        if let Some(device) = self.location(body, outlet) {
+            return Ok(Place::Slot(self.slot(Some(device)), None));
         }
-        let ty = &graph[outlet.node].outputs()[outlet.index as usize];
+        let ty = &body.function.graph[outlet.node].outputs()[outlet.index as usize];
         match ty.shape.known().filter(|_| ty.dtype.size().is_some()) {
             Some(shape) => {
                 check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
-                let bytes = byte_len(ty.dtype, &shape)?;
-                Ok(Draft::Buffer(self.buffer(bytes), 0..bytes))
+                Ok(Place::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
             }
-            None => Ok(Draft::Slot(self.slot(SlotKind::Plain), None)),
+            None => Ok(Place::Slot(self.slot(None), None)),
         }
     }
 
-    fn copy(&mut self, actions: &mut Vec<Positioned>, from: DraftOperand, to: Draft) {
-        let device = self.device_of_slot(&to);
-        let action = self.positioned(DraftAction::Copy { from, to, device });
+    fn copy(&mut self, actions: &mut Vec<Scheduled>, from: Operand, to: Place) {
+        let device = self.device_of(&to).map(|device| self.devices[device].clone());
+        let action = self.scheduled(Action::Copy(CopyAction { from, to, device }));
         actions.push(action);
     }
 
@@ -98,7 +95,7 @@ impl Planner<'_> {
         let fixed = |index: usize| {
             repeated.failure.is_some() || repeated.results[index] == repeated.args[index]
         };
-        let mut inner: Vec<Draft> = Vec::with_capacity(n);
+        let mut inner: Vec<Place> = Vec::with_capacity(n);
         for (index, &input) in node.inputs().iter().enumerate() {
             if fixed(index) {
                 inner.push(body.places[&input].clone());
@@ -119,9 +116,9 @@ impl Planner<'_> {
             let op = node.op.name().to_string();
             return Err(ferroflow_ir::Error::argument(op, "condition", expected, found).into());
         };
-        let wants = |index: usize| matches!(inner[index], Draft::Slot(..));
+        let wants = |index: usize| inner[index].slot().is_some();
         let (mut actions, results) = self.body(repeated, inner.clone(), &wants)?;
-        self.assign_variables(&mut actions, &inner, results, &fixed);
+        self.assign_variables(&mut actions, &inner, results, &fixed)?;
         self.depth -= 1;
         let variables = inner.iter().enumerate();
         let variables =
@@ -131,8 +128,8 @@ impl Planner<'_> {
         }
         let origin = origin(id, node);
         let condition = tests;
-        let action = DraftAction::While { condition, test, body: actions, variables, origin };
-        self.push(body, action);
+        let action = WhileAction { condition, test, body: actions, variables, origin };
+        self.push(body, Action::While(Box::new(action)));
         Ok(())
     }
 
@@ -140,27 +137,24 @@ impl Planner<'_> {
     /// another variable is copied aside before that variable is written.
     fn assign_variables(
         &mut self,
-        actions: &mut Vec<Positioned>,
-        variables: &[Draft],
-        results: Vec<DraftOperand>,
+        actions: &mut Vec<Scheduled>,
+        variables: &[Place],
+        results: Vec<Operand>,
         fixed: &dyn Fn(usize) -> bool,
-    ) {
-        let mut results: Vec<(usize, DraftOperand)> =
+    ) -> Result<()> {
+        let mut results: Vec<(usize, Operand)> =
             results.into_iter().enumerate().filter(|(index, _)| !fixed(*index)).collect();
         for (index, result) in &mut results {
+            let root = Root::of(&result.place, &self.buffers);
             let other = variables.iter().enumerate().any(|(variable, place)| {
-                variable != *index && !fixed(variable) && place.root() == result.place.root()
+                variable != *index && !fixed(variable) && Root::of(place, &self.buffers) == root
             });
             if !other || is_planted(Fault::AssignInOrder) {
                 continue;
             }
             let aside = match &result.place {
-                Draft::Buffer(_, bytes) => Draft::Buffer(self.buffer(bytes.len()), 0..bytes.len()),
-                Draft::Slot(..) => Draft::Slot(self.slot(SlotKind::Plain), None),
-                Draft::Device(_) => match self.device_of_slot(&result.place) {
-                    Some(device) => Draft::Device(self.device_slot(device)),
-                    None => continue,
-                },
+                Place::Arena(region) => Place::Arena(self.buffers.add(region.len())?),
+                Place::Slot(slot, _) => Place::Slot(self.slot(self.slots[*slot].device), None),
             };
             self.copy(actions, result.clone(), aside.clone());
             result.place = aside;
@@ -168,5 +162,6 @@ impl Planner<'_> {
         for (index, result) in results {
             self.copy(actions, result, variables[index].clone());
         }
+        Ok(())
     }
 }

@@ -1,28 +1,20 @@
-//! Nodes that are on devices: kernels, ops of the runtime, copies.
+//! Nodes that are on devices: constants, copies, kernels.
 
 use super::{
-    Origin,
-    draft::{Body, Draft, DraftAction, DraftOperand, VariableId, origin},
+    action::{Action, CopyAction, KernelAction, Place},
+    body::{Body, origin},
     planner::Planner,
 };
-use crate::{error::Result, ops};
+use crate::error::Result;
 use ferroflow_ir::{
-    Code, DType, NodeDef, NodeId, Outlet, Shape,
+    Code, NodeDef, NodeId, Outlet,
     pass::{execution::constant, place::location},
 };
-use ferroflow_kernels::{Buffer, Kernel, OpCall, check_size};
+use ferroflow_kernels::{
+    OpCall, check_size,
+    frame::{Sink, Source, Step},
+};
 use smallvec::SmallVec;
-use std::sync::Arc;
-
-/// A call of a kernel on a device.
-pub(super) struct DeviceDraft {
-    pub(super) device: usize,
-    pub(super) kernel: Arc<dyn Kernel>,
-    /// The slots of its inputs; `None` for constants that the kernel was compiled with.
-    pub(super) sources: SmallVec<[Option<usize>; 4]>,
-    pub(super) sinks: SmallVec<[(usize, DType, Shape); 1]>,
-    pub(super) origin: Arc<Origin>,
-}
 
 impl Planner<'_> {
     /// The number of the device of this name; `None` for the host.
@@ -30,18 +22,14 @@ impl Planner<'_> {
         self.devices.iter().position(|device| device.name() == name)
     }
 
-    /// A slot of its own in the memory of a device.
-    pub(super) fn device_slot(&mut self, device: usize) -> usize {
-        self.slot_devices.push(device);
-        self.slot_devices.len() - 1
+    /// The device whose memory a value is in; the host's if `None`.
+    pub(super) fn location(&self, body: &Body<'_>, outlet: Outlet) -> Option<usize> {
+        self.device(location(&body.function.graph, outlet))
     }
 
-    /// A slot of its own for a result, on its device.
-    pub(super) fn slot_at(&mut self, body: &Body<'_>, outlet: Outlet) -> Draft {
-        match self.device(location(&body.function.graph, outlet)) {
-            Some(device) => Draft::Device(self.device_slot(device)),
-            None => Draft::Slot(self.host_slot(), None),
-        }
+    /// The device of a place; the host if `None`.
+    pub(super) fn device_of(&self, place: &Place) -> Option<usize> {
+        self.slots[place.slot()?].device
     }
 
     /// Uploads a constant to a slot of its own.
@@ -52,22 +40,20 @@ impl Planner<'_> {
         device: usize,
     ) -> Result<()> {
         let Some(value) = constant(&body.function.graph, id.into()).cloned() else { return Ok(()) };
-        let slot = self.device_slot(device);
-        if let Buffer::Device(buffer) = self.devices[device].upload(&value)? {
-            self.device_constants.push((slot, buffer));
-            self.constant_values.push((slot, value));
-        }
-        body.places.insert(id.into(), Draft::Device(slot));
+        let buffer = self.devices[device].upload(&value)?;
+        let slot = self.constant(buffer, value, Some(device));
+        body.places.insert(id.into(), Place::Slot(slot, None));
         Ok(())
     }
 
     /// Plans a copy between the host and a device, or from device to device.
     pub(super) fn copy_node(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
         let from = body.operand(node.inputs()[0]);
-        let to = self.slot_at(body, id.into());
+        let device = self.location(body, id.into());
+        let to = Place::Slot(self.slot(device), None);
         body.places.insert(id.into(), to.clone());
-        let device = self.device_of_slot(&to).or_else(|| self.device_of_slot(&from.place));
-        self.push(body, DraftAction::Copy { from, to, device });
+        let device = device.map(|device| self.devices[device].clone());
+        self.push(body, Action::Copy(CopyAction { from, to, device }));
     }
 
     /// Plans a call of a device's kernel.
@@ -88,66 +74,25 @@ impl Planner<'_> {
         let Some(kernel) = target.kernel(&call)? else {
             return Err(misplaced(&format!("{} has no kernel for it", target.name())));
         };
-        let mut sources: SmallVec<[Option<usize>; 4]> = SmallVec::new();
+        let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
         for &input in node.inputs() {
-            sources.push(match &body.places[&input] {
-                Draft::Device(slot) => Some(*slot),
-                _ if constant(&body.function.graph, input).is_some() => None,
+            let place = &body.places[&input];
+            sources.push(match place {
+                Place::Slot(slot, None) if self.device_of(place).is_some() => Source::Slot(*slot),
+                _ if constant(&body.function.graph, input).is_some() => Source::Compiled,
                 _ => return Err(misplaced("an operand is not on its device")),
             });
         }
-        let mut sinks = SmallVec::new();
+        let mut sinks: SmallVec<[Sink; 1]> = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
-            let slot = self.device_slot(device);
-            sinks.push((slot, ty.dtype, call.output_shape(index)?));
-            body.places.insert(Outlet::new(id, index), Draft::Device(slot));
+            let slot = self.slot(Some(device));
+            sinks.push(Sink::Slot(slot, ty.dtype, call.output_shape(index)?));
+            body.places.insert(Outlet::new(id, index), Place::Slot(slot, None));
         }
-        let draft = DeviceDraft { device, kernel, sources, sinks, origin: origin(id, node) };
-        self.push(body, DraftAction::Device(draft));
+        let step = Step::new(kernel, sources, sinks).on(target);
+        let action = KernelAction { step, scalar: None, origin: origin(id, node) };
+        self.push(body, Action::Kernel(action));
         Ok(())
-    }
-
-    /// Plans an op of the runtime that takes and gives tensors wherever they are.
-    pub(super) fn device_op(
-        &mut self,
-        body: &mut Body<'_>,
-        id: NodeId,
-        node: &NodeDef,
-        device: usize,
-    ) {
-        let Some(op) = node.op.def() else { return };
-        let inputs: SmallVec<[DraftOperand; 4]> =
-            node.inputs().iter().map(|&input| body.operand(input)).collect();
-        let mut outputs: SmallVec<[Draft; 2]> = SmallVec::new();
-        for index in 0..node.outputs().len() {
-            let outlet = Outlet::new(id, index);
-            let place = self.slot_at(body, outlet);
-            body.places.insert(outlet, place.clone());
-            outputs.push(place);
-        }
-        let variable = match node.inputs() {
-            [handle, ..] if ops::touches_one_variable(op.name) => self.variable(body, *handle),
-            _ => None,
-        };
-        let (attrs, origin) = (node.attrs.clone(), origin(id, node));
-        let action = DraftAction::DeviceOp { op, attrs, inputs, outputs, device, variable, origin };
-        self.push(body, action);
-    }
-
-    /// The variable behind a handle that the function captures.
-    fn variable(&self, body: &Body<'_>, handle: Outlet) -> Option<VariableId> {
-        match body.places.get(&handle)? {
-            Draft::Slot(slot, _) => self.variables.get(slot).copied(),
-            Draft::Buffer(..) | Draft::Device(_) => None,
-        }
-    }
-
-    /// The device of a place, if that is a slot of one.
-    pub(super) fn device_of_slot(&self, place: &Draft) -> Option<usize> {
-        match place {
-            Draft::Device(slot) => self.slot_devices.get(*slot).copied(),
-            Draft::Buffer(..) | Draft::Slot(..) => None,
-        }
     }
 }
 

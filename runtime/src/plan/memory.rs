@@ -5,11 +5,13 @@
 //! same root. Both buffers are one root from then on.
 
 use super::{
-    draft::{Draft, DraftAction, DraftSink, Positioned},
+    action::{Action, KernelAction, Scheduled},
+    buffers::Buffers,
     faults::{Fault, is_planted},
     liveness::{Interval, Intervals},
 };
 use ferroflow_ir::memory::ALIGNMENT;
+use ferroflow_kernels::frame::{Region, Sink, Source, Step};
 
 /// The offset of every buffer, and the bytes of all.
 #[derive(Debug)]
@@ -32,25 +34,26 @@ pub(super) struct Liberties {
 }
 
 impl Arena {
-    /// Plans the memory of buffers of these sizes, for actions in which they are in use as
-    /// `intervals` say.
+    /// Plans the memory of buffers, for actions in which they are in use as `intervals` say.
     pub(super) fn plan(
-        sizes: &[usize],
-        actions: &[Positioned],
+        buffers: &Buffers,
+        actions: &[Scheduled],
         mut intervals: Intervals,
         liberties: Liberties,
     ) -> Arena {
         let own = (0..intervals.len()).map(|buffer| intervals.get(buffer)).collect();
-        let mut roots: Vec<usize> = (0..sizes.len()).collect();
+        let mut roots: Vec<usize> = (0..buffers.len()).collect();
         if liberties.donate {
-            Donation { sizes, intervals: &mut intervals, roots: &mut roots }.actions(actions);
+            Donation { buffers, intervals: &mut intervals, roots: &mut roots }.actions(actions);
         }
-        let (offsets, bytes) = place(sizes, &roots, &intervals, liberties.reuse);
+        let (offsets, bytes) = assigned(buffers, &roots, &intervals, liberties.reuse);
         Arena { roots, offsets, own, bytes }
     }
 
-    pub(super) fn offset(&self, buffer: usize) -> usize {
-        self.offsets[self.roots[buffer]]
+    /// The bytes of the arena that a range of a buffer has.
+    pub(super) fn region(&self, (buffer, bytes): (usize, Region)) -> Region {
+        let offset = self.offsets[self.roots[buffer]];
+        offset + bytes.start..offset + bytes.end
     }
 
     /// When a buffer is in use; `None` if no action accesses it.
@@ -61,71 +64,71 @@ impl Arena {
 
 /// The search for operands whose memory a step's output may take.
 struct Donation<'a> {
-    sizes: &'a [usize],
+    buffers: &'a Buffers,
     intervals: &'a mut Intervals,
     roots: &'a mut [usize],
 }
 
 impl Donation<'_> {
-    fn actions(&mut self, actions: &[Positioned]) {
-        for Positioned { position, action, .. } in actions {
-            match action {
-                DraftAction::Kernel { kernel, sources, sinks, .. } => {
-                    let Some(DraftSink::Buffer(output, bytes)) = sinks.first() else { continue };
-                    let mut operands = 0..sources.len();
-                    let donor = operands.find_map(|index| {
-                        let root = self.donor(sources, index, *bytes, *position)?;
-                        kernel.in_place(index).then_some(root)
-                    });
-                    if let Some(root) = donor {
-                        self.roots[*output] = root;
-                        self.intervals.merge(root, *output);
-                    }
-                }
-                DraftAction::While { condition, body, .. } => {
-                    self.actions(condition);
-                    self.actions(body);
-                }
-                DraftAction::Branch { branches, .. } => {
-                    branches.iter().for_each(|branch| self.actions(branch));
-                }
-                _ => {}
+    fn actions(&mut self, actions: &[Scheduled]) {
+        for Scheduled { position, action, .. } in actions {
+            if let Action::Kernel(KernelAction { step, .. }) = action {
+                self.step(step, *position);
             }
+            action.nested().into_iter().for_each(|actions| self.actions(actions));
+        }
+    }
+
+    fn step(&mut self, step: &Step, position: usize) {
+        let Some(Sink::Arena(region)) = step.sinks().first() else { return };
+        let (output, _) = self.buffers.find(region);
+        let mut operands = 0..step.sources().len();
+        let donor = operands.find_map(|index| {
+            let root = self.donor(step.sources(), index, region.len(), position)?;
+            step.kernel().in_place(index).then_some(root)
+        });
+        if let Some(root) = donor {
+            self.roots[output] = root;
+            self.intervals.merge(root, output);
         }
     }
 
     /// The root behind operand `index`, if a step at this position may write over it.
     fn donor(
         &self,
-        sources: &[Draft],
+        sources: &[Source],
         index: usize,
         bytes: usize,
         position: usize,
     ) -> Option<usize> {
-        let Draft::Buffer(buffer, range) = &sources[index] else { return None };
-        let root = self.roots[*buffer];
-        let is_whole = *range == (0..bytes) && self.sizes[root] == bytes && bytes > 0;
+        let root_of = |source: &Source| match source {
+            Source::Arena(region) => {
+                let (buffer, range) = self.buffers.find(region);
+                Some((self.roots[buffer], range))
+            }
+            Source::Slot(_) | Source::SlotBytes(..) | Source::Compiled => None,
+        };
+        let (root, range) = root_of(&sources[index])?;
+        let is_whole = range == (0..bytes) && self.buffers.size(root) == bytes && bytes > 0;
         let is_dead = self.intervals.get(root)?.last == position || is_planted(Fault::DonateLive);
-        let is_alone = sources.iter().enumerate().all(|(other, source)| match source {
-            Draft::Buffer(buffer, _) => other == index || self.roots[*buffer] != root,
-            Draft::Slot(..) | Draft::Device(_) => true,
-        });
+        let mut others = sources.iter().enumerate().filter(|(other, _)| *other != index);
+        let is_alone = others.all(|(_, source)| root_of(source).is_none_or(|(x, _)| x != root));
         (is_whole && is_dead && is_alone).then_some(root)
     }
 }
 
 /// Gives each root an offset so that roots in use at the same time lie apart.
-fn place(
-    sizes: &[usize],
+fn assigned(
+    buffers: &Buffers,
     roots: &[usize],
     intervals: &Intervals,
     reuse: bool,
 ) -> (Vec<usize>, usize) {
     let is_root = |&id: &usize| roots[id] == id;
-    let used = (0..sizes.len()).filter(is_root).filter_map(|id| Some((id, intervals.get(id)?)));
+    let used = (0..buffers.len()).filter(is_root).filter_map(|id| Some((id, intervals.get(id)?)));
     let mut order: Vec<(usize, Interval)> = used.collect();
     order.sort_by_key(|(_, interval)| interval.first);
-    let mut offsets = vec![0; sizes.len()];
+    let mut offsets = vec![0; buffers.len()];
     let mut total = 0;
     // What is in use, by offset.
     let mut live: Vec<(usize, usize)> = Vec::new();
@@ -133,14 +136,14 @@ fn place(
         if reuse {
             live.retain(|&(_, last)| last >= interval.first);
         }
-        let size = sizes[id].next_multiple_of(ALIGNMENT);
+        let size = buffers.size(id).next_multiple_of(ALIGNMENT);
         let (mut offset, mut at) = (0, live.len());
         for (index, &(other, _)) in live.iter().enumerate() {
             if offsets[other] >= offset + size {
                 at = index;
                 break;
             }
-            offset = offset.max(offsets[other] + sizes[other].next_multiple_of(ALIGNMENT));
+            offset = offset.max(offsets[other] + buffers.size(other).next_multiple_of(ALIGNMENT));
         }
         offsets[id] = offset;
         live.insert(at, (id, interval.last));

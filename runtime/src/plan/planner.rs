@@ -1,24 +1,26 @@
-//! How each node runs, and where its results go.
+//! From the nodes of a function to actions on slots and buffers.
 
 use super::{
-    DeviceParts, Program,
-    draft::{Body, Draft, DraftAction, DraftOperand, Positioned, SlotKind, VariableId, origin},
-    liveness::{AnySlot, Deaths, Intervals},
+    Program, ProgramArgument,
+    action::{Action, OpAction, OpOutput, Operand, Place, Scheduled, VariableId},
+    body::{Body, PlannedSlot, origin},
+    buffers::Buffers,
     lower::Layout,
-    memory::{Arena, Liberties},
     validate::validate,
 };
 use crate::{
     context::Context,
     error::Result,
+    ops,
     place::{Placed, variable},
     placement::Placement,
 };
 use ferroflow_ir::{
-    HostTensor, NodeDef, NodeId, Outlet,
+    HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet,
+    op::Call,
     pass::{execution::Execution, place::location, specialize::Specialized},
 };
-use ferroflow_kernels::{Device, DeviceBuffer};
+use ferroflow_kernels::{Buffer, Device};
 use smallvec::SmallVec;
 use std::{
     collections::{HashMap, HashSet},
@@ -45,38 +47,36 @@ pub(crate) fn plan(
         devices: &placed.devices,
         clock: 0,
         depth: 0,
-        buffer_bytes: Vec::new(),
-        slot_kinds: Vec::new(),
+        buffers: Buffers::default(),
+        slots: Vec::new(),
         constants: Vec::new(),
-        slot_devices: Vec::new(),
-        device_constants: Vec::new(),
-        constant_values: Vec::new(),
+        values: HashMap::new(),
         variables: HashMap::new(),
     };
     let n_args = function.args.len().saturating_sub(captured.len());
-    let args: Vec<usize> = (0..n_args).map(|_| planner.slot(SlotKind::Plain)).collect();
-    let mut arg_places: Vec<Draft> = args.iter().map(|&slot| Draft::Slot(slot, None)).collect();
-    let mut device_args = Vec::new();
-    for (index, place) in arg_places.iter_mut().enumerate() {
-        if let Some(device) = planner.device(location(&function.graph, function.args[index])) {
-            let slot = planner.device_slot(device);
-            device_args.push((index, slot));
-            *place = Draft::Device(slot);
-        }
+    let mut args = Vec::with_capacity(n_args);
+    let mut arg_places = Vec::with_capacity(function.args.len());
+    for &arg in &function.args[..n_args] {
+        let device = planner.device(location(&function.graph, arg));
+        let slot = planner.slot(device);
+        args.push(ProgramArgument { slot, on_device: device.is_some() });
+        arg_places.push(Place::Slot(slot, None));
     }
+    let mut captured_slots = Vec::with_capacity(captured.len());
     for value in captured {
-        let slot = planner.slot(SlotKind::Constant);
-        if let Some(variable) = variable(&value).filter(|_| !placed.devices.is_empty()) {
+        let variable = variable(&value).filter(|_| !placed.devices.is_empty());
+        let slot = planner.constant(value.clone().into(), value, None);
+        if let Some(variable) = variable {
             planner.variables.insert(slot, Arc::as_ptr(&variable) as VariableId);
         }
-        planner.constants.push((slot, value));
-        arg_places.push(Draft::Slot(slot, None));
+        captured_slots.push(slot);
+        arg_places.push(Place::Slot(slot, None));
     }
-    let (drafts, results) = planner.body(function, arg_places, &|_| true)?;
-    let values = mem::take(&mut planner.constant_values);
-    let program = planner.finish(function, drafts, args, device_args, results);
+    let (actions, results) = planner.body(function, arg_places, &|_| true)?;
+    let values = mem::take(&mut planner.values);
+    let program = planner.finish(function, actions, &values, args, results);
     if context.compile_options().verify {
-        validate(function, &program, &values)?;
+        validate(function, &program, &captured_slots, &values)?;
     }
     Ok(program)
 }
@@ -89,48 +89,50 @@ pub(super) struct Planner<'a> {
     clock: usize,
     /// The number of loops and branches around the node at hand.
     pub(super) depth: usize,
-    pub(super) buffer_bytes: Vec<usize>,
-    pub(super) slot_kinds: Vec<SlotKind>,
-    pub(super) constants: Vec<(usize, HostTensor)>,
-    /// The devices of the slots of devices.
-    pub(super) slot_devices: Vec<usize>,
-    /// Slots of devices that hold constants in every frame, and the values they were copied from.
-    pub(super) device_constants: Vec<(usize, DeviceBuffer)>,
-    pub(super) constant_values: Vec<(usize, HostTensor)>,
+    pub(super) buffers: Buffers,
+    pub(super) slots: Vec<PlannedSlot>,
+    pub(super) constants: Vec<(usize, Buffer)>,
+    /// The constants in host memory, by slot.
+    values: HashMap<usize, HostTensor>,
     /// The variables behind the captured handles, by slot.
     pub(super) variables: HashMap<usize, VariableId>,
 }
 
 impl Planner<'_> {
-    /// A slot of its own for one value.
-    pub(super) fn host_slot(&mut self) -> usize {
-        self.slot(SlotKind::Plain)
+    /// A slot of its own for one value, in the memory of a device or of the host.
+    pub(super) fn slot(&mut self, device: Option<usize>) -> usize {
+        self.slots.push(PlannedSlot { is_constant: false, device });
+        self.slots.len() - 1
     }
 
-    pub(super) fn slot(&mut self, kind: SlotKind) -> usize {
-        self.slot_kinds.push(kind);
-        self.slot_kinds.len() - 1
-    }
-
-    pub(super) fn buffer(&mut self, bytes: usize) -> usize {
-        self.buffer_bytes.push(bytes);
-        self.buffer_bytes.len() - 1
+    /// A slot that holds a constant in every frame.
+    pub(super) fn constant(
+        &mut self,
+        buffer: Buffer,
+        value: HostTensor,
+        device: Option<usize>,
+    ) -> usize {
+        let slot = self.slots.len();
+        self.slots.push(PlannedSlot { is_constant: true, device });
+        self.constants.push((slot, buffer));
+        self.values.insert(slot, value);
+        slot
     }
 
     /// Gives an action its position.
-    pub(super) fn positioned(&mut self, action: DraftAction) -> Positioned {
+    pub(super) fn scheduled(&mut self, action: Action) -> Scheduled {
         self.clock += 1;
-        Positioned { position: self.clock - 1, action }
+        Scheduled { position: self.clock - 1, action, dead: SmallVec::new() }
     }
 
-    /// Plans the nodes of a body; gives its actions and results. `wants_tensor` tells which
+    /// Plans the nodes of a body; returns its actions and results. `wants_tensor` tells which
     /// results are to be tensors in slots.
     pub(super) fn body(
         &mut self,
         function: &Specialized,
-        args: Vec<Draft>,
+        args: Vec<Place>,
         wants_tensor: &dyn Fn(usize) -> bool,
-    ) -> Result<(Vec<Positioned>, Vec<DraftOperand>)> {
+    ) -> Result<(Vec<Scheduled>, Vec<Operand>)> {
         let graph = &function.graph;
         let mut body = Body {
             function,
@@ -155,14 +157,14 @@ impl Planner<'_> {
             self.node(&mut body, id).map_err(|error| origin(id, node).locate(error))?;
         }
         if let Some(error) = &function.failure {
-            self.push(&mut body, DraftAction::Fail(error.clone().into()));
+            self.push(&mut body, Action::Fail(error.clone().into()));
         }
         let results = function.results.iter().map(|&outlet| body.operand(outlet)).collect();
         Ok((body.actions, results))
     }
 
-    pub(super) fn push(&mut self, body: &mut Body<'_>, action: DraftAction) {
-        let action = self.positioned(action);
+    pub(super) fn push(&mut self, body: &mut Body<'_>, action: Action) {
+        let action = self.scheduled(action);
         body.actions.push(action);
     }
 
@@ -178,8 +180,7 @@ impl Planner<'_> {
             }
             (Execution::Copy, _) => self.copy_node(body, id, node),
             (Execution::Kernel, _) => return self.kernel(body, id, node),
-            (Execution::Op, Some(device)) => self.device_op(body, id, node, device),
-            (Execution::Op, None) => self.op(body, id, node),
+            (Execution::Op, device) => self.op(body, id, node, device),
             (Execution::Call, _) => return self.call(body, id, node),
         }
         Ok(())
@@ -187,63 +188,86 @@ impl Planner<'_> {
 
     fn source(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
         if let Ok(value) = node.attrs.tensor("value") {
-            let slot = self.slot(SlotKind::Constant);
-            self.constants.push((slot, value.clone()));
-            body.places.insert(id.into(), Draft::Slot(slot, None));
+            let slot = self.constant(value.clone().into(), value.clone(), None);
+            body.places.insert(id.into(), Place::Slot(slot, None));
         }
     }
 
-    pub(super) fn op(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
+    /// Plans a call of the runtime, on a device or on the host.
+    pub(super) fn op(
+        &mut self,
+        body: &mut Body<'_>,
+        id: NodeId,
+        node: &NodeDef,
+        device: Option<usize>,
+    ) {
         let Some(op) = node.op.def() else { return };
-        let inputs: SmallVec<[DraftOperand; 4]> =
-            node.inputs().iter().map(|&input| body.operand(input)).collect();
-        let outputs: SmallVec<[usize; 2]> =
-            node.outputs().iter().map(|_| self.slot(SlotKind::Plain)).collect();
-        for (index, &slot) in outputs.iter().enumerate() {
-            body.places.insert(Outlet::new(id, index), Draft::Slot(slot, None));
+        let inputs = node.inputs().iter().map(|&input| body.operand(input)).collect();
+        let mut outputs = SmallVec::new();
+        for (index, ty) in node.outputs().iter().enumerate() {
+            let outlet = Outlet::new(id, index);
+            let location = device.and_then(|_| self.location(body, outlet));
+            let slot = self.slot(location);
+            body.places.insert(outlet, Place::Slot(slot, None));
+            outputs.push(OpOutput { slot, ty: ty.clone(), on_device: location.is_some() });
         }
-        let (attrs, origin) = (node.attrs.clone(), origin(id, node));
-        let types = node.outputs().iter().cloned().collect();
-        self.push(body, DraftAction::Op { op, attrs, inputs, outputs, types, origin });
+        let variable = match node.inputs() {
+            [handle, ..] if device.is_some() && ops::touches_one_variable(op.name) => {
+                self.variable(body, *handle)
+            }
+            _ => None,
+        };
+        // Where devices take part, variables may be there: the op finds out.
+        let on_host = self.devices.is_empty();
+        let optimizer = on_host.then(|| ops::training::optimizer(op.name)).flatten();
+        let action = OpAction {
+            op,
+            body: if device.is_some() { self.context.body(op) } else { self.host_body(op) },
+            optimizer,
+            attrs: node.attrs.clone(),
+            inputs,
+            outputs,
+            device: device.map(|device| self.devices[device].clone()),
+            variable,
+            origin: origin(id, node),
+        };
+        self.push(body, Action::Op(action));
+    }
+
+    /// The body that runs an op of the host whatever its inputs turn out to be.
+    fn host_body(&self, op: &'static OpDef) -> Option<ops::Body> {
+        let always = matches!(op.lowering, Lowering::Runtime)
+            && op.call == Call::None
+            && op.on_variants.is_none()
+            && !op.inputs.is_empty();
+        if always { self.context.body(op) } else { None }
+    }
+
+    /// The variable behind a handle that the function captures.
+    fn variable(&self, body: &Body<'_>, handle: Outlet) -> Option<VariableId> {
+        self.variables.get(&body.places.get(&handle)?.slot()?).copied()
     }
 
     /// Plans the memory, and emits the actions that run.
     fn finish(
         mut self,
         function: &Specialized,
-        drafts: Vec<Positioned>,
-        args: Vec<usize>,
-        device_args: Vec<(usize, usize)>,
-        results: Vec<DraftOperand>,
+        actions: Vec<Scheduled>,
+        values: &HashMap<usize, HostTensor>,
+        args: Vec<ProgramArgument>,
+        mut results: Vec<Operand>,
     ) -> Program {
-        let options = self.context.compile_options();
-        let read_last = || results.iter().map(|result| result.place.clone());
-        let intervals = Intervals::of(self.buffer_bytes.len(), &drafts, read_last());
-        let liberties = Liberties { donate: options.donate, reuse: options.reuse };
-        let arena = Arena::plan(&self.buffer_bytes, &drafts, intervals, liberties);
-        let deaths = Deaths::of(&drafts, read_last(), &|slot| self.is_constant(slot));
         let constants = mem::take(&mut self.constants);
-        let values = constants.iter().cloned().collect();
-        let layout = Layout { planner: &self, arena, deaths, constants: &values, options };
-        let results = results.into_iter().map(|result| layout.kept_operand(result)).collect();
-        let actions = layout.actions(drafts);
+        let layout = Layout::new(&self, values, &actions, &results);
+        results.iter_mut().for_each(|result| layout.relocate(&mut result.place));
+        let actions = layout.actions(actions);
         let arena = layout.arena.bytes;
-        let n_slots = self.slot_kinds.len();
-        let devices = (!self.devices.is_empty()).then(|| {
+        let placement = (!self.devices.is_empty()).then(|| {
             let placement = Placement::of(function, self.context.cpu().name());
             self.context.note_placement(&placement);
-            let (n_slots, constants) = (self.slot_devices.len(), self.device_constants);
-            Box::new(DeviceParts { n_slots, constants, args: device_args, placement })
+            Box::new(placement)
         });
-        Program { actions, arena, n_slots, constants, args, results, devices }
-    }
-
-    fn is_constant(&self, slot: AnySlot) -> bool {
-        match slot {
-            AnySlot::Host(slot) => self.slot_kinds[slot] == SlotKind::Constant,
-            AnySlot::Device(slot) => {
-                self.device_constants.iter().any(|(constant, _)| *constant == slot)
-            }
-        }
+        let n_slots = self.slots.len();
+        Program { actions, arena, n_slots, constants, args, results, placement }
     }
 }

@@ -5,45 +5,34 @@
 //! action: numbers are loaded into registers, computed there, and stored where others find them.
 
 use super::{
-    Action, Origin,
-    draft::{Draft, DraftAction, DraftOperand, DraftSink, Positioned},
+    action::{Action, CopyAction, KernelAction, Operand, Origin, Place, Scheduled, WhileAction},
     liveness::first_position,
     lower::Layout,
 };
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, op::Call};
 use ferroflow_kernels::{
     OpCall, OperandSpec,
-    frame::Region,
+    frame::{Region, Sink, Step},
     scalar::{Position, Program, Register},
 };
 use smallvec::SmallVec;
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
-/// A run of actions as one.
+/// A run of actions on single numbers as one.
 #[derive(Debug)]
-pub(crate) struct ScalarAction {
+pub(crate) struct ScalarProgram {
     pub(crate) program: Program,
     pub(crate) loads: Vec<Load>,
     pub(crate) stores: Vec<Store>,
-    /// From which place of the program on errors stem from which node.
+    /// The positions of the program from which on errors stem from a node.
     pub(crate) origins: Vec<(Position, Arc<Origin>)>,
-    /// The actions themselves, for runs of which every op is noted.
-    pub(crate) plain: Vec<Action>,
 }
 
 /// A number that is read before the program runs.
 #[derive(Debug)]
 pub(crate) struct Load {
-    pub(crate) from: Source,
+    pub(crate) from: Place,
     pub(crate) to: Register,
-}
-
-/// Where a number is.
-#[derive(Debug)]
-pub(crate) enum Source {
-    Arena(Region),
-    /// These bytes of the tensor in a slot.
-    Slot(usize, Range<usize>),
 }
 
 /// A number that is written after the program has run.
@@ -82,46 +71,43 @@ impl ScalarCall {
 }
 
 /// Whether an action is one on single numbers.
-pub(super) fn is_scalar(action: &DraftAction) -> bool {
+pub(super) fn is_scalar(action: &Action) -> bool {
     match action {
-        DraftAction::Kernel { scalar, sinks, .. } => {
-            scalar.is_some() && matches!(sinks.as_slice(), [DraftSink::Buffer(..)])
+        Action::Kernel(KernelAction { step, scalar, .. }) => {
+            scalar.is_some() && matches!(step.sinks(), [Sink::Arena(_)])
         }
-        DraftAction::Copy { from, to, .. } => {
-            width(from).is_some() && matches!(to, Draft::Buffer(..))
+        Action::Copy(CopyAction { from, to, .. }) => {
+            width(from).is_some() && matches!(to, Place::Arena(_))
         }
-        DraftAction::While { condition, test, body, .. } => {
-            is_truth(test) && are_scalar(condition) && are_scalar(body)
+        Action::While(repeat) => {
+            is_bool(&repeat.test) && are_scalar(&repeat.condition) && are_scalar(&repeat.body)
         }
-        DraftAction::Branch { call: Call::If, chooser, branches, .. } => {
-            is_truth(chooser)
-                && branches.len() == 2
-                && branches.iter().all(|branch| are_scalar(branch))
+        Action::Branch(branch) => {
+            branch.call == Call::If
+                && is_bool(&branch.index)
+                && branch.branches.len() == 2
+                && branch.branches.iter().all(|branch| are_scalar(branch))
         }
-        DraftAction::Branch { .. }
-        | DraftAction::Op { .. }
-        | DraftAction::Fail(_)
-        | DraftAction::Device(_)
-        | DraftAction::DeviceOp { .. } => false,
+        Action::Op(_) | Action::Group(_) | Action::Fail(_) => false,
     }
 }
 
-fn are_scalar(actions: &[Positioned]) -> bool {
-    actions.iter().all(|positioned| is_scalar(&positioned.action))
+fn are_scalar(actions: &[Scheduled]) -> bool {
+    actions.iter().all(|scheduled| is_scalar(&scheduled.action))
 }
 
-fn is_truth(operand: &DraftOperand) -> bool {
-    operand.ty.dtype == DType::Bool && operand.ty.shape.rank() == Some(0)
+fn is_bool(operand: &Operand) -> bool {
+    operand.dtype == DType::Bool && operand.shape.as_ref().is_some_and(|shape| shape.rank() == 0)
 }
 
 /// The bytes of an operand that is a single number.
-fn width(operand: &DraftOperand) -> Option<usize> {
-    let one = operand.ty.shape.known().is_some_and(|shape| shape.num_elements() == 1);
-    operand.ty.dtype.size().filter(|&size| one && size <= size_of::<u64>())
+fn width(operand: &Operand) -> Option<usize> {
+    let one = operand.shape.as_ref().is_some_and(|shape| shape.num_elements() == 1);
+    operand.dtype.size().filter(|&size| one && size <= size_of::<u64>())
 }
 
 /// The program of a run of actions, all of which are [scalar](is_scalar).
-pub(super) fn program(layout: &Layout<'_, '_>, run: &[Positioned]) -> Option<ScalarAction> {
+pub(super) fn program(layout: &Layout<'_, '_>, run: &[Scheduled]) -> Option<ScalarProgram> {
     let (start, end) = (first_position(run), run.last()?.position);
     let mut translation = Translation {
         layout,
@@ -136,12 +122,10 @@ pub(super) fn program(layout: &Layout<'_, '_>, run: &[Positioned]) -> Option<Sca
     };
     translation.actions(run)?;
     let Translation { program, loads, written, origins, .. } = translation;
-    let store = |(buffer, width, from): (usize, usize, Register)| Store {
-        from,
-        to: layout.region(buffer, &(0..width)),
-    };
+    let store =
+        |(_, region, from): (usize, Region, Register)| Store { from, to: layout.region(&region) };
     let stores = written.into_iter().map(store).collect();
-    Some(ScalarAction { program, loads, stores, origins, plain: Vec::new() })
+    Some(ScalarProgram { program, loads, stores, origins })
 }
 
 /// A program in the making.
@@ -153,8 +137,8 @@ struct Translation<'a, 'b, 'c> {
     program: Program,
     registers: HashMap<Key, Register>,
     loads: Vec<Load>,
-    /// The buffers that are written and outlive the run, with their bytes.
-    written: Vec<(usize, usize, Register)>,
+    /// The buffers that are written and outlive the run, with their addresses.
+    written: Vec<(usize, Region, Register)>,
     origins: Vec<(Position, Arc<Origin>)>,
     /// How many loops and branches are around the action at hand.
     depth: usize,
@@ -168,38 +152,27 @@ enum Key {
 }
 
 impl Translation<'_, '_, '_> {
-    fn actions(&mut self, actions: &[Positioned]) -> Option<()> {
-        actions.iter().try_for_each(|positioned| self.action(&positioned.action))
+    fn actions(&mut self, actions: &[Scheduled]) -> Option<()> {
+        actions.iter().try_for_each(|scheduled| self.action(&scheduled.action))
     }
 
-    fn action(&mut self, action: &DraftAction) -> Option<()> {
+    fn action(&mut self, action: &Action) -> Option<()> {
         match action {
-            DraftAction::Kernel { scalar: Some(call), sources, sinks, origin, .. } => {
+            Action::Kernel(KernelAction { step, scalar, origin }) => {
                 self.origins.push((self.program.position(), origin.clone()));
-                let mut inputs: SmallVec<[Register; 4]> = SmallVec::new();
-                for (source, spec) in sources.iter().zip(&call.specs) {
-                    inputs.push(self.read(source, spec.dtype.size()?)?);
-                }
-                let [DraftSink::Buffer(buffer, width)] = sinks.as_slice() else { return None };
-                let whole = Draft::Buffer(*buffer, 0..*width);
-                let out = self.write(&whole, call.output.size()?)?;
-                let expr = call.expr.as_deref();
-                let call = OpCall::new(call.op, &call.attrs, &call.specs, expr).ok()?;
-                self.program.call(&call, &inputs, out)
+                self.kernel(step, scalar.as_deref()?)
             }
-            DraftAction::Copy { from, to, .. } => {
+            Action::Copy(CopyAction { from, to, .. }) => {
                 let width = width(from)?;
                 let from = self.read(&from.place, width)?;
                 let to = self.write(to, width)?;
                 self.program.copy(from, to);
                 Some(())
             }
-            DraftAction::While { condition, test, body, origin, .. } => {
-                self.repeat(condition, test, body, origin)
-            }
-            DraftAction::Branch { chooser, branches, .. } => {
-                let [chosen, otherwise] = branches.as_slice() else { return None };
-                let test = self.read(&chooser.place, 1)?;
+            Action::While(repeat) => self.repeat(repeat),
+            Action::Branch(branch) => {
+                let [chosen, otherwise] = branch.branches.as_slice() else { return None };
+                let test = self.read(&branch.index.place, 1)?;
                 self.depth += 1;
                 let to_other = self.program.jump_unless(test);
                 self.actions(chosen)?;
@@ -210,21 +183,23 @@ impl Translation<'_, '_, '_> {
                 self.depth -= 1;
                 Some(())
             }
-            DraftAction::Kernel { .. }
-            | DraftAction::Op { .. }
-            | DraftAction::Fail(_)
-            | DraftAction::Device(_)
-            | DraftAction::DeviceOp { .. } => None,
+            Action::Op(_) | Action::Group(_) | Action::Fail(_) => None,
         }
     }
 
-    fn repeat(
-        &mut self,
-        condition: &[Positioned],
-        test: &DraftOperand,
-        body: &[Positioned],
-        origin: &Arc<Origin>,
-    ) -> Option<()> {
+    fn kernel(&mut self, step: &Step, call: &ScalarCall) -> Option<()> {
+        let mut inputs: SmallVec<[Register; 4]> = SmallVec::new();
+        for (source, spec) in step.sources().iter().zip(&call.specs) {
+            inputs.push(self.read(&Place::of_source(source)?, spec.dtype.size()?)?);
+        }
+        let out = self.write(&Place::of_sink(step.sinks().first()?), call.output.size()?)?;
+        let expr = call.expr.as_deref();
+        let call = OpCall::new(call.op, &call.attrs, &call.specs, expr).ok()?;
+        self.program.call(&call, &inputs, out)
+    }
+
+    fn repeat(&mut self, repeat: &WhileAction) -> Option<()> {
+        let WhileAction { condition, test, body, origin, .. } = repeat;
         let (counter, zero) = (self.program.register(), self.program.constant(&[]));
         self.program.copy(zero, counter);
         self.depth += 1;
@@ -241,7 +216,7 @@ impl Translation<'_, '_, '_> {
         Some(())
     }
 
-    fn read(&mut self, place: &Draft, width: usize) -> Option<Register> {
+    fn read(&mut self, place: &Place, width: usize) -> Option<Register> {
         let key = self.key(place, width)?;
         if let Some(&register) = self.registers.get(&key) {
             return Some(register);
@@ -251,8 +226,8 @@ impl Translation<'_, '_, '_> {
             && let Some(value) = layout.constant(slot)
         {
             let bytes = match place {
-                Draft::Slot(_, Some(part)) => value.bytes().get(part.clone())?,
-                Draft::Slot(_, None) | Draft::Buffer(..) | Draft::Device(_) => value.bytes(),
+                Place::Slot(_, Some(part)) => value.bytes().get(part.clone())?,
+                Place::Slot(_, None) | Place::Arena(_) => value.bytes(),
             };
             let register = self.program.constant(bytes.get(..width)?);
             self.registers.insert(key, register);
@@ -261,9 +236,9 @@ impl Translation<'_, '_, '_> {
         Some(self.load(key, place, width))
     }
 
-    fn write(&mut self, place: &Draft, width: usize) -> Option<Register> {
+    fn write(&mut self, place: &Place, width: usize) -> Option<Register> {
         let key = self.key(place, width)?;
-        let Key::Buffer(buffer) = key else { return None };
+        let (Key::Buffer(buffer), Place::Arena(region)) = (key, place) else { return None };
         let register = match self.registers.get(&key) {
             Some(&register) => register,
             // What may not be written keeps what it had.
@@ -275,35 +250,37 @@ impl Translation<'_, '_, '_> {
             }
         };
         if self.is_live_after(buffer) && !self.written.iter().any(|(other, ..)| *other == buffer) {
-            self.written.push((buffer, width, register));
+            self.written.push((buffer, region.clone(), register));
         }
         Some(register)
     }
 
-    fn load(&mut self, key: Key, place: &Draft, width: usize) -> Register {
+    fn load(&mut self, key: Key, place: &Place, width: usize) -> Register {
         let to = self.program.register();
         self.registers.insert(key, to);
-        let from = match key {
-            Key::Buffer(buffer) if !self.is_live_before(buffer) => return to,
-            Key::Buffer(buffer) => Source::Arena(self.layout.region(buffer, &(0..width))),
-            Key::Slot(slot, _) => {
+        let from = match (key, place) {
+            (Key::Buffer(buffer), _) if !self.is_live_before(buffer) => return to,
+            (_, Place::Arena(region)) => Place::Arena(self.layout.region(region)),
+            (_, Place::Slot(slot, _)) => {
                 let start = start(place);
-                Source::Slot(slot, start..start + width)
+                Place::Slot(*slot, Some(start..start + width))
             }
         };
         self.loads.push(Load { from, to });
         to
     }
 
-    /// What a register stands for that has this place; none for a part of a buffer.
-    fn key(&self, place: &Draft, width: usize) -> Option<Key> {
+    /// The key of the register for a place; none for a part of a buffer.
+    fn key(&self, place: &Place, width: usize) -> Option<Key> {
         match place {
-            Draft::Buffer(buffer, bytes) => {
-                let whole = *bytes == (0..width) && self.layout.buffer_bytes(*buffer) == width;
-                whole.then_some(Key::Buffer(*buffer))
+            Place::Arena(region) => {
+                let buffers = &self.layout.planner.buffers;
+                let (buffer, bytes) = buffers.find(region);
+                let whole = bytes == (0..width) && buffers.size(buffer) == width;
+                whole.then_some(Key::Buffer(buffer))
             }
-            Draft::Slot(slot, _) => Some(Key::Slot(*slot, start(place))),
-            Draft::Device(_) => None,
+            Place::Slot(slot, _) if self.layout.is_on_device(*slot) => None,
+            Place::Slot(slot, _) => Some(Key::Slot(*slot, start(place))),
         }
     }
 
@@ -318,10 +295,10 @@ impl Translation<'_, '_, '_> {
     }
 }
 
-/// Where in a slot's tensor a place begins.
-fn start(place: &Draft) -> usize {
+/// The first byte of a slot's tensor that a place has.
+fn start(place: &Place) -> usize {
     match place {
-        Draft::Slot(_, Some(part)) => part.start,
-        Draft::Slot(_, None) | Draft::Buffer(..) | Draft::Device(_) => 0,
+        Place::Slot(_, Some(part)) => part.start,
+        Place::Slot(_, None) | Place::Arena(_) => 0,
     }
 }

@@ -1,13 +1,17 @@
-//! Calls of kernels whose inputs and results are known, and where those lie.
+//! Calls of kernels whose inputs and results are known, and the memory of those.
 
 use super::{
-    draft::{Body, Draft, DraftAction, DraftSink, SlotKind, origin},
+    action::{Action, KernelAction, Place},
+    body::{Body, origin},
     planner::Planner,
     scalar::ScalarCall,
 };
 use crate::{error::Result, kernel_call::compile};
 use ferroflow_ir::{Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len};
-use ferroflow_kernels::{OpCall, check_size};
+use ferroflow_kernels::{
+    OpCall, check_size,
+    frame::{Sink, Source, Step},
+};
 use smallvec::SmallVec;
 
 impl Planner<'_> {
@@ -33,27 +37,31 @@ impl Planner<'_> {
                 if self.depth == 0 {
                     return Err(error);
                 }
-                self.push(body, DraftAction::Fail(error));
-                self.op(body, id, node); // Never reached; it gives the results a place.
+                self.push(body, Action::Fail(error));
+                self.op(body, id, node, None); // Never reached; it gives the results a place.
                 return Ok(());
             }
         };
-        let sources: SmallVec<[Draft; 3]> =
-            node.inputs().iter().map(|input| body.places[input].clone()).collect();
-        let mut sinks = SmallVec::new();
+        let sources = node.inputs().iter().map(|input| match body.places[input].clone() {
+            Place::Arena(region) => Source::Arena(region),
+            Place::Slot(slot, None) => Source::Slot(slot),
+            Place::Slot(slot, Some(bytes)) => Source::SlotBytes(slot, bytes),
+        });
+        let sources: SmallVec<[Source; 3]> = sources.collect();
+        let mut sinks: SmallVec<[Sink; 1]> = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let outlet = Outlet::new(id, index);
-            let (sink, place) = self.sink(body, outlet, ty)?;
+            let sink = self.sink(body, outlet, ty)?;
+            body.places.insert(outlet, Place::of_sink(&sink));
             sinks.push(sink);
-            body.places.insert(outlet, place);
         }
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
-        let origin = origin(id, node);
-        self.push(body, DraftAction::Kernel { kernel, scalar, sources, sinks, origin });
+        let (step, origin) = (Step::new(kernel, sources, sinks), origin(id, node));
+        self.push(body, Action::Kernel(KernelAction { step, scalar, origin }));
         Ok(())
     }
 
-    /// Where the windows of a view lie, if all of them are contiguous.
+    /// The places of the windows of a view, if all of them are contiguous.
     fn windows(
         &mut self,
         body: &Body<'_>,
@@ -62,7 +70,7 @@ impl Planner<'_> {
         rule: fn(
             &ferroflow_ir::infer::OpContext<'_>,
         ) -> ferroflow_ir::Result<Vec<ferroflow_ir::StridedView>>,
-    ) -> Result<Option<Vec<Draft>>> {
+    ) -> Result<Option<Vec<Place>>> {
         let Some(size) = call.dtype(0).size() else { return Ok(None) };
         let views = call.with_context(rule)?;
         if !views.iter().all(ferroflow_ir::StridedView::is_contiguous) {
@@ -73,14 +81,11 @@ impl Planner<'_> {
             let start = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
             let bytes = start..start + view.num_elements() * size;
             match source {
-                Draft::Buffer(id, own) => {
-                    Draft::Buffer(*id, own.start + bytes.start..own.start + bytes.end)
-                }
-                Draft::Slot(slot, own) => {
+                Place::Arena(own) => Place::Arena(own.start + bytes.start..own.start + bytes.end),
+                Place::Slot(slot, own) => {
                     let base = own.as_ref().map_or(0, |own| own.start);
-                    Draft::Slot(*slot, Some(base + bytes.start..base + bytes.end))
+                    Place::Slot(*slot, Some(base + bytes.start..base + bytes.end))
                 }
-                Draft::Device(slot) => Draft::Device(*slot),
             }
         };
         Ok(Some(views.iter().map(place).collect()))
@@ -88,23 +93,14 @@ impl Planner<'_> {
 
     /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where the
     /// size is unknown; otherwise a buffer.
-    fn sink(
-        &mut self,
-        body: &Body<'_>,
-        outlet: Outlet,
-        ty: &ValueType,
-    ) -> Result<(DraftSink, Draft)> {
+    fn sink(&mut self, body: &Body<'_>, outlet: Outlet, ty: &ValueType) -> Result<Sink> {
         let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
-            let slot = self.slot(SlotKind::Plain);
-            return Ok((DraftSink::Unknown(slot), Draft::Slot(slot, None)));
+            return Ok(Sink::Unknown(self.slot(None)));
         };
         check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
         if body.wanted.contains(&outlet) {
-            let slot = self.slot(SlotKind::Plain);
-            return Ok((DraftSink::Slot(slot, ty.clone(), shape), Draft::Slot(slot, None)));
+            return Ok(Sink::Slot(self.slot(None), ty.dtype, shape));
         }
-        let bytes = byte_len(ty.dtype, &shape)?;
-        let buffer = self.buffer(bytes);
-        Ok((DraftSink::Buffer(buffer, bytes), Draft::Buffer(buffer, 0..bytes)))
+        Ok(Sink::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
     }
 }

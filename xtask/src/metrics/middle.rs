@@ -15,6 +15,7 @@ const MIDDLE: &[&str] = &[
     "runtime/src/optimize.rs",
     "runtime/src/placed_calls.rs",
     "runtime/src/placement.rs",
+    "runtime/src/run.rs",
     "runtime/src/single_op.rs",
     "runtime/src/specializations.rs",
     "runtime/src/staging.rs",

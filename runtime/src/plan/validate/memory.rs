@@ -1,6 +1,6 @@
 //! Symbolic memory: which value each range of the arena and each slot holds.
 
-use super::{super::Place, values::Number};
+use super::{super::action::Place, values::Number};
 use ferroflow_kernels::frame::Region;
 use std::collections::BTreeMap;
 
@@ -24,20 +24,17 @@ pub(super) struct Memory {
     /// By the first byte; segments do not overlap.
     arena: BTreeMap<usize, Segment>,
     slots: Vec<Option<Content>>,
-    devices: Vec<Option<Content>>,
 }
 
 impl Memory {
-    pub(super) fn new(n_slots: usize, n_device_slots: usize) -> Memory {
-        let (slots, devices) = (vec![None; n_slots], vec![None; n_device_slots]);
-        Memory { arena: BTreeMap::new(), slots, devices }
+    pub(super) fn new(n_slots: usize) -> Memory {
+        Memory { arena: BTreeMap::new(), slots: vec![None; n_slots] }
     }
 
     pub(super) fn write(&mut self, place: &Place, content: Content) {
         match place {
             Place::Arena(region) => self.write_arena(region, Some(content)),
             Place::Slot(slot, _) => self.slots[*slot] = Some(content),
-            Place::Device(slot) => self.devices[*slot] = Some(content),
         }
     }
 
@@ -45,7 +42,6 @@ impl Memory {
         match place {
             Place::Arena(region) => self.write_arena(region, None),
             Place::Slot(slot, _) => self.slots[*slot] = None,
-            Place::Device(slot) => self.devices[*slot] = None,
         }
     }
 
@@ -67,7 +63,6 @@ impl Memory {
     pub(super) fn read(&self, place: &Place) -> Option<Content> {
         match place {
             Place::Arena(region) => self.read_arena(region),
-            Place::Device(slot) => self.devices[*slot],
             Place::Slot(slot, None) => self.slots[*slot],
             Place::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| Content {
                 number: content.number,
@@ -130,7 +125,6 @@ impl Memory {
             }
         };
         self.slots.iter_mut().zip(&other.slots).for_each(|(own, other)| agree(own, other));
-        self.devices.iter_mut().zip(&other.devices).for_each(|(own, other)| agree(own, other));
         let own = std::mem::take(&mut self.arena);
         for (start, segment) in own {
             self.common(start, segment, other);
@@ -163,7 +157,7 @@ mod tests {
     fn reads_find_windows_of_what_was_written() {
         let mut numbers = Numbers::default();
         let (a, b) = (numbers.fresh(), numbers.fresh());
-        let mut memory = Memory::new(0, 0);
+        let mut memory = Memory::new(0);
         memory.write(&Place::Arena(0..16), Content { number: a, start: 0 });
         let window = |memory: &Memory, region| memory.read(&Place::Arena(region));
         assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
@@ -171,7 +165,7 @@ mod tests {
         assert_eq!(window(&memory, 0..8), Some(Content { number: a, start: 0 }));
         assert_eq!(window(&memory, 12..16), Some(Content { number: a, start: 12 }));
         assert_eq!(window(&memory, 4..16), None);
-        let mut other = Memory::new(0, 0);
+        let mut other = Memory::new(0);
         other.write(&Place::Arena(4..16), Content { number: a, start: 4 });
         memory.meet(&other);
         assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));

@@ -19,15 +19,16 @@ mod memory;
 mod run;
 mod values;
 
-use super::{Place, Program};
+use super::{Program, action::Place};
 use crate::error::{Error, Result};
 use ferroflow_ir::{Code, HostTensor, pass::specialize::Specialized};
 use memory::{Content, Memory};
 use run::Run;
+use std::collections::HashMap;
 use values::{Environment, Numbers, Value};
 
-/// Checks the plan of a function. `device_constants` are the values that were copied to slots of
-/// devices when the plan was made.
+/// Checks the plan of a function. `captured` are the slots of its last arguments, `constants` the
+/// values of slots of constants, in host memory.
 ///
 /// # Errors
 ///
@@ -35,32 +36,29 @@ use values::{Environment, Numbers, Value};
 pub(crate) fn validate(
     function: &Specialized,
     program: &Program,
-    device_constants: &[(usize, HostTensor)],
+    captured: &[usize],
+    constants: &HashMap<usize, HostTensor>,
 ) -> Result<()> {
     let mut numbers = Numbers::default();
-    let n_device_slots = program.devices.as_ref().map_or(0, |devices| devices.n_slots);
-    let mut memory = Memory::new(program.n_slots, n_device_slots);
-    let constants = program.constants.iter().map(|(slot, value)| (Place::Slot(*slot, None), value));
-    let on_devices = device_constants.iter().map(|(slot, value)| (Place::Device(*slot), value));
-    for (place, value) in constants.chain(on_devices) {
+    let mut memory = Memory::new(program.n_slots);
+    for (slot, value) in constants {
         let content = Content { number: numbers.constant(value), start: 0 };
-        memory.write(&place, content);
+        memory.write(&Place::Slot(*slot, None), content);
     }
-    let device_args = program.devices.as_ref().map_or(&[][..], |devices| &devices.args);
     let mut environment = Environment::of(function);
     for (index, &outlet) in function.args.iter().enumerate() {
-        let captured = index.checked_sub(program.args.len());
-        let value = match captured.and_then(|index| program.constants.get(index)) {
-            Some((_, value)) => Value::whole(numbers.constant(value)),
-            None => {
+        let value = match program.args.get(index) {
+            Some(argument) => {
                 let value = Value::whole(numbers.fresh());
                 let content = Content { number: value.number, start: 0 };
-                let place = match device_args.iter().find(|(arg, _)| *arg == index) {
-                    Some((_, slot)) => Place::Device(*slot),
-                    None => Place::Slot(program.args[index], None),
-                };
-                memory.write(&place, content);
+                memory.write(&Place::Slot(argument.slot, None), content);
                 value
+            }
+            None => {
+                let value = captured.get(index - program.args.len());
+                let value = value.and_then(|slot| constants.get(slot));
+                let value = value.ok_or_else(|| wrong("an argument", "it has no value"))?;
+                Value::whole(numbers.constant(value))
             }
         };
         environment.define(outlet, value);

@@ -1,7 +1,10 @@
 //! The symbolic run of actions.
 
 use super::{
-    super::{Action, AnySlot, BranchAction, Operand, Origin, Place, WhileAction},
+    super::action::{
+        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Origin, Place, Scheduled,
+        WhileAction,
+    },
     effects::{Effects, has_effects},
     memory::{Content, Memory},
     values::{Environment, Number, Numbers, Value},
@@ -9,7 +12,7 @@ use super::{
 };
 use crate::error::Result;
 use ferroflow_ir::{Effect, NodeId, Outlet};
-use ferroflow_kernels::frame::{Region, Sink, Source, Step};
+use ferroflow_kernels::frame::{Region, Step};
 
 /// A loop whose memory still changes after so many rounds is a defect of the validator.
 const MAX_ROUNDS: usize = 64;
@@ -27,7 +30,7 @@ impl<'n> Run<'n> {
     /// Runs the actions of a body; `false` if it ends in a failure that was found while planning.
     pub(super) fn body(
         &mut self,
-        actions: &[Action],
+        actions: &[Scheduled],
         environment: &mut Environment<'_>,
     ) -> Result<bool> {
         note_computed(actions, &mut |id| environment.computed.extend([id]));
@@ -51,11 +54,11 @@ impl<'n> Run<'n> {
 
     fn actions(
         &mut self,
-        actions: &[Action],
+        actions: &[Scheduled],
         environment: &mut Environment<'_>,
         effects: &mut Effects,
     ) -> Result<bool> {
-        for action in actions {
+        for Scheduled { action, dead, .. } in actions {
             if let Some(id) = covered(action)
                 && let Some(later) = effects.run(environment, self.numbers, id)
             {
@@ -65,6 +68,7 @@ impl<'n> Run<'n> {
             if !self.action(action, environment, effects)? {
                 return Ok(false);
             }
+            dead.iter().for_each(|&slot| self.memory.forget(&Place::Slot(slot, None)));
         }
         Ok(true)
     }
@@ -76,62 +80,45 @@ impl<'n> Run<'n> {
         effects: &mut Effects,
     ) -> Result<bool> {
         match action {
-            Action::Kernel(step, origin) => self.step(step, origin, environment)?,
+            Action::Kernel(kernel) => self.step(&kernel.step, &kernel.origin, environment)?,
             Action::Op(op) => {
-                let reads: Vec<&Place> = op.inputs.iter().map(|input| &input.place).collect();
-                self.reads(&op.origin, &reads, environment)?;
+                let reads = op.inputs.iter().map(|input| Some(input.place.clone())).collect();
+                self.reads(&op.origin, reads, environment)?;
                 self.take(&op.inputs);
-                let writes: Vec<Place> =
-                    op.outputs.iter().map(|&slot| Place::Slot(slot, None)).collect();
-                self.writes(&op.origin, &writes, environment);
+                let writes = op.outputs.iter().map(|output| Place::Slot(output.slot, None));
+                self.writes(&op.origin, writes, environment);
             }
-            Action::Copy(from, to, _) => self.copy(from, to, environment)?,
+            Action::Copy(copy) => self.copy(copy, environment)?,
             Action::While(repeat) => self.repeat(repeat, environment)?,
             Action::Branch(branch) => return self.branch(branch, environment),
-            Action::Scalar(scalar) => {
-                if !self.actions(&scalar.plain, environment, effects)? {
+            Action::Group(group) => {
+                if !self.actions(&group.actions, environment, effects)? {
                     return Ok(false);
                 }
-                let mut lost = Vec::new();
-                for_each_write(&scalar.plain, &mut |place| lost.push(place.clone()));
-                let stored: Vec<&Region> = scalar.stores.iter().map(|store| &store.to).collect();
+                self.leave_group(&group.actions, &group.program);
+            }
+            Action::Fail(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// A program that stands for actions leaves less in memory than they do.
+    fn leave_group(&mut self, actions: &[Scheduled], program: &GroupProgram) {
+        let mut lost = Vec::new();
+        for_each_write(actions, &mut |place| lost.push(place.clone()));
+        match program {
+            GroupProgram::Scalar(program) => {
+                let stored: Vec<&Region> = program.stores.iter().map(|store| &store.to).collect();
                 lost.iter().for_each(|place| self.memory.forget_all_but(place, &stored));
             }
-            Action::Sequence(sequence) => {
-                if !self.actions(&sequence.plain, environment, effects)? {
-                    return Ok(false);
-                }
-                let is_given = |slot: usize| sequence.outputs.iter().any(|(out, ..)| *out == slot);
-                let mut lost = Vec::new();
-                for_each_write(&sequence.plain, &mut |place| {
-                    let kept = matches!(place, Place::Device(slot) if is_given(*slot));
-                    lost.extend((!kept).then(|| place.clone()));
+            GroupProgram::KernelGraph(graph) => {
+                lost.retain(|place| {
+                    let is_output = |slot| graph.outputs.iter().any(|(out, ..)| *out == slot);
+                    !place.slot().is_some_and(is_output)
                 });
                 lost.iter().for_each(|place| self.memory.forget(place));
             }
-            Action::Fail(_) => return Ok(false),
-            Action::Clear(slots) => slots.iter().for_each(|&slot| {
-                self.memory.forget(&match slot {
-                    AnySlot::Host(slot) => Place::Slot(slot, None),
-                    AnySlot::Device(slot) => Place::Device(slot),
-                });
-            }),
-            Action::Device(step) => {
-                let sources = step.sources.iter().map(|slot| slot.map(Place::Device));
-                let sources: Vec<Option<Place>> = sources.collect();
-                self.device_reads(&step.origin, &sources, environment)?;
-                let writes: Vec<Place> =
-                    step.sinks.iter().map(|&(slot, ..)| Place::Device(slot)).collect();
-                self.writes(&step.origin, &writes, environment);
-            }
-            Action::DeviceOp(op) => {
-                let reads: Vec<&Place> = op.inputs.iter().map(|input| &input.place).collect();
-                self.reads(&op.origin, &reads, environment)?;
-                self.take(&op.inputs);
-                self.writes(&op.origin, &op.outputs, environment);
-            }
         }
-        Ok(true)
     }
 
     fn step(
@@ -140,38 +127,17 @@ impl<'n> Run<'n> {
         origin: &Origin,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
-        let place = |source: &Source| match source {
-            Source::Arena(region) => Place::Arena(region.clone()),
-            Source::Slot(slot) => Place::Slot(*slot, None),
-            Source::SlotBytes(slot, bytes) => Place::Slot(*slot, Some(bytes.clone())),
-        };
-        let places: Vec<Place> = step.sources().iter().map(place).collect();
-        self.reads(origin, &places.iter().collect::<Vec<_>>(), environment)?;
-        let place = |sink: &Sink| match sink {
-            Sink::Arena(region) => Place::Arena(region.clone()),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Place::Slot(*slot, None),
-        };
-        let places: Vec<Place> = step.sinks().iter().map(place).collect();
-        self.writes(origin, &places, environment);
+        let reads = step.sources().iter().map(Place::of_source).collect();
+        self.reads(origin, reads, environment)?;
+        self.writes(origin, step.sinks().iter().map(Place::of_sink), environment);
         Ok(())
     }
 
-    /// A step reads the inputs of its node.
+    /// An action reads the inputs of its node; kernels need not read what they were compiled with.
     fn reads(
         &mut self,
         origin: &Origin,
-        places: &[&Place],
-        environment: &mut Environment<'_>,
-    ) -> Result<()> {
-        let places: Vec<Option<Place>> = places.iter().map(|&place| Some(place.clone())).collect();
-        self.device_reads(origin, &places, environment)
-    }
-
-    /// The same, where kernels need not read what they were compiled with.
-    fn device_reads(
-        &mut self,
-        origin: &Origin,
-        places: &[Option<Place>],
+        places: Vec<Option<Place>>,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
         let id = origin.id;
@@ -182,7 +148,7 @@ impl<'n> Run<'n> {
         }
         for (outlet, place) in inputs.into_iter().zip(places) {
             match place {
-                Some(place) => self.expect(place, environment, outlet, &|| step_name(origin))?,
+                Some(place) => self.expect(&place, environment, outlet, &|| step_name(origin))?,
                 None if environment.is_constant(outlet) => {}
                 None => return Err(wrong(&step_name(origin), "an operand is not read")),
             }
@@ -210,7 +176,6 @@ impl<'n> Run<'n> {
         let region = match place {
             Place::Arena(region) => Some(region),
             Place::Slot(_, bytes) => bytes.as_ref(),
-            Place::Device(_) => None,
         };
         let found = self.memory.read(place);
         let is_whole = region.is_none_or(|region| Some(region.len()) == len);
@@ -229,13 +194,18 @@ impl<'n> Run<'n> {
         Err(wrong(&step(), &what))
     }
 
-    /// A step writes the results of its node.
-    fn writes(&mut self, origin: &Origin, places: &[Place], environment: &mut Environment<'_>) {
-        for (index, place) in places.iter().enumerate() {
+    /// An action writes the results of its node.
+    fn writes(
+        &mut self,
+        origin: &Origin,
+        places: impl Iterator<Item = Place>,
+        environment: &mut Environment<'_>,
+    ) {
+        for (index, place) in places.enumerate() {
             let outlet = Outlet::new(origin.id, index);
             let number = self.numbers.result(environment.function, outlet);
             environment.define(outlet, Value::whole(number));
-            self.memory.write(place, Content { number, start: 0 });
+            self.memory.write(&place, Content { number, start: 0 });
         }
     }
 
@@ -246,7 +216,8 @@ impl<'n> Run<'n> {
         }
     }
 
-    fn copy(&mut self, from: &Operand, to: &Place, environment: &Environment<'_>) -> Result<()> {
+    fn copy(&mut self, copy: &CopyAction, environment: &Environment<'_>) -> Result<()> {
+        let CopyAction { from, to, .. } = copy;
         let is_empty = |place: &Place| matches!(place, Place::Arena(region) if region.is_empty());
         let Some(content) = self.memory.read(&from.place) else {
             if is_empty(&from.place) || is_empty(to) {
@@ -381,7 +352,7 @@ impl<'n> Run<'n> {
         if arms.len() != action.branches.len() {
             return Err(wrong(&name(), "the branch has other arms"));
         }
-        self.expect(&action.chooser.place, outer, node.inputs()[0], &name)?;
+        self.expect(&action.index.place, outer, node.inputs()[0], &name)?;
         let before = self.memory.clone();
         let mut after: Option<Memory> = None;
         for (arm, actions) in arms.iter().zip(&action.branches) {
@@ -424,62 +395,32 @@ fn is_argument(environment: &Environment<'_>, id: NodeId) -> bool {
     environment.function.args.iter().any(|arg| arg.node == id)
 }
 
-/// The node whose effects an action has.
+/// The node whose effects an action has. Kernels of devices have none.
 fn covered(action: &Action) -> Option<NodeId> {
-    let origin = match action {
-        Action::Kernel(_, origin) => origin,
-        Action::Op(op) => &op.origin,
-        Action::DeviceOp(op) => &op.origin,
-        Action::While(repeat) => &repeat.origin,
-        Action::Branch(branch) => &branch.origin,
-        _ => return None,
-    };
-    Some(origin.id)
+    match action {
+        Action::Kernel(kernel) if kernel.step.device().is_some() => None,
+        action => action.origin().map(|origin| origin.id),
+    }
 }
 
 /// Visits the nodes that the actions of one body compute.
-fn note_computed(actions: &[Action], visit: &mut impl FnMut(NodeId)) {
-    for action in actions {
-        match action {
-            Action::Scalar(scalar) => note_computed(&scalar.plain, visit),
-            Action::Sequence(sequence) => note_computed(&sequence.plain, visit),
-            Action::Device(step) => visit(step.origin.id),
-            Action::Kernel(_, origin) => visit(origin.id),
-            Action::Op(op) => visit(op.origin.id),
-            Action::DeviceOp(op) => visit(op.origin.id),
-            Action::While(repeat) => visit(repeat.origin.id),
-            Action::Branch(branch) => visit(branch.origin.id),
-            Action::Copy(..) | Action::Fail(_) | Action::Clear(_) => {}
+fn note_computed(actions: &[Scheduled], visit: &mut impl FnMut(NodeId)) {
+    for Scheduled { action, .. } in actions {
+        action.origin().into_iter().for_each(|origin| visit(origin.id));
+        if let Action::Group(group) = action {
+            note_computed(&group.actions, visit);
         }
     }
 }
 
-/// Visits the memory that actions write, nested bodies included.
-fn for_each_write(actions: &[Action], visit: &mut impl FnMut(&Place)) {
-    for action in actions {
-        match action {
-            Action::Kernel(step, _) => step.sinks().iter().for_each(|sink| match sink {
-                Sink::Arena(region) => visit(&Place::Arena(region.clone())),
-                Sink::Slot(slot, ..) | Sink::Unknown(slot) => visit(&Place::Slot(*slot, None)),
-            }),
-            Action::Op(op) => {
-                op.outputs.iter().for_each(|&slot| visit(&Place::Slot(slot, None)));
+/// Visits the memory that actions write, nested lists included.
+fn for_each_write(actions: &[Scheduled], visit: &mut impl FnMut(&Place)) {
+    for Scheduled { action, .. } in actions {
+        action.for_each_access(&mut |access, place| {
+            if access == Access::Write {
+                visit(place);
             }
-            Action::Copy(_, to, _) => visit(to),
-            Action::While(repeat) => {
-                for_each_write(&repeat.condition, visit);
-                for_each_write(&repeat.body, visit);
-            }
-            Action::Branch(branch) => {
-                branch.branches.iter().for_each(|branch| for_each_write(branch, visit));
-            }
-            Action::Scalar(scalar) => for_each_write(&scalar.plain, visit),
-            Action::Sequence(sequence) => for_each_write(&sequence.plain, visit),
-            Action::Device(step) => {
-                step.sinks.iter().for_each(|&(slot, ..)| visit(&Place::Device(slot)));
-            }
-            Action::DeviceOp(op) => op.outputs.iter().for_each(&mut *visit),
-            Action::Fail(_) | Action::Clear(_) => {}
-        }
+        });
+        action.nested().into_iter().for_each(|actions| for_each_write(actions, visit));
     }
 }

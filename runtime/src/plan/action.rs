@@ -1,0 +1,287 @@
+//! Actions of a program, on values in an arena and in slots.
+//!
+//! The planner makes actions on addresses of its own, a range for each buffer; emission moves them to
+//! the arena, where buffers share memory. Nothing else of an action changes.
+
+use crate::{error::Error, ops::Body};
+use ferroflow_ir::{
+    Attrs, DType, NodeId, OpDef, Shape, ValueType, error::SourceLocation, op::Call,
+};
+use ferroflow_kernels::{
+    Device,
+    frame::{Region, Sink, Source, Step},
+    optimizer::Optimizer,
+};
+use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
+use super::{
+    kernel_graph::KernelGraph,
+    scalar::{ScalarCall, ScalarProgram},
+};
+
+/// An action with its position among all.
+#[derive(Debug)]
+pub(crate) struct Scheduled {
+    pub(crate) position: usize,
+    pub(crate) action: Action,
+    /// The slots that are emptied after it.
+    pub(crate) dead: SmallVec<[usize; 2]>,
+}
+
+/// A part of a program.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large ones are the common ones")]
+pub(crate) enum Action {
+    /// Runs a kernel of the host or of a device on known shapes.
+    Kernel(KernelAction),
+    /// Runs an op whose kernel depends on what the inputs turn out to be, or a body of the runtime.
+    Op(OpAction),
+    /// Copies a loop variable, the result of a branch, or a value between the host and a device.
+    Copy(CopyAction),
+    /// Repeats `body` as long as `test` is true after `condition`.
+    While(Box<WhileAction>),
+    /// Runs one of the branches.
+    Branch(Box<BranchAction>),
+    /// Runs several actions as one.
+    Group(Box<ActionGroup>),
+    /// Fails.
+    Fail(Error),
+}
+
+/// A call of a kernel.
+pub(crate) struct KernelAction {
+    pub(crate) step: Step,
+    /// The call, if it is one on single elements of the host.
+    pub(super) scalar: Option<Box<ScalarCall>>,
+    pub(crate) origin: Arc<Origin>,
+}
+
+impl fmt::Debug for KernelAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.origin.node, self.step)
+    }
+}
+
+/// A call of the runtime.
+#[derive(Debug)]
+pub(crate) struct OpAction {
+    pub(crate) op: &'static OpDef,
+    /// The body, where it is known ahead.
+    pub(crate) body: Option<Body>,
+    /// The optimizer, where it is a step of one.
+    pub(crate) optimizer: Option<Optimizer>,
+    pub(crate) attrs: Arc<Attrs>,
+    pub(crate) inputs: SmallVec<[Operand; 4]>,
+    pub(crate) outputs: SmallVec<[OpOutput; 2]>,
+    /// The device of the node, which takes and returns tensors wherever they are; the host if
+    /// `None`.
+    pub(crate) device: Option<Arc<dyn Device>>,
+    /// The only variable that it touches, if that is known.
+    pub(super) variable: Option<VariableId>,
+    pub(crate) origin: Arc<Origin>,
+}
+
+/// A result of an op.
+#[derive(Debug)]
+pub(crate) struct OpOutput {
+    pub(crate) slot: usize,
+    /// The type that the graph has for it.
+    pub(crate) ty: ValueType,
+    /// Whether it is left in the memory of the op's device.
+    pub(crate) on_device: bool,
+}
+
+/// A variable of all that there are while a function is planned.
+pub(super) type VariableId = usize;
+
+/// A copy of a value.
+#[derive(Debug)]
+pub(crate) struct CopyAction {
+    pub(crate) from: Operand,
+    pub(crate) to: Place,
+    /// The device whose memory it is copied to; the host's if `None`.
+    pub(crate) device: Option<Arc<dyn Device>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct WhileAction {
+    pub(crate) condition: Vec<Scheduled>,
+    pub(crate) test: Operand,
+    pub(crate) body: Vec<Scheduled>,
+    /// The variables that rounds assign; `None` for those that never change.
+    pub(crate) variables: Vec<Option<Place>>,
+    pub(crate) origin: Arc<Origin>,
+}
+
+#[derive(Debug)]
+pub(crate) struct BranchAction {
+    pub(crate) call: Call,
+    /// The predicate or branch index.
+    pub(crate) index: Operand,
+    pub(crate) branches: Vec<Vec<Scheduled>>,
+    /// The memory in which every branch leaves the results.
+    pub(crate) results: Vec<Place>,
+    pub(crate) origin: Arc<Origin>,
+}
+
+/// Actions that run as one.
+#[derive(Debug)]
+pub(crate) struct ActionGroup {
+    /// The actions themselves, for runs of which every op is noted.
+    pub(crate) actions: Vec<Scheduled>,
+    pub(crate) program: GroupProgram,
+}
+
+/// The program that stands for a group of actions.
+#[derive(Debug)]
+pub(crate) enum GroupProgram {
+    /// Computes single numbers, with the loops and branches among them.
+    Scalar(ScalarProgram),
+    /// Starts kernels of a device together.
+    KernelGraph(KernelGraph),
+}
+
+/// The memory of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Place {
+    /// Bytes of the arena; while a function is planned, of the addresses of a buffer.
+    Arena(Region),
+    /// A slot: all of the tensor, or these bytes of it.
+    Slot(usize, Option<Region>),
+}
+
+impl Place {
+    /// The slot, if it is one.
+    pub(crate) fn slot(&self) -> Option<usize> {
+        match self {
+            Place::Slot(slot, _) => Some(*slot),
+            Place::Arena(_) => None,
+        }
+    }
+
+    /// The memory that a step reads; `None` for a value that its kernel was compiled with.
+    pub(crate) fn of_source(source: &Source) -> Option<Place> {
+        match source {
+            Source::Arena(region) => Some(Place::Arena(region.clone())),
+            Source::Slot(slot) => Some(Place::Slot(*slot, None)),
+            Source::SlotBytes(slot, bytes) => Some(Place::Slot(*slot, Some(bytes.clone()))),
+            Source::Compiled => None,
+        }
+    }
+
+    /// The memory that a step writes.
+    pub(crate) fn of_sink(sink: &Sink) -> Place {
+        match sink {
+            Sink::Arena(region) => Place::Arena(region.clone()),
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Place::Slot(*slot, None),
+        }
+    }
+}
+
+/// A value that is read as a tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct Operand {
+    pub(crate) place: Place,
+    pub(crate) dtype: DType,
+    /// The shape, if it is known ahead; otherwise that of the tensor in the slot.
+    pub(crate) shape: Option<Shape>,
+    /// Whether the tensor is taken out of its slot.
+    pub(crate) take: bool,
+}
+
+/// The node of a function that an action stems from, for error messages.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// The node: all its inputs are read, all its results are written.
+    pub(crate) id: NodeId,
+    pub(crate) node: Box<str>,
+    pub(crate) op: Box<str>,
+    pub(crate) function: Arc<str>,
+    pub(crate) location: Option<SourceLocation>,
+}
+
+impl Origin {
+    pub(crate) fn locate(&self, error: impl Into<Error>) -> Error {
+        let error = error.into().at_node(&self.node, &self.op, &self.function);
+        error.written_at(self.location)
+    }
+}
+
+/// The effect of an action on a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+impl Action {
+    /// The node that the action stems from; `None` for copies, groups and failures.
+    pub(crate) fn origin(&self) -> Option<&Arc<Origin>> {
+        match self {
+            Action::Kernel(kernel) => Some(&kernel.origin),
+            Action::Op(op) => Some(&op.origin),
+            Action::While(repeat) => Some(&repeat.origin),
+            Action::Branch(branch) => Some(&branch.origin),
+            Action::Copy(_) | Action::Group(_) | Action::Fail(_) => None,
+        }
+    }
+
+    /// The lists of actions within it.
+    pub(crate) fn nested(&self) -> SmallVec<[&[Scheduled]; 2]> {
+        match self {
+            Action::While(repeat) => SmallVec::from_buf([&repeat.condition[..], &repeat.body]),
+            Action::Branch(branch) => branch.branches.iter().map(Vec::as_slice).collect(),
+            Action::Group(group) => SmallVec::from_slice(&[&group.actions[..]]),
+            Action::Kernel(_) | Action::Op(_) | Action::Copy(_) | Action::Fail(_) => {
+                SmallVec::new()
+            }
+        }
+    }
+
+    /// Visits the values that the action itself accesses, reads first; those of nested lists are
+    /// accessed by the actions there.
+    pub(crate) fn for_each_access(&self, visit: &mut impl FnMut(Access, &Place)) {
+        match self {
+            Action::Kernel(KernelAction { step, .. }) => {
+                let sources = step.sources().iter().filter_map(Place::of_source);
+                sources.for_each(|place| visit(Access::Read, &place));
+                step.sinks().iter().for_each(|sink| visit(Access::Write, &Place::of_sink(sink)));
+            }
+            Action::Op(OpAction { inputs, outputs, .. }) => {
+                inputs.iter().for_each(|input| visit(Access::Read, &input.place));
+                let outputs = outputs.iter().map(|output| Place::Slot(output.slot, None));
+                outputs.for_each(|place| visit(Access::Write, &place));
+            }
+            Action::Copy(CopyAction { from, to, .. }) => {
+                visit(Access::Read, &from.place);
+                visit(Access::Write, to);
+            }
+            Action::While(repeat) => visit(Access::Read, &repeat.test.place),
+            Action::Branch(branch) => visit(Access::Read, &branch.index.place),
+            Action::Group(_) | Action::Fail(_) => {}
+        }
+    }
+
+    /// Whether the action takes the tensor out of a slot.
+    pub(super) fn takes(&self, slot: usize) -> bool {
+        let is_taken = |operand: &Operand| operand.take && operand.place.slot() == Some(slot);
+        match self {
+            Action::Op(op) => op.inputs.iter().any(is_taken),
+            Action::Copy(copy) => is_taken(&copy.from),
+            Action::Kernel(_)
+            | Action::While(_)
+            | Action::Branch(_)
+            | Action::Group(_)
+            | Action::Fail(_) => false,
+        }
+    }
+}
+
+/// Visits the nodes that actions stem from.
+pub(crate) fn for_each_origin(actions: &[Scheduled], visit: &mut impl FnMut(&Origin)) {
+    for Scheduled { action, .. } in actions {
+        action.origin().into_iter().for_each(|origin| visit(origin));
+        action.nested().into_iter().for_each(|actions| for_each_origin(actions, visit));
+    }
+}

@@ -1,0 +1,90 @@
+//! Bodies being planned, and the values in them.
+
+use super::{
+    action::{Operand, Origin, Place, Scheduled},
+    buffers::Buffers,
+};
+use crate::{error::Result, place::operand_specs};
+use ferroflow_ir::{
+    NodeDef, NodeId, Outlet,
+    pass::{execution::Execution, specialize::Specialized},
+};
+use ferroflow_kernels::OperandSpec;
+use smallvec::SmallVec;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+/// A buffer or slot, all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Root {
+    Buffer(usize),
+    Slot(usize),
+}
+
+impl Root {
+    /// The buffer or slot of which a value is all or a range.
+    pub(super) fn of(place: &Place, buffers: &Buffers) -> Root {
+        match place {
+            Place::Arena(region) => Root::Buffer(buffers.find(region).0),
+            Place::Slot(slot, _) => Root::Slot(*slot),
+        }
+    }
+}
+
+/// A slot of a program.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlannedSlot {
+    /// Whether it is filled once for each frame and never emptied.
+    pub(super) is_constant: bool,
+    /// The number of the device whose memory the tensor is in; the host's if `None`.
+    pub(super) device: Option<usize>,
+}
+
+/// A body being planned.
+pub(super) struct Body<'a> {
+    pub(super) function: &'a Specialized,
+    pub(super) places: HashMap<Outlet, Place>,
+    pub(super) executions: HashMap<NodeId, Execution>,
+    /// Results that are to be tensors in slots.
+    pub(super) wanted: HashSet<Outlet>,
+    pub(super) actions: Vec<Scheduled>,
+}
+
+impl Body<'_> {
+    /// The outlet whose place this one shares.
+    pub(super) fn origin_of(&self, outlet: Outlet) -> Outlet {
+        let mut outlet = outlet;
+        while self.executions.get(&outlet.node) == Some(&Execution::Alias) {
+            outlet = self.function.graph[outlet.node].inputs()[0];
+        }
+        outlet
+    }
+
+    /// A value as an operand that leaves its slot as it is.
+    pub(super) fn operand(&self, outlet: Outlet) -> Operand {
+        let ty = self.function.graph.ty(outlet).expect("every node here has typed results");
+        let place = self.places[&outlet].clone();
+        Operand { place, dtype: ty.dtype, shape: ty.shape.known(), take: false }
+    }
+
+    /// The operands of a kernel, whose shapes are known.
+    pub(super) fn specs(&self, node: &NodeDef) -> Result<SmallVec<[OperandSpec; 4]>> {
+        operand_specs(&self.function.graph, node).ok_or_else(|| {
+            let op = node.op.name().to_string();
+            ferroflow_ir::Error::argument(op, "an input", "of known shape", "none").into()
+        })
+    }
+}
+
+/// The origin of an action that computes a node.
+pub(super) fn origin(id: NodeId, node: &NodeDef) -> Arc<Origin> {
+    Arc::new(Origin {
+        id,
+        node: node.name.clone(),
+        op: node.op.name().into(),
+        function: node.function.clone().unwrap_or_else(|| "".into()),
+        location: node.location,
+    })
+}

@@ -1,0 +1,337 @@
+//! Runs of programs: the actions, one after the other.
+
+use crate::{
+    device_run::on_device,
+    eager_tensor::EagerTensor,
+    error::{Error, Result},
+    execute::{Scope, execute_op},
+    ops::{
+        RuntimeCall,
+        training::{self, Input},
+    },
+    panics::caught,
+    plan::{
+        action::{
+            Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, OpOutput,
+            Operand, Origin, Place, Scheduled, WhileAction,
+        },
+        scalar::ScalarProgram,
+    },
+};
+use ferroflow_ir::{
+    DType, Error as IrError, HostTensor, Shape, ValueType,
+    pass::specialize::{chosen_branch, truthiness},
+};
+use ferroflow_kernels::{
+    Buffer, Device,
+    frame::{Frame, Region},
+    optimizer::{Optimizer, View},
+    scalar::{self, Stop},
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// One run.
+pub(crate) struct Run<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) frame: &'a mut Frame,
+}
+
+impl Run<'_> {
+    pub(crate) fn actions(&mut self, actions: &[Scheduled]) -> Result<()> {
+        for Scheduled { action, dead, .. } in actions {
+            if let Some(budget) = self.scope.budget {
+                budget.check()?;
+            }
+            match action {
+                Action::Kernel(kernel) => {
+                    let device = kernel.step.device();
+                    self.noted(
+                        &kernel.origin,
+                        device,
+                        |run| run.kernel(kernel),
+                        |run| kernel.step.output_bytes(run.frame),
+                    )?;
+                }
+                Action::Op(op) => {
+                    let outputs = |run: &Self| run.output_bytes(op);
+                    self.noted(&op.origin, op.device.as_ref(), |run| run.op(op), outputs)?;
+                }
+                Action::Copy(copy) => self.copy(copy)?,
+                Action::While(repeat) => self.repeat(repeat)?,
+                Action::Branch(branch) => self.branch(branch)?,
+                Action::Group(group) => match (&group.program, self.scope) {
+                    (_, Scope { profile: Some(_), .. }) => self.actions(&group.actions)?,
+                    (GroupProgram::Scalar(_), Scope { budget: Some(_), .. }) => {
+                        self.actions(&group.actions)?;
+                    }
+                    (GroupProgram::Scalar(program), _) => self.scalar(program)?,
+                    (GroupProgram::KernelGraph(graph), _) => self.kernel_graph(graph)?,
+                },
+                Action::Fail(error) => return Err(error.clone()),
+            }
+            for &slot in dead {
+                *self.frame.slot_mut(slot) = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a call, and notes it if the run is profiled.
+    #[inline]
+    fn noted(
+        &mut self,
+        origin: &Arc<Origin>,
+        device: Option<&Arc<dyn Device>>,
+        call: impl FnOnce(&mut Self) -> Result<()>,
+        output_bytes: impl FnOnce(&Self) -> usize,
+    ) -> Result<()> {
+        let Some(profile) = self.scope.profile else { return call(self) };
+        profile.note(origin, device, || {
+            call(self)?;
+            Ok(output_bytes(self))
+        })
+    }
+
+    fn kernel(&mut self, KernelAction { step, origin, .. }: &KernelAction) -> Result<()> {
+        let context = self.scope.context;
+        let (threads, limit) = (context.threads(), context.limits().tensor_bytes);
+        caught(|| step.run(self.frame, threads, limit).map_err(Error::from))
+            .map_err(|error| origin.locate(error))
+    }
+
+    fn op(&mut self, action: &OpAction) -> Result<()> {
+        caught(|| self.results_of(action)).map_err(|error| action.origin.locate(error))
+    }
+
+    /// Bytes of the results of an op in host memory, once it has run.
+    fn output_bytes(&self, action: &OpAction) -> usize {
+        let outputs = action.outputs.iter().filter_map(|output| self.frame.slot(output.slot));
+        let on_host = outputs.filter_map(Buffer::as_host);
+        on_host.filter(|tensor| tensor.is_plain()).map(|tensor| tensor.bytes().len()).sum()
+    }
+
+    fn results_of(&mut self, action: &OpAction) -> Result<()> {
+        if let Some(optimizer) = action.optimizer {
+            return self.step_of(action, optimizer);
+        }
+        let mut inputs: SmallVec<[EagerTensor; 4]> = SmallVec::new();
+        for input in &action.inputs {
+            inputs.push(self.tensor(input)?);
+        }
+        let device = action.device.as_ref();
+        let scope = Scope { origin: Some(&action.origin), device, ..self.scope };
+        let (op, attrs) = (action.op, &*action.attrs);
+        let results = match action.body {
+            Some(body) => body(&mut RuntimeCall { scope, op, attrs, inputs })?,
+            None => execute_op(scope, op, attrs, inputs)?,
+        };
+        for (output, result) in action.outputs.iter().zip(results) {
+            if !is_typed(result.dtype(), result.shape(), &output.ty) {
+                return Err(mistyped(action, &result, output));
+            }
+            let device = device.filter(|_| output.on_device);
+            *self.frame.slot_mut(output.slot) = Some(in_memory_of(device, result)?);
+        }
+        Ok(())
+    }
+
+    /// Makes a step of an optimizer, which reads the gradient where it lies.
+    fn step_of(&mut self, action: &OpAction, optimizer: Optimizer) -> Result<()> {
+        let mut tensors: SmallVec<[Option<HostTensor>; 12]> = SmallVec::new();
+        for operand in &action.inputs {
+            let is_lent = matches!(operand.place, Place::Arena(_)) && operand.shape.is_some();
+            tensors.push(if is_lent { None } else { Some(self.tensor(operand)?.into_host()?) });
+        }
+        let mut inputs: SmallVec<[Input<'_>; 12]> = SmallVec::new();
+        for (operand, tensor) in action.inputs.iter().zip(&tensors) {
+            inputs.push(match (tensor, &operand.place, &operand.shape) {
+                (Some(tensor), ..) => Input::Tensor(tensor),
+                (None, Place::Arena(region), Some(shape)) => {
+                    let bytes = self.frame.arena(region);
+                    Input::View(View { dtype: operand.dtype, shape, bytes })
+                }
+                (None, ..) => return Err(missing("a value")),
+            });
+        }
+        training::step(self.scope.context, action.op, &action.attrs, optimizer, &inputs)
+    }
+
+    /// The value of an operand.
+    pub(crate) fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
+        match &operand.place {
+            Place::Arena(region) => {
+                let shape = operand.shape.clone().ok_or_else(|| missing("a shape"))?;
+                Ok(HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?.into())
+            }
+            Place::Slot(slot, bytes) => {
+                let found = if operand.take {
+                    self.frame.slot_mut(*slot).take()
+                } else {
+                    self.frame.slot(*slot).cloned()
+                };
+                match found.ok_or_else(|| missing("a value"))? {
+                    buffer if bytes.is_none() && is_shaped(&buffer, operand) => Ok(buffer.into()),
+                    Buffer::Host(tensor) => Ok(shaped(tensor, operand, bytes.as_ref())?.into()),
+                    Buffer::Device(buffer) => {
+                        let shape = operand.shape.as_ref().unwrap_or(&buffer.shape).clone();
+                        Ok(buffer.relabelled(operand.dtype, shape).into())
+                    }
+                }
+            }
+        }
+    }
+
+    fn copy(&mut self, CopyAction { from, to, device }: &CopyAction) -> Result<()> {
+        match (&from.place, to) {
+            (Place::Arena(source), Place::Arena(target)) => {
+                self.frame.copy_arena(source, target.start);
+            }
+            (Place::Slot(..), Place::Arena(target)) => {
+                let tensor = self.tensor(from)?.into_host()?;
+                let target = self.frame.arena_mut(target);
+                if tensor.bytes().len() != target.len() {
+                    return Err(missing("a value of the planned size"));
+                }
+                target.copy_from_slice(tensor.bytes());
+            }
+            (_, Place::Slot(slot, _)) => {
+                let value = in_memory_of(device.as_ref(), self.tensor(from)?)?;
+                *self.frame.slot_mut(*slot) = Some(value);
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, action: &WhileAction) -> Result<()> {
+        let limit = self.scope.context.limits().loop_iterations;
+        let mut iterations = 0;
+        loop {
+            self.actions(&action.condition)?;
+            if !self.is_true(&action.test).map_err(|error| action.origin.locate(error))? {
+                return Ok(());
+            }
+            if iterations == limit {
+                return Err(action.origin.locate(too_many_rounds(limit)));
+            }
+            iterations += 1;
+            if let Some(budget) = self.scope.budget {
+                budget.take_round().map_err(|error| action.origin.locate(error))?;
+            }
+            self.actions(&action.body)?;
+        }
+    }
+
+    fn scalar(&mut self, action: &ScalarProgram) -> Result<()> {
+        let mut registers: SmallVec<[u64; 32]> = SmallVec::from_slice(action.program.registers());
+        for load in &action.loads {
+            let bytes = self.bytes(&load.from).ok_or_else(|| missing("a number"))?;
+            scalar::set(&mut registers[load.to.index()], bytes);
+        }
+        let limit = self.scope.context.limits().loop_iterations;
+        if let Err(stop) = action.program.run(&mut registers, limit) {
+            return Err(stopped(action, stop, limit));
+        }
+        for store in &action.stores {
+            let number = scalar::get(&registers[store.from.index()], store.to.len());
+            self.frame.arena_mut(&store.to).copy_from_slice(number);
+        }
+        Ok(())
+    }
+
+    /// The bytes of a value of plain elements in host memory.
+    fn bytes(&self, place: &Place) -> Option<&[u8]> {
+        match place {
+            Place::Arena(region) => Some(self.frame.arena(region)),
+            Place::Slot(slot, bytes) => {
+                let tensor = self.frame.slot(*slot)?.as_host()?;
+                bytes.as_ref().map_or(Some(tensor.bytes()), |part| tensor.bytes().get(part.clone()))
+            }
+        }
+    }
+
+    fn is_true(&mut self, test: &Operand) -> Result<bool> {
+        if let (Place::Arena(region), DType::Bool) = (&test.place, test.dtype) {
+            return Ok(self.frame.arena(region).first().is_some_and(|&byte| byte != 0));
+        }
+        Ok(truthiness(self.tensor(test)?.host()?)?)
+    }
+
+    fn branch(&mut self, action: &BranchAction) -> Result<()> {
+        let index = self.tensor(&action.index)?;
+        let taken = chosen_branch(action.call, index.host()?, action.branches.len())
+            .map_err(|error| action.origin.locate(error))?;
+        match action.branches.get(taken) {
+            Some(branch) => self.actions(branch),
+            None => Ok(()),
+        }
+    }
+}
+
+fn too_many_rounds(limit: u64) -> IrError {
+    let needed = format!("more than {limit} iterations");
+    IrError::Limit { what: "the loop".into(), needed, limit }
+}
+
+/// The error of a program that stopped, with the node where it did.
+#[cold]
+fn stopped(action: &ScalarProgram, stop: Stop, limit: u64) -> Error {
+    let (position, error) = match stop {
+        Stop::Fault(position, error) => (position, error),
+        Stop::Rounds(position) => (position, too_many_rounds(limit)),
+    };
+    let origin = action.origins.iter().rev().find(|(start, _)| *start <= position);
+    origin.map_or_else(|| error.clone().into(), |(_, origin)| origin.locate(error.clone()))
+}
+
+/// A tensor in the memory of a device, or of the host.
+fn in_memory_of(device: Option<&Arc<dyn Device>>, value: EagerTensor) -> Result<Buffer> {
+    Ok(match device {
+        Some(device) => Buffer::Device(on_device(&value, device)?),
+        None => Buffer::Host(value.into_host()?),
+    })
+}
+
+/// Whether a tensor is of the type that the graph has for it.
+fn is_typed(dtype: DType, shape: &Shape, ty: &ValueType) -> bool {
+    let Some(dims) = ty.shape.dims() else { return dtype == ty.dtype };
+    dtype == ty.dtype
+        && dims.len() == shape.rank()
+        && dims.iter().zip(shape.iter()).all(|(dim, size)| dim.is_none_or(|x| x == *size))
+}
+
+/// The error of an op whose result is not what its shape function said.
+#[cold]
+fn mistyped(action: &OpAction, result: &EagerTensor, output: &OpOutput) -> Error {
+    let (ty, found) = (&output.ty, ValueType::new(result.dtype(), result.shape()));
+    let message =
+        format!("the shape function of {} says {ty}, its result is {found}", action.op.name);
+    Error::Status { code: ferroflow_ir::Code::Internal, message }
+}
+
+/// Whether a tensor has the operand's dtype and shape.
+fn is_shaped(tensor: &Buffer, operand: &Operand) -> bool {
+    tensor.dtype() == operand.dtype
+        && operand.shape.as_ref().is_none_or(|shape| tensor.shape() == shape)
+}
+
+/// A tensor from a slot under the operand's dtype and shape.
+fn shaped(tensor: HostTensor, operand: &Operand, bytes: Option<&Region>) -> Result<HostTensor> {
+    let tensor = match (bytes, &operand.shape) {
+        (Some(bytes), Some(shape)) => {
+            let size = operand.dtype.size().unwrap_or(1).max(1);
+            tensor.window(bytes.start / size..bytes.end / size, shape.clone())?
+        }
+        (None, Some(shape)) if tensor.shape() != shape => tensor.reshaped(shape.clone())?,
+        _ => tensor,
+    };
+    if tensor.dtype() == operand.dtype {
+        return Ok(tensor);
+    }
+    Ok(tensor.reinterpreted(operand.dtype)?)
+}
+
+pub(crate) fn missing(what: &str) -> Error {
+    let message = format!("the program has no {what} where it needs one");
+    Error::Status { code: ferroflow_ir::Code::Internal, message }
+}
