@@ -57,7 +57,7 @@ impl Place {
     pub(super) fn tensor(&self, tensor: HostTensor) -> Result<Tensor> {
         let placed = match &self.device {
             None => EagerTensor::from(tensor),
-            Some(device) => device.upload(&tensor)?.into(),
+            Some(device) => device.upload(&tensor.into())?.into(),
         };
         Ok(placed.into())
     }

@@ -108,6 +108,18 @@ impl Buffer {
         }
     }
 
+    /// The tensor in host memory. One in the memory of a device is copied when this is first asked for.
+    ///
+    /// # Errors
+    ///
+    /// When the transfer fails.
+    pub fn host(&self) -> Result<&HostTensor> {
+        match self {
+            Buffer::Host(tensor) => Ok(tensor),
+            Buffer::Device(buffer) => buffer.host(),
+        }
+    }
+
     /// The tensor, if it is in host memory.
     pub fn as_host(&self) -> Option<&HostTensor> {
         match self {

@@ -1,7 +1,7 @@
 //! What a device is to the layers above, and what a call is to a device.
 
 use crate::{
-    buffer::{Buffer, DeviceBuffer},
+    buffer::Buffer,
     error::Result,
     kernel::Kernel,
     sequence::{Plan, Sequence},
@@ -26,19 +26,13 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// When there is no room, or the device cannot hold the dtype.
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer>;
 
-    /// A copy of a host tensor in the device's memory; the tensor itself where that is the host's.
+    /// A copy of a tensor in the device's memory, from the host or from another device; the tensor
+    /// itself where it is in this memory already.
     ///
     /// # Errors
     ///
-    /// When there is no room, or the device cannot hold the dtype.
-    fn upload(&self, tensor: &HostTensor) -> Result<Buffer>;
-
-    /// A copy of a buffer in host memory; the buffer itself where it is there already.
-    ///
-    /// # Errors
-    ///
-    /// When the buffer is on another device or the transfer fails.
-    fn download(&self, buffer: &Buffer) -> Result<HostTensor>;
+    /// When there is no room, the device cannot hold the dtype, or the transfer fails.
+    fn upload(&self, tensor: &Buffer) -> Result<Buffer>;
 
     /// Compiles a call, or returns `None` when this device cannot run it.
     ///
@@ -47,24 +41,13 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// When the call does not fit its op.
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>>;
 
-    /// Whether the device has a kernel for a call, without compiling it.
+    /// The support that the device has for a call, without compiling it.
     ///
     /// # Errors
     ///
     /// As [`kernel`](Device::kernel).
-    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
-        Ok(self.kernel(call)?.is_some())
-    }
-
-    /// A copy of a tensor that lies in another device's memory, made without the host; `None` where
-    /// there is no such way.
-    ///
-    /// # Errors
-    ///
-    /// When there is no room, or the transfer fails.
-    fn receive(&self, buffer: &DeviceBuffer) -> Result<Option<Buffer>> {
-        let _ = buffer;
-        Ok(None)
+    fn support(&self, call: &OpCall<'_>) -> Result<Support> {
+        Ok(Support::of(self.kernel(call)?.is_some()))
     }
 
     /// Calls made ready to be started together; `None` where that has no advantage.
@@ -88,26 +71,38 @@ pub trait Device: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether running a call that stands for several others is no worse than running those.
-    ///
-    /// # Errors
-    ///
-    /// As [`kernel`](Device::kernel).
-    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
-        self.supports(call)
+    /// The form that elements of a dtype have in the device's memory; `None` for dtypes that it cannot
+    /// hold.
+    fn storage(&self, dtype: DType) -> Option<Storage> {
+        Some(dtype.size().map_or(Storage::Own(dtype), Storage::Plain))
     }
+}
 
-    /// Whether tensors of a dtype can lie in the device's memory.
-    fn holds(&self, dtype: DType) -> bool {
-        let _ = dtype;
-        true
-    }
+/// The support that a device has for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Support {
+    /// It has no kernel.
+    Missing,
+    /// It has a kernel. A call that stands for several others is slower than these.
+    Runs,
+    /// It has a kernel. A call that stands for several others is no slower than these.
+    Pays,
+}
 
-    /// Whether elements of dtype `a` that lie in the device's memory can be taken for as many of
-    /// dtype `b` with the same bits.
-    fn lie_alike(&self, a: DType, b: DType) -> bool {
-        a == b || (a.size() == b.size() && self.holds(a) && self.holds(b))
+impl Support {
+    /// The support for a call that pays if there is a kernel.
+    pub fn of(has_kernel: bool) -> Support {
+        if has_kernel { Support::Pays } else { Support::Missing }
     }
+}
+
+/// A form of elements in memory. Elements of dtypes with the same storage have the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// As in host memory, with so many bytes an element.
+    Plain(usize),
+    /// A form for one dtype alone.
+    Own(DType),
 }
 
 /// How exactly devices multiply matrices of `float32`, and convolve.

@@ -76,7 +76,7 @@ pub use cpu::{
     string::summary::summary,
     text::{sentencepiece, wordpiece::table as wordpiece},
 };
-pub use device::{Device, OpCall, OperandSpec, Precision};
+pub use device::{Device, OpCall, OperandSpec, Precision, Storage, Support};
 pub use elementwise::scalar;
 pub use error::{Error, Result};
 pub use hash::{fingerprint::fingerprint64, murmur::hash64};

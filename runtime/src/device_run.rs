@@ -41,15 +41,7 @@ impl Run<'_> {
 ///
 /// When the device cannot hold it, or the copy fails.
 pub(crate) fn on_device(value: &EagerTensor, device: &Arc<dyn Device>) -> Result<DeviceBuffer> {
-    if let Buffer::Device(buffer) = value.buffer() {
-        if *buffer.device == *device.name() {
-            return Ok(buffer.clone());
-        }
-        if let Some(received) = device.receive(buffer)? {
-            return device_buffer(received);
-        }
-    }
-    device_buffer(device.upload(value.host()?)?)
+    device_buffer(device.upload(value.buffer())?)
 }
 
 /// The memory of a device, which it must be.

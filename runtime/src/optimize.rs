@@ -24,7 +24,7 @@ use ferroflow_ir::{
         verify::{verify, verify_devices},
     },
 };
-use ferroflow_kernels::OpCall;
+use ferroflow_kernels::{OpCall, Support};
 
 /// A function specialised for its arguments, of which the last are always `captured`, and for where it
 /// is to run.
@@ -65,15 +65,16 @@ pub(crate) fn optimize(
     let supports = |graph: &Graph, node: &NodeDef| match device(node) {
         None => true,
         Some(device) => {
-            with_call(context, graph, node, |call| device.supports(call)).unwrap_or(false)
+            let support = with_call(context, graph, node, |call| device.support(call));
+            support.is_some_and(|support| support != Support::Missing)
         }
     };
     let gains = |graph: &Graph, node: &NodeDef| {
-        let gains = |call: &OpCall<'_>| match device(node) {
-            None => context.cpu().gains(call),
-            Some(device) => device.gains(call),
+        let support = |call: &OpCall<'_>| match device(node) {
+            None => context.cpu().support(call),
+            Some(device) => device.support(call),
         };
-        with_call(context, graph, node, gains).unwrap_or(false)
+        with_call(context, graph, node, support) == Some(Support::Pays)
     };
     function.for_each_body(&mut |body| {
         let mut results = std::mem::take(&mut body.results);

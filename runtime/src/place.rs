@@ -11,7 +11,7 @@ use ferroflow_ir::{
         specialize::Specialized,
     },
 };
-use ferroflow_kernels::{Device, OpCall, OperandSpec, host_only};
+use ferroflow_kernels::{Device, OpCall, OperandSpec, Support, host_only};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -148,16 +148,18 @@ impl Targets for ContextTargets<'_> {
     }
 
     fn holds(&self, device: DeviceId, dtype: DType) -> bool {
-        self.devices[device.0].holds(dtype)
+        self.devices[device.0].storage(dtype).is_some()
     }
 
     fn same_layout(&self, device: DeviceId, from: DType, to: DType) -> bool {
-        self.devices[device.0].lie_alike(from, to)
+        let storage = |dtype| self.devices[device.0].storage(dtype);
+        from == to || storage(from).is_some_and(|own| storage(to) == Some(own))
     }
 
     fn supports(&self, device: DeviceId, graph: &Graph, node: &NodeDef) -> bool {
         let device = &self.devices[device.0];
-        with_call(self.context, graph, node, |call| device.supports(call)).unwrap_or(false)
+        let support = with_call(self.context, graph, node, |call| device.support(call));
+        support.is_some_and(|support| support != Support::Missing)
     }
 
     fn is_host_only(&self, op: &'static OpDef) -> bool {

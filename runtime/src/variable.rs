@@ -249,7 +249,7 @@ impl VariableState {
     ///
     /// When the device cannot hold the value.
     pub fn live_on(&self, device: &Arc<dyn Device>) -> Result<()> {
-        if !device.holds(self.dtype) {
+        if device.storage(self.dtype).is_none() {
             let device = device.name().to_string();
             let dtype = self.dtype;
             return Err(ferroflow_kernels::Error::UnsupportedDType { device, dtype }.into());

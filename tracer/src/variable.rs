@@ -106,7 +106,7 @@ impl Variable {
         let shape = shape.unwrap_or_else(|| initial.shape());
         let inner = runtime::Variable::uninitialized(name, initial.dtype(), shape, trainable);
         if let Some(device) = context::current_accelerator()
-            && device.holds(initial.dtype())
+            && device.storage(initial.dtype()).is_some()
         {
             inner.live_on(&device)?;
         }

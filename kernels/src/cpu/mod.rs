@@ -63,9 +63,9 @@ mod window;
 
 use crate::{
     buffer::Buffer,
-    device::{Device, OpCall},
+    device::{Device, OpCall, Support},
     elementwise,
-    error::{Error, Result},
+    error::Result,
     kernel::Kernel,
 };
 use ferroflow_ir::{DType, HostTensor, Lowering, OpDef, Shape};
@@ -226,18 +226,8 @@ impl Device for CpuDevice {
         Ok(HostTensor::recycled(dtype, shape.clone())?.into())
     }
 
-    fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
-        Ok(tensor.clone().into())
-    }
-
-    fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
-        match buffer {
-            Buffer::Host(tensor) => Ok(tensor.clone()),
-            Buffer::Device(buffer) => Err(Error::WrongDevice {
-                expected: self.name.clone(),
-                found: buffer.device.to_string(),
-            }),
-        }
+    fn upload(&self, tensor: &Buffer) -> Result<Buffer> {
+        Ok(tensor.host()?.clone().into())
     }
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -256,11 +246,13 @@ impl Device for CpuDevice {
         }
     }
 
-    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
-        match call.op.name {
-            "_Region" => region::gains(call),
-            _ => attention::gains(call),
-        }
+    fn support(&self, call: &OpCall<'_>) -> Result<Support> {
+        let pays = match call.op.name {
+            "_Region" => region::pays(call)?,
+            "_FusedAttention" => attention::pays(call)?,
+            _ => return Ok(Support::of(self.kernel(call)?.is_some())),
+        };
+        Ok(if pays { Support::Pays } else { Support::Runs })
     }
 }
 

@@ -30,7 +30,7 @@ pub use probe::{Unavailable, probe};
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall},
+    device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
     plan::attention::Attention,
@@ -39,7 +39,7 @@ use crate::{
 };
 use cudarc::driver::CudaFunction;
 use driver::Driver;
-use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_ir::{DType, Shape};
 use memory::Memory;
 use products::Products;
 use programs::Programs;
@@ -154,17 +154,19 @@ impl Device for CudaDevice {
         Ok(self.wrap(dtype, shape, Memory::new(&self.driver, bytes)?))
     }
 
-    fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
+    fn upload(&self, tensor: &Buffer) -> Result<Buffer> {
         self.size(tensor.dtype())?;
-        let memory = Memory::upload(&self.driver, tensor.bytes())?;
+        let memory = match tensor {
+            Buffer::Device(buffer) if *buffer.device == *self.driver.name => {
+                return Ok(tensor.clone());
+            }
+            Buffer::Device(buffer) => match buffer.memory.as_any().downcast_ref::<Memory>() {
+                Some(from) => Memory::receive(&self.driver, from)?,
+                None => Memory::upload(&self.driver, buffer.host()?.bytes())?,
+            },
+            Buffer::Host(tensor) => Memory::upload(&self.driver, tensor.bytes())?,
+        };
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
-    }
-
-    fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
-        match buffer {
-            Buffer::Host(tensor) => Ok(tensor.clone()),
-            Buffer::Device(buffer) => Ok(buffer.host()?.clone()),
-        }
     }
 
     /// What the library multiplies, it multiplies faster than programs here, with and without an
@@ -179,21 +181,20 @@ impl Device for CudaDevice {
         self.launch(call, shader::shader(call, CAPS)?)
     }
 
-    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
+    /// The library multiplies with parts of the processor that no program here uses. Where it is found,
+    /// only memory is to be gained by attention in one call.
+    fn support(&self, call: &OpCall<'_>) -> Result<Support> {
         if self.of_library(call)?.is_some() {
-            return Ok(true);
+            return Ok(Support::Pays);
         }
         let anchor = call.with_anchor(|anchor, _| self.products.kernel(&self.driver, anchor))?;
-        Ok(anchor.is_none() && shader::shader(call, CAPS)?.is_some())
-    }
-
-    /// The library multiplies with parts of the processor that no program here uses. Where it is found,
-    /// only memory is to be gained.
-    fn gains(&self, call: &OpCall<'_>) -> Result<bool> {
+        if anchor.is_some() || shader::shader(call, CAPS)?.is_none() {
+            return Ok(Support::Missing);
+        }
         let pays = call.op.name != "_FusedAttention"
             || Attention::new(call)?.scores() >= MANY_SCORES
             || self.has_library().is_err();
-        Ok(pays && self.supports(call)?)
+        Ok(if pays { Support::Pays } else { Support::Runs })
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -202,16 +203,6 @@ impl Device for CudaDevice {
 
     fn model(&self) -> Option<&str> {
         Some(&self.driver.model)
-    }
-
-    fn receive(&self, buffer: &DeviceBuffer) -> Result<Option<Buffer>> {
-        match buffer.memory.as_any().downcast_ref::<Memory>() {
-            None => Ok(None),
-            Some(from) => {
-                let memory = Memory::receive(&self.driver, from)?;
-                Ok(Some(self.wrap(buffer.dtype, &buffer.shape, memory)))
-            }
-        }
     }
 
     fn sequence(&self, plan: Plan) -> Option<Arc<dyn Sequence>> {
@@ -225,8 +216,8 @@ impl Device for CudaDevice {
         Some(Arc::new(CudaSequence::new(&self.driver, plan, size)))
     }
 
-    fn holds(&self, dtype: DType) -> bool {
-        self.size(dtype).is_ok()
+    fn storage(&self, dtype: DType) -> Option<Storage> {
+        self.size(dtype).ok().map(Storage::Plain)
     }
 }
 

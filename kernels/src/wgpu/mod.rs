@@ -22,12 +22,12 @@ mod tests;
 
 use crate::{
     buffer::{Buffer, DeviceBuffer},
-    device::{Device, OpCall},
+    device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
     shader::{self, Dialect, Grid, Shader, Word},
 };
-use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_ir::{DType, Shape};
 use gpu::{Gpu, Pipeline};
 use memory::Memory;
 use smallvec::SmallVec;
@@ -116,27 +116,26 @@ impl Device for WgpuDevice {
         Ok(self.wrap(dtype, shape, Memory::new(&self.gpu, bytes)?))
     }
 
-    fn upload(&self, tensor: &HostTensor) -> Result<Buffer> {
+    fn upload(&self, tensor: &Buffer) -> Result<Buffer> {
+        if let Buffer::Device(buffer) = tensor
+            && *buffer.device == *self.gpu.name
+        {
+            return Ok(tensor.clone());
+        }
         self.word(tensor.dtype())?;
-        let words = elements::to_words(tensor, self.gpu.caps.halves);
+        let words = elements::to_words(tensor.host()?, self.gpu.caps.halves);
         let memory = Memory::new(&self.gpu, words.len())?;
         memory.write(&words)?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
-    }
-
-    fn download(&self, buffer: &Buffer) -> Result<HostTensor> {
-        match buffer {
-            Buffer::Host(tensor) => Ok(tensor.clone()),
-            Buffer::Device(buffer) => Ok(buffer.host()?.clone()),
-        }
     }
 
     fn kernel(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         self.launch(call.op.name, shader::shader(call, self.gpu.caps)?)
     }
 
-    fn supports(&self, call: &OpCall<'_>) -> Result<bool> {
-        Ok(shader::shader(call, self.gpu.caps)?.is_some_and(|shader| self.binds(&shader)))
+    fn support(&self, call: &OpCall<'_>) -> Result<Support> {
+        let shader = shader::shader(call, self.gpu.caps)?;
+        Ok(Support::of(shader.is_some_and(|shader| self.binds(&shader))))
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -147,12 +146,10 @@ impl Device for WgpuDevice {
         Some(&self.gpu.adapter)
     }
 
-    fn holds(&self, dtype: DType) -> bool {
-        self.word(dtype).is_ok()
-    }
-
-    fn lie_alike(&self, a: DType, b: DType) -> bool {
-        a == b || (elements::are_words(a) && elements::are_words(b) && a.size() == b.size())
+    fn storage(&self, dtype: DType) -> Option<Storage> {
+        self.word(dtype).ok()?;
+        let size = dtype.size().filter(|_| elements::are_words(dtype));
+        Some(size.map_or(Storage::Own(dtype), Storage::Plain))
     }
 }
 

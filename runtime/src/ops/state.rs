@@ -47,7 +47,7 @@ fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
         }
         (device, home) => {
             let value = match device.or(home) {
-                Some(device) if device.holds(dtype) => variable.tensor_on(device)?,
+                Some(device) if device.storage(dtype).is_some() => variable.tensor_on(device)?,
                 Some(_) | None => variable.tensor()?,
             };
             if value.dtype() != dtype {

@@ -40,7 +40,7 @@ impl Planner<'_> {
         device: usize,
     ) -> Result<()> {
         let Some(value) = constant(&body.function.graph, id.into()).cloned() else { return Ok(()) };
-        let buffer = self.devices[device].upload(&value)?;
+        let buffer = self.devices[device].upload(&value.clone().into())?;
         let slot = self.constant(buffer, value, Some(device));
         body.places.insert(id.into(), Place::Slot(slot, None));
         Ok(())

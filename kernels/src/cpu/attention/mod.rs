@@ -48,7 +48,7 @@ fn attention(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// Whether a call is no slower than the calls it stands for. Measured with AVX-512, it takes half the
 /// time where scores are too many for the second-level cache, and is faster where it saves
 /// transpositions; small products of rows that lie well gain nothing.
-pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
+pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
     let plan = Attention::new(call)?;
     let (Attention { queries, depth, width, .. }, scores) = (&plan, plan.scores());
     let blocks = plan.count().saturating_mul(queries.div_ceil(rows(&plan)));

@@ -52,7 +52,7 @@ fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Whether a region is faster than the nodes it stands for.
-pub(super) fn gains(call: &OpCall<'_>) -> Result<bool> {
+pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
     let has_anchor = !call.attrs.func("anchor")?.name.is_empty();
     let columns = call.output_shape(0)?.last().copied().unwrap_or(1);
     Ok((!has_anchor || columns >= LEAST_COLUMNS) && region(call)?.is_some())

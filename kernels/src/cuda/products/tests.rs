@@ -78,7 +78,9 @@ fn sizes(dims: &[usize]) -> Shape {
 }
 
 fn upload(device: &CudaDevice, tensor: &HostTensor) -> DeviceBuffer {
-    let Buffer::Device(buffer) = device.upload(tensor).unwrap() else { panic!("not there") };
+    let Buffer::Device(buffer) = device.upload(&tensor.clone().into()).unwrap() else {
+        panic!("not there")
+    };
     buffer
 }
 

@@ -87,7 +87,7 @@ fn devices_compute_what_comes_after_a_cast() {
     for device in accelerators() {
         let (mut n, mut wrong) = (0, Vec::new());
         for (from, to) in DTYPES.iter().flat_map(|&from| DTYPES.map(|to| (from, to))) {
-            if !device.holds(from) || !device.holds(to) {
+            if device.storage(from).is_none() || device.storage(to).is_none() {
                 continue;
             }
             for op in OPS {

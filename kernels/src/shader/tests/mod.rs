@@ -59,7 +59,9 @@ fn launched(
         outputs.iter().map(|(dtype, shape)| device.allocate(*dtype, shape).unwrap()).collect();
     let inputs: Vec<Option<Buffer>> = inputs
         .iter()
-        .map(|input| device.holds(input.dtype()).then(|| device.upload(input).unwrap()))
+        .map(|input| {
+            device.storage(input.dtype()).map(|_| device.upload(&input.clone().into()).unwrap())
+        })
         .collect();
     let threads = Threads::single();
     let operands = inputs.iter().map(|input| match input {
@@ -71,7 +73,7 @@ fn launched(
         Buffer::Host(_) => panic!("the device gave host memory"),
     });
     kernel.run(&mut Io::new(operands, targets, &threads, usize::MAX)).unwrap();
-    outputs.iter().map(|output| device.download(output).unwrap()).collect()
+    outputs.iter().map(|output| output.host().unwrap().clone()).collect()
 }
 
 /// How what a device gives for a call differs from what the CPU does, if it does.
