@@ -22,6 +22,7 @@ use ferroflow_ir::{
         region::regions,
         specialize::{Argument, Evaluate, Specialized, Specializer},
         verify::{verify, verify_devices},
+        widen::widen,
     },
 };
 use ferroflow_kernels::{OpCall, Support};
@@ -86,6 +87,7 @@ pub(crate) fn optimize(
         }
         prune_body(body, &results)?;
         if options.fuse {
+            widen(&mut body.graph)?;
             fuse(&mut body.graph, &results, supports)?;
             prune_body(body, &results)?;
         }

@@ -25,6 +25,9 @@ const MIXED: &[DType] = &[
     DType::C128,
 ];
 
+/// The types of `_WideningMatMul`.
+const BYTES: &[DType] = &[DType::I8, DType::U8];
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "BatchMatMul",
@@ -123,6 +126,22 @@ pub(super) static OPS: &[OpDef] = &[
             vec![x.batch_matmul(y, c.flag("adj_x"), c.flag("adj_y"))]
         }),
         gradient: Gradient::Broadcast(gradient::matmul::batch_matmul),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "_WideningMatMul",
+        summary: "Multiplies matrices of bytes pairwise, with sums of 32 bits.",
+        inputs: &[arg("x", "Ta"), arg("y", "Tb")],
+        outputs: &[arg("output", "Tout")],
+        attrs: &[
+            ty("Ta", BYTES),
+            ty("Tb", BYTES),
+            ty("Tout", &[DType::I32]).or(AttrDefault::Type(DType::I32)),
+            flag("adj_x", false),
+            flag("adj_y", false),
+        ],
+        infer: batch_matmul_v2,
+        lowering: Lowering::Kernel,
         ..OpDef::PURE
     },
     OpDef {

@@ -3,7 +3,7 @@
 use super::{
     Build,
     dispatch::with_number,
-    gemm::{Factor, Matrix, Product, Sizes, gemm},
+    gemm::{Byte, Factor, Matrix, Product, Sizes, gemm, gemm_of_bytes},
 };
 #[cfg(target_arch = "x86_64")]
 use super::{
@@ -16,11 +16,15 @@ use crate::{
     kernel::{Io, Kernel},
     threads::Threads,
 };
-use ferroflow_ir::{Shape, StridedView, view::ViewDim};
+use ferroflow_ir::{DType, Shape, StridedView, view::ViewDim};
 use std::sync::Arc;
 
-pub(super) const KERNELS: &[(&str, Build)] =
-    &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
+pub(super) const KERNELS: &[(&str, Build)] = &[
+    ("BatchMatMul", batch_matmul),
+    ("BatchMatMulV2", batch_matmul),
+    ("MatMul", matmul),
+    ("_WideningMatMul", widening),
+];
 
 /// One operand of a product: how its matrices lie, and which of them meets which of the other's.
 struct Side {
@@ -96,9 +100,16 @@ impl Plan {
         self
     }
 
-    fn run<T: Factor>(&self, threads: &Threads, a: &[T], b: &[T], out: &mut [T]) {
+    /// Computes all products with a function for one.
+    fn run<A: Sync, B: Sync, R: Send>(
+        &self,
+        threads: &Threads,
+        (a, b): (&[A], &[B]),
+        out: &mut [R],
+        gemm: impl Fn(&Threads, Sizes, Matrix<'_, A>, Matrix<'_, B>, Product<'_, R>) + Sync,
+    ) {
         let Sizes { m, n, .. } = self.sizes;
-        let one = |threads: &Threads, index: usize, out: &mut [T]| {
+        let one = |threads: &Threads, index: usize, out: &mut [R]| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
             gemm(threads, self.sizes, a, b, Product::row_major(out, n));
         };
@@ -188,9 +199,27 @@ const PIECE: usize = 1 << 21;
 fn kernel<T: Factor>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let (a, b): (&[T], &[T]) = (io.input(0), io.input(1));
-        plan.run(io.threads(), a, b, io.output(0));
+        plan.run(io.threads(), (a, b), io.output(0), gemm::<T>);
         Ok(())
     })
+}
+
+fn widening(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
+    fn kernel<A: Byte, B: Byte>(plan: Plan) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let (a, b): (&[A], &[B]) = (io.input(0), io.input(1));
+            plan.run(io.threads(), (a, b), io.output(0), gemm_of_bytes);
+            Ok(())
+        })
+    }
+    let plan = plan_of_batch(call)?;
+    Ok(Some(match (call.dtype(0), call.dtype(1)) {
+        (DType::I8, DType::I8) => kernel::<i8, i8>(plan),
+        (DType::I8, DType::U8) => kernel::<i8, u8>(plan),
+        (DType::U8, DType::I8) => kernel::<u8, i8>(plan),
+        (DType::U8, DType::U8) => kernel::<u8, u8>(plan),
+        _ => return Ok(None),
+    }))
 }
 
 fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

@@ -282,6 +282,7 @@ const NOT_YET: &[&str] = &[
     "_StatelessParameterizedTruncatedNormalV2",
     "_StatelessRandomBinomialV2",
     "_StatelessRandomPoissonV2",
+    "_WideningMatMul",
 ];
 
 /// Why devices leave an op to the host, if they do so for good.

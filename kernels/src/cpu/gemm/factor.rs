@@ -1,11 +1,13 @@
 //! How the products of each element type are computed.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::amx::{self, Form, Unit};
 use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_panels};
 #[cfg(target_arch = "x86_64")]
 use super::{line, packed, small, tile::Machine};
 use crate::{number::Number, threads::Threads, wide::Wide};
 use gemm::Parallelism;
-use half::{bf16, f16};
+use half::{bf16, f16, slice::HalfFloatSliceExt};
 use num_complex::Complex;
 
 impl Factor for f32 {
@@ -146,24 +148,65 @@ pub(super) fn by_the_crate<T: Number>(
     }
 }
 
-macro_rules! by_widening {
-    ($($type:ty)*) => {$(
-        impl Factor for $type {
-            fn multiply(
-                sizes: Sizes,
-                a: Matrix<'_, Self>,
-                b: Matrix<'_, Self>,
-                out: Product<'_, Self>,
-            ) {
-                let (wide_a, wide_b) = (Self::widen(a.data), Self::widen(b.data));
-                let (a, b) = (a.with_data(&wide_a), b.with_data(&wide_b));
-                let Product { data, row_stride, accumulate } = out;
-                Self::through_acc(data, |data| {
-                    f32::multiply(sizes, a, b, Product { data, row_stride, accumulate });
-                });
-            }
-        }
-    )*};
+/// Computes a product of 16-bit floats in `f32`.
+fn by_widening<T: Wide<Acc = f32>>(
+    sizes: Sizes,
+    a: Matrix<'_, T>,
+    b: Matrix<'_, T>,
+    out: Product<'_, T>,
+) {
+    let (wide_a, wide_b) = (T::widen(a.data), T::widen(b.data));
+    let (a, b) = (a.with_data(&wide_a), b.with_data(&wide_b));
+    let Product { data, row_stride, accumulate } = out;
+    T::through_acc(data, |data| {
+        f32::multiply(sizes, a, b, Product { data, row_stride, accumulate });
+    });
 }
 
-by_widening! { f16 bf16 }
+all_by! { by_widening: f16 }
+
+impl Factor for bf16 {
+    fn multiply(sizes: Sizes, a: Matrix<'_, Self>, b: Matrix<'_, Self>, out: Product<'_, Self>) {
+        if let Some(out) = by_tiles(&Threads::single(), sizes, a, b, out) {
+            by_widening(sizes, a, b, out);
+        }
+    }
+
+    fn multiply_on(
+        threads: &Threads,
+        sizes: Sizes,
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        out: Product<'_, Self>,
+    ) {
+        if let Some(out) = by_tiles(threads, sizes, a, b, out) {
+            by_panels(threads, sizes, a, b, out);
+        }
+    }
+}
+
+/// Computes a product on tile registers; returns `out` where there are none or another way is better.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(unused_variables, reason = "the registers are those of one processor family")
+)]
+fn by_tiles<'o>(
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, bf16>,
+    b: Matrix<'_, bf16>,
+    out: Product<'o, bf16>,
+) -> Option<Product<'o, bf16>> {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    if let Some(unit) = Unit::detect()
+        && amx::serves::<bf16>(sizes)
+        && !out.accumulate
+    {
+        let store = |sums: &[u32], out: &mut [bf16]| {
+            out.convert_from_f32_slice(bytemuck::cast_slice(sums));
+        };
+        amx::multiply((unit, Form::Brain), threads, sizes, a, b, out, store);
+        return None;
+    }
+    Some(out)
+}

@@ -2,13 +2,18 @@
 //!
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
 //! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of `f32`
-//! go ways of their own: by tiles of sums in registers.
+//! go ways of their own: by tiles of sums in registers. With AMX, products of bytes and of `bfloat16`
+//! are those of its tile registers.
 //!
 //! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its length
 //! alone once a panel has more than 64 rows or columns and more than 256 elements, so a product cut
 //! into such panels has the same bits as the whole; results do not depend on the number of threads.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
+mod bytes;
 mod factor;
+mod grouped;
 mod integer;
 #[cfg(target_arch = "x86_64")]
 mod interleave;
@@ -29,6 +34,7 @@ pub(super) mod tile;
 mod vector;
 
 use crate::{threads::Threads, wide::Wide};
+pub(super) use bytes::{Byte, gemm_of_bytes};
 use panels::by_panels;
 
 /// The sizes of a product `[m, k] × [k, n] → [m, n]`.

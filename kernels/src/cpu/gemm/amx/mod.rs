@@ -1,0 +1,187 @@
+//! Products of bytes and of `bfloat16` on tile registers.
+//!
+//! Blocks of 32 by 32 sums stay in four registers while the whole summed dimension passes. Operands
+//! are packed into groups of 32 bits along it, in the order in which registers are loaded, with zeros
+//! where a matrix ends.
+
+mod pack;
+mod tiles;
+
+pub(super) use tiles::{Form, Unit};
+
+use super::{Matrix, Product, Sizes, grouped::Grouped};
+use crate::{scratch::Scratch, threads::Threads};
+use pack::{Order, pack};
+use tiles::{BLOCK, STEP};
+
+/// The groups of packed columns at a time: half of a second-level cache of two megabytes.
+const PACKED: usize = 1 << 18;
+
+/// The longest summed dimension, in groups.
+const DEEPEST: usize = 1 << 15;
+
+/// The fewest rows and columns: with fewer, registers are mostly empty.
+const FEWEST: usize = 8;
+
+/// Whether tiles are the better way for a product.
+pub(super) fn serves<T: Grouped>(sizes: Sizes) -> bool {
+    let Sizes { m, k, n } = sizes;
+    let groups = k.div_ceil(T::GROUP);
+    m >= FEWEST && n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
+}
+
+/// Computes a product. `store` puts sums, as bits, into the elements of a row of the output.
+pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
+    (unit, form): (Unit, Form),
+    threads: &Threads,
+    sizes: Sizes,
+    a: Matrix<'_, A>,
+    b: Matrix<'_, B>,
+    out: Product<'_, R>,
+    store: impl Fn(&[u32], &mut [R]) + Sync,
+) {
+    let Sizes { m, k, n } = sizes;
+    let steps = k.div_ceil(A::GROUP * tiles::GROUPS);
+    let panel = steps * STEP;
+    let panels = (PACKED / panel).clamp(1, n.div_ceil(BLOCK));
+    let mut packed_b = scratch(panels * panel);
+    for first in (0..n).step_by(panels * BLOCK) {
+        let cols = first..n.min(first + panels * BLOCK);
+        let used = cols.len().div_ceil(BLOCK) * panel;
+        threads.for_each_piece(&mut packed_b[..used], panel, |start, packed| {
+            let first = cols.start + start / panel * BLOCK;
+            pack(b.transposed(), first..cols.end.min(first + BLOCK), k, Order::ByGroups, packed);
+        });
+        let rows = out.data.chunks_mut(BLOCK * out.row_stride).take(m.div_ceil(BLOCK));
+        threads.for_each(rows.enumerate(), |(index, out_rows)| {
+            let rows = index * BLOCK..m.min((index + 1) * BLOCK);
+            let mut packed_a = scratch(panel);
+            pack(a, rows.clone(), k, Order::ByLines, &mut packed_a);
+            let tiles = unit.configure();
+            let mut sums = [0; BLOCK * BLOCK];
+            for (block, packed_b) in packed_b[..used].chunks(panel).enumerate() {
+                tiles.multiply(form, &packed_a, packed_b, &mut sums);
+                let first = cols.start + block * BLOCK;
+                let cols = first..cols.end.min(first + BLOCK);
+                let out = out_rows.chunks_mut(out.row_stride).take(rows.len());
+                for (out, sums) in out.zip(sums.chunks(BLOCK)) {
+                    store(&sums[..cols.len()], &mut out[cols.clone()]);
+                }
+            }
+        });
+    }
+}
+
+fn scratch(len: usize) -> Scratch<u32> {
+    Scratch::new(len).expect("there are a few megabytes left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::bf16;
+    use std::num::NonZeroUsize;
+
+    /// Views of a matrix: by rows, by columns, and with elements apart.
+    fn views<T: Copy + Default>(
+        rows: usize,
+        cols: usize,
+        make: impl Fn(usize) -> T,
+    ) -> Vec<(Vec<T>, usize, usize)> {
+        [(cols, 1), (1, rows), (2 * cols + 3, 2)]
+            .into_iter()
+            .map(|(row_stride, col_stride)| {
+                let last = (rows - 1) * row_stride + (cols - 1) * col_stride;
+                let mut data = vec![T::default(); last + 1];
+                for (row, col) in (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))) {
+                    data[row * row_stride + col * col_stride] = make(row * cols + col);
+                }
+                (data, row_stride, col_stride)
+            })
+            .collect()
+    }
+
+    fn matrix<T>((data, row_stride, col_stride): &(Vec<T>, usize, usize)) -> Matrix<'_, T> {
+        Matrix { data, row_stride: *row_stride, col_stride: *col_stride, conjugate: false }
+    }
+
+    const SIZES: [(usize, usize, usize); 7] = [
+        (1, 1, 1),
+        (16, 64, 16),
+        (32, 64, 32),
+        (33, 65, 31),
+        (70, 130, 50),
+        (5, 300, 97),
+        (64, 7, 64),
+    ];
+
+    fn bytes<A: Grouped + Default + Into<i32>, B: Grouped + Default + Into<i32>>(
+        form: Form,
+        make_a: impl Fn(u8) -> A + Copy,
+        make_b: impl Fn(u8) -> B + Copy,
+    ) {
+        let Some(unit) = Unit::detect() else { return };
+        let threads = Threads::new(NonZeroUsize::new(2).expect("not zero"));
+        for (m, k, n) in SIZES {
+            let sizes = Sizes { m, k, n };
+            let number = |index: usize, seed: usize| (index.wrapping_mul(7919) + seed) as u8;
+            for a in views(m, k, |index| make_a(number(index, 3))) {
+                for b in views(k, n, |index| make_b(number(index / 3, 91))) {
+                    let (a, b) = (matrix(&a), matrix(&b));
+                    let mut out = vec![1i32; m * (n + 2)];
+                    let place = Product { data: &mut out, row_stride: n + 2, accumulate: false };
+                    multiply((unit, form), &threads, sizes, a, b, place, |sums, out| {
+                        out.copy_from_slice(bytemuck::cast_slice(sums));
+                    });
+                    for (row, out) in out.chunks(n + 2).enumerate() {
+                        assert_eq!(out[n..], [1, 1], "what is beside the product stays");
+                        for (col, &found) in out[..n].iter().enumerate() {
+                            let product = |step: usize| {
+                                let a = a.data[row * a.row_stride + step * a.col_stride];
+                                let b = b.data[step * b.row_stride + col * b.col_stride];
+                                a.into() * b.into()
+                            };
+                            let expected: i32 = (0..k).map(product).sum();
+                            assert_eq!(found, expected, "{form:?} {sizes:?} {row} {col}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn products_of_bytes_are_exact() {
+        bytes(Form::SignedSigned, |x| x as i8, |x| x as i8);
+        bytes(Form::SignedUnsigned, |x| x as i8, |x| x);
+        bytes(Form::UnsignedSigned, |x| x, |x| x as i8);
+        bytes(Form::UnsignedUnsigned, |x| x, |x| x);
+    }
+
+    #[test]
+    fn products_of_brain_floats_are_summed_in_float32() {
+        let Some(unit) = Unit::detect() else { return };
+        for (m, k, n) in SIZES {
+            let make = |index: usize| bf16::from_f32((index.wrapping_mul(7919) % 64) as f32 / 4.0);
+            for (a, b) in views(m, k, make).into_iter().zip(views(k, n, make)) {
+                let (a, b) = (matrix(&a), matrix(&b));
+                let mut out = vec![0.0f32; m * n];
+                let sizes = Sizes { m, k, n };
+                let place = Product::row_major(&mut out, n);
+                let threads = Threads::single();
+                multiply((unit, Form::Brain), &threads, sizes, a, b, place, |sums, out| {
+                    out.copy_from_slice(bytemuck::cast_slice(sums));
+                });
+                for (index, &found) in out.iter().enumerate() {
+                    let product = |step: usize| {
+                        let a = a.data[index / n * a.row_stride + step * a.col_stride];
+                        let b = b.data[step * b.row_stride + index % n * b.col_stride];
+                        f32::from(a) * f32::from(b)
+                    };
+                    // Sixteenths of small integers: all sums are exact.
+                    assert_eq!(found, (0..k).map(product).sum::<f32>(), "{sizes:?} {index}");
+                }
+            }
+        }
+    }
+}

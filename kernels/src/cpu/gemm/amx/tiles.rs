@@ -1,0 +1,180 @@
+//! Tile registers of AMX, by their instructions.
+//!
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1 chapter 18, and the
+//! documentation of Linux, "Using XSTATE features in user space applications": a process asks for the
+//! registers once.
+
+#![expect(unsafe_code, reason = "instructions that the language has no names for")]
+
+use std::{arch::asm, marker::PhantomData, sync::OnceLock};
+
+/// Rows of a tile register.
+pub(super) const ROWS: usize = 16;
+
+/// 32-bit groups in a row of a tile register.
+pub(super) const GROUPS: usize = 16;
+
+/// 32-bit groups of the two registers of an operand for one step.
+pub(super) const STEP: usize = 2 * ROWS * GROUPS;
+
+/// Rows and columns of a block of sums, four registers.
+pub(super) const BLOCK: usize = 2 * ROWS;
+
+/// Bits or sums of a block, row by row.
+pub(super) type Sums = [u32; BLOCK * BLOCK];
+
+/// The element types of the left and the right operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu::gemm) enum Form {
+    /// Signed by signed bytes, sums of 32 bits that wrap.
+    SignedSigned,
+    SignedUnsigned,
+    UnsignedSigned,
+    UnsignedUnsigned,
+    /// `bfloat16`, sums in `float32`. Subnormal numbers count as zero.
+    Brain,
+}
+
+/// Proof that the processor has tile registers and that this process may use them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cpu::gemm) struct Unit(());
+
+impl Unit {
+    /// The unit for both kinds of elements; `None` where there is none.
+    pub(in crate::cpu::gemm) fn detect() -> Option<Unit> {
+        static FOUND: OnceLock<Option<Unit>> = OnceLock::new();
+        *FOUND.get_or_init(|| (has_instructions() && is_permitted()).then_some(Unit(())))
+    }
+
+    /// Configures the registers of this thread, until the result is dropped.
+    pub(super) fn configure(self) -> Configured {
+        let mut config = [0u8; 64];
+        config[0] = 1;
+        for register in 0..8 {
+            config[16 + 2 * register] = 64;
+            config[48 + register] = 16;
+        }
+        // SAFETY: `self` proves that the instruction exists and is permitted; the configuration is
+        // one of palette 1 with registers of 16 rows of 64 bytes.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &config, options(nostack, readonly));
+        }
+        Configured(PhantomData)
+    }
+}
+
+/// Whether the processor and the system know tiles of bytes and of `bfloat16`.
+fn has_instructions() -> bool {
+    use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
+    const OSXSAVE: u32 = 1 << 27;
+    const BF16_TILE_INT8: u32 = 1 << 22 | 1 << 24 | 1 << 25;
+    const TILE_STATE: u64 = 3 << 17;
+    #[target_feature(enable = "xsave")]
+    fn enabled() -> u64 {
+        // SAFETY: the caller has seen that the system has enabled the instruction.
+        unsafe { _xgetbv(0) }
+    }
+    if __cpuid(0).eax < 7 || __cpuid(1).ecx & OSXSAVE == 0 {
+        return false;
+    }
+    let has = __cpuid_count(7, 0).edx & BF16_TILE_INT8 == BF16_TILE_INT8;
+    // SAFETY: OSXSAVE, seen above, says that the instruction exists and is enabled.
+    has && unsafe { enabled() } & TILE_STATE == TILE_STATE
+}
+
+/// Asks the system for the registers' memory in contexts of threads.
+fn is_permitted() -> bool {
+    const ARCH_PRCTL: i64 = 158;
+    const REQUEST_PERMISSION: u64 = 0x1023;
+    const TILE_DATA: u64 = 18;
+    let result: i64;
+    // SAFETY: the call changes nothing but a permission of this process, and takes no addresses.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") ARCH_PRCTL => result,
+            in("rdi") REQUEST_PERMISSION,
+            in("rsi") TILE_DATA,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result == 0
+}
+
+/// Configured registers of one thread.
+#[derive(Debug)]
+pub(super) struct Configured(PhantomData<*const ()>);
+
+impl Drop for Configured {
+    fn drop(&mut self) {
+        // SAFETY: the value proves that the instruction exists; nothing else uses the registers.
+        unsafe { asm!("tilerelease", options(nomem, nostack)) }
+    }
+}
+
+/// Sums of products with one instruction.
+macro_rules! block {
+    ($instruction:literal, $a:expr, $b:expr, $steps:expr, $out:expr) => {
+        asm!(
+            "tilezero tmm0",
+            "tilezero tmm1",
+            "tilezero tmm2",
+            "tilezero tmm3",
+            "2:",
+            "tileloadd tmm4, [{a} + {row}*1]",
+            "tileloadd tmm6, [{b} + {row}*1]",
+            concat!($instruction, " tmm0, tmm4, tmm6"),
+            "tileloadd tmm7, [{b} + {row}*1 + 1024]",
+            concat!($instruction, " tmm1, tmm4, tmm7"),
+            "tileloadd tmm5, [{a} + {row}*1 + 1024]",
+            concat!($instruction, " tmm2, tmm5, tmm6"),
+            concat!($instruction, " tmm3, tmm5, tmm7"),
+            "add {a}, 2048",
+            "add {b}, 2048",
+            "dec {steps}",
+            "jnz 2b",
+            "tilestored [{out} + {out_row}*1], tmm0",
+            "tilestored [{out} + {out_row}*1 + 64], tmm1",
+            "tilestored [{out} + {out_row}*1 + 2048], tmm2",
+            "tilestored [{out} + {out_row}*1 + 2112], tmm3",
+            a = inout(reg) $a => _,
+            b = inout(reg) $b => _,
+            steps = inout(reg) $steps => _,
+            row = in(reg) 64usize,
+            out = in(reg) $out,
+            out_row = in(reg) 4 * BLOCK,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+
+impl Configured {
+    /// Multiplies a block of rows by a block of columns. Of the left operand, each step has two
+    /// registers of 16 rows; of the right one, two registers of 16 columns, whose rows are groups of
+    /// the summed dimension.
+    ///
+    /// # Panics
+    ///
+    /// When there is no step, or the operands have different numbers of steps.
+    pub(super) fn multiply(&self, form: Form, a: &[u32], b: &[u32], sums: &mut Sums) {
+        let steps = a.len() / STEP;
+        assert!(steps > 0 && a.len() == b.len() && a.len() == steps * STEP, "whole steps");
+        let (a, b, out) = (a.as_ptr(), b.as_ptr(), sums.as_mut_ptr());
+        // SAFETY: the registers are configured as 16 rows of 64 bytes on this thread, as `self`
+        // proves. Each of `steps` steps reads `STEP` groups of either operand, which they have (see
+        // the assertion); the four registers written last are the `BLOCK` rows of `sums`.
+        unsafe {
+            match form {
+                Form::SignedSigned => block!("tdpbssd", a, b, steps, out),
+                Form::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
+                Form::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
+                Form::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
+                Form::Brain => block!("tdpbf16ps", a, b, steps, out),
+            }
+        }
+    }
+}
