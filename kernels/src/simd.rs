@@ -1,5 +1,8 @@
 //! Choosing the instruction set while running.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+
 /// A loop worth compiling for wide vectors. Implementations mark `run` `#[inline(always)]`, so
 /// that its body is compiled once for each instruction set.
 pub(crate) trait Vectorized {
@@ -13,12 +16,36 @@ pub(crate) trait Vectorized {
 /// Runs a loop with the widest vectors this processor has.
 pub(crate) fn vectorize<V: Vectorized>(body: V) -> V::Output {
     #[cfg(target_arch = "x86_64")]
-    if has_avx2() {
+    #[expect(unsafe_code, reason = "the features were detected")]
+    match widest() {
+        // SAFETY: the processor has every feature that `avx512` is compiled for.
+        Width::Avx512 => return unsafe { avx512(body) },
         // SAFETY: the processor has every feature that `avx2` is compiled for.
-        #[expect(unsafe_code, reason = "the features were detected on the line above")]
-        return unsafe { avx2(body) };
+        Width::Avx2 => return unsafe { avx2(body) },
+        Width::Baseline => {}
     }
     body.run()
+}
+
+/// The instruction sets that loops are compiled for.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+enum Width {
+    Baseline,
+    Avx2,
+    Avx512,
+}
+
+/// The widest of this processor.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn widest() -> Width {
+    static FOUND: OnceLock<Width> = OnceLock::new();
+    *FOUND.get_or_init(|| match (has_avx512(), has_avx2()) {
+        (true, _) => Width::Avx512,
+        (false, true) => Width::Avx2,
+        (false, false) => Width::Baseline,
+    })
 }
 
 /// Whether this processor has AVX2, FMA and F16C.
@@ -27,6 +54,12 @@ pub(crate) fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
         && std::arch::is_x86_feature_detected!("fma")
         && std::arch::is_x86_feature_detected!("f16c")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+fn avx512<V: Vectorized>(body: V) -> V::Output {
+    body.run()
 }
 
 #[cfg(target_arch = "x86_64")]

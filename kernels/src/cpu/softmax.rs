@@ -128,12 +128,12 @@ impl<A: Exp> Vectorized for Exponentials<'_, A> {
         let (outs, last) = self.out.as_chunks_mut::<LANES>();
         for (x, out) in chunks.iter().zip(outs) {
             for ((lane, &x), out) in lanes.iter_mut().zip(x).zip(out) {
-                *out = x.minus(self.largest).exp();
+                *out = x.minus(self.largest).exp_of_nonpositive();
                 *lane = lane.plus(*out);
             }
         }
         for ((lane, &x), out) in lanes.iter_mut().zip(rest).zip(last) {
-            *out = x.minus(self.largest).exp();
+            *out = x.minus(self.largest).exp_of_nonpositive();
             *lane = lane.plus(*out);
         }
         total(lanes)
