@@ -81,7 +81,7 @@ pub use elementwise::scalar;
 pub use error::{Error, Result};
 pub use hash::{fingerprint::fingerprint64, murmur::hash64};
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
-pub use threads::Threads;
+pub use threads::{ActiveCall, Threads};
 
 /// A kind of devices besides the CPU.
 #[derive(Debug)]

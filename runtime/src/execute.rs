@@ -12,6 +12,7 @@ use crate::{
     plan::action::Origin,
     profile::Profile,
     resource::{ResourceHandle, ResourceManager},
+    single_op::{SingleOp, call_op},
 };
 use ferroflow_ir::{
     Attrs, DType, Effect, Error as IrError, FunctionLibrary, HostTensor, Lowering, OpDef, Shape,
@@ -229,7 +230,7 @@ pub fn execute_op(
             KernelCall::new(scope.context, op, attrs, &inputs)?.run(scope.context, &inputs)
         }
         Lowering::Alias(kind) => alias(op, attrs, &inputs, kind),
-        Lowering::Composite(_) => expand(scope, op, attrs, &inputs),
+        Lowering::Composite(_) => formula(scope, op, attrs, &inputs),
         Lowering::Runtime => run_body(scope, op, attrs, inputs),
         Lowering::Interface => Err(unsupported(op, "nothing here implements it")),
     }
@@ -321,10 +322,35 @@ fn run_body(
         return Ok(SmallVec::from_iter([value.clone().into()]));
     }
     if op.call != Call::None {
-        return crate::single_op::call_op(scope, op, attrs, &inputs);
+        return call_op(scope, op, attrs, &inputs);
     }
     let body = scope.context.body(op).ok_or_else(|| unsupported(op, "nothing here runs it"))?;
     body(&mut RuntimeCall { scope, op, attrs, inputs })
+}
+
+/// Elements of the inputs from which on compiling a formula costs less than running it op by op.
+const COMPILED_ELEMENTS: usize = 1 << 18;
+
+/// Computes a formula: op by op, or compiled where the inputs are large.
+fn formula(
+    scope: Scope<'_>,
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<Results> {
+    let elements = inputs.iter().map(|input| input.shape().num_elements()).sum::<usize>();
+    let is_on_host = inputs.iter().all(|input| input.device().is_none());
+    if op.effect == Effect::Pure && is_on_host && elements >= COMPILED_ELEMENTS {
+        let (host, refs) = (op.host_inputs(attrs)?, refs(inputs));
+        let compiled = SingleOp::new(scope, op, attrs, &refs, &host);
+        // If it fails, then with the error it would have without being compiled.
+        if let Ok(results) =
+            compiled.and_then(|program| program.run(Scope { profile: None, ..scope }, &refs))
+        {
+            return Ok(results);
+        }
+    }
+    expand(scope, op, attrs, inputs)
 }
 
 fn expand(

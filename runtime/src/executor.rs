@@ -46,6 +46,7 @@ impl Executable {
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
+        let _active = scope.context.threads().active_call();
         if let Some(mut place) = self.first.try_lock() {
             let frame = place.take().map_or_else(|| self.frame(), Ok)?;
             let (outcome, frame) = self.run_in(frame, scope, args);

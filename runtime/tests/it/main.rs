@@ -12,6 +12,7 @@ mod gather;
 mod hostile;
 mod lists;
 mod loops;
+mod products;
 mod regions;
 mod support;
 mod variables;

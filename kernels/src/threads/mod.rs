@@ -1,5 +1,8 @@
 //! Intra-op parallelism: splitting one op's work over threads.
 
+mod joint;
+
+use joint::Joint;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
     cell::Cell,
@@ -17,12 +20,15 @@ use std::{
 thread_local! {
     /// Whether this thread looks out for work.
     static LOOKS_OUT: Cell<bool> = const { Cell::new(false) };
+    /// Whether a call in progress on this thread counts already.
+    static IS_CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A team of threads that share the work of one op: the calling thread and some helpers.
 ///
 /// Work is cut at places that depend on its size alone, so results do not depend on the number of
-/// threads.
+/// threads. Where several callers are at work at a time, they share the threads: as many callers as
+/// there are threads work alone.
 #[derive(Debug)]
 pub struct Threads {
     helpers: Option<Helpers>,
@@ -40,6 +46,21 @@ struct Helpers {
     patience: Duration,
     /// Whether helpers are awake, waiting for work.
     awake: Arc<AtomicBool>,
+    /// The number of calls in progress, each on a thread of its own.
+    calls: Arc<AtomicUsize>,
+}
+
+/// A call in progress, which counts until this is dropped.
+#[derive(Debug)]
+pub struct ActiveCall<'a>(Option<&'a AtomicUsize>);
+
+impl Drop for ActiveCall<'_> {
+    fn drop(&mut self) {
+        if let Some(calls) = self.0 {
+            calls.fetch_sub(1, Ordering::Relaxed);
+            IS_CALLING.set(false);
+        }
+    }
 }
 
 /// How long threads stay awake, where there are processors for all.
@@ -77,6 +98,16 @@ impl Threads {
         self.count
     }
 
+    /// Notes that a call of several ops is in progress on this thread: callers at the same time share
+    /// the threads. A call within a call counts once.
+    pub fn active_call(&self) -> ActiveCall<'_> {
+        let team = self.helpers.as_ref().filter(|_| !IS_CALLING.replace(true));
+        ActiveCall(team.map(|team| {
+            team.calls.fetch_add(1, Ordering::Relaxed);
+            &*team.calls
+        }))
+    }
+
     /// Calls `work` once for each item; items are handed out in order.
     pub fn for_each<I>(&self, items: I, work: impl Fn(I::Item) + Sync)
     where
@@ -88,7 +119,11 @@ impl Threads {
         if high == Some(1) {
             return items.for_each(work);
         }
-        let helpers = (self.count - 1).min(low.max(2) - 1);
+        let callers = team.calls.load(Ordering::Relaxed).max(1);
+        let helpers = self.count.saturating_sub(callers).min(low.max(2) - 1);
+        if helpers == 0 {
+            return items.for_each(work);
+        }
         let items = Mutex::new(items);
         let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
         let run = || {
@@ -96,17 +131,12 @@ impl Threads {
                 work(item);
             }
         };
-        let working = AtomicUsize::new(helpers);
-        team.pool.in_place_scope(|scope| {
+        Joint::run(&run, team.patience, |joint| {
             for _ in 0..helpers {
-                scope.spawn(|_| {
-                    run();
-                    working.fetch_sub(1, Ordering::Release);
-                });
+                let joint = Arc::clone(joint);
+                team.pool.spawn(move || joint.join());
             }
-            run();
             team.keep_awake();
-            team.wait_until(|| working.load(Ordering::Acquire) == 0);
         });
     }
 
@@ -169,7 +199,7 @@ impl Helpers {
     fn new(pool: ThreadPool, count: usize) -> Helpers {
         let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let patience = if count <= processors { PATIENCE } else { Duration::ZERO };
-        Helpers { pool, patience, awake: Arc::default() }
+        Helpers { pool, patience, awake: Arc::default(), calls: Arc::default() }
     }
 
     /// Has the helpers look out for work until there was none for a while.
@@ -178,13 +208,14 @@ impl Helpers {
             return;
         }
         let (patience, awake) = (self.patience, Arc::clone(&self.awake));
+        let (calls, count) = (Arc::clone(&self.calls), self.pool.current_num_threads() + 1);
         self.pool.spawn_broadcast(move |_| {
             // Who looks out for work may find this very job, and must not begin again inside.
             if LOOKS_OUT.replace(true) {
                 return;
             }
             let mut last = Instant::now();
-            while last.elapsed() < patience {
+            while last.elapsed() < patience && calls.load(Ordering::Relaxed) < count {
                 match rayon::yield_now() {
                     Some(Yield::Executed) => last = Instant::now(),
                     _ => hint::spin_loop(),
@@ -193,14 +224,6 @@ impl Helpers {
             LOOKS_OUT.set(false);
             awake.store(false, Ordering::Relaxed);
         });
-    }
-
-    /// Waits for something for a while.
-    fn wait_until(&self, happened: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !happened() && start.elapsed() < self.patience {
-            hint::spin_loop();
-        }
     }
 }
 
