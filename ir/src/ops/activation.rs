@@ -186,7 +186,8 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Rsqrt` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            (y * -0.5 * dy).rounded() * (y * y).rounded()
+            // In this order products overflow where they do in TensorFlow.
+            ((dy * y).rounded() * -0.5) * (y * y).rounded()
         }),
         gradient: Gradient::Rule(gradient::math::rsqrt_grad),
         ..OF_OUTPUT

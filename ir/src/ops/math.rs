@@ -882,7 +882,9 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Divides and rounds towards zero.",
         lowering: Lowering::Elementwise(|s| {
             s.fails_with(Code::Internal);
-            s.x(0).trunc_div(s.x(1))
+            let (x, y) = (s.x(0), s.x(1));
+            // Of floats the quotient is rounded to their dtype first.
+            if x.dtype().is_float() { (x / y).rounded().flush().trunc() } else { x.trunc_div(y) }
         }),
         gradient: Gradient::Zero,
         ..OPERATOR

@@ -156,3 +156,38 @@ fn contexts_do_not_mix() {
         assert!(add(&narrow).is_err());
     }
 }
+
+/// The only result of an op.
+fn one(name: &str, attrs: Attrs, inputs: &[EagerTensor]) -> EagerTensor {
+    execute(&context(), name, attrs, inputs).unwrap().remove(0)
+}
+
+#[test]
+fn quotients_of_16_bit_floats_are_rounded_before_they_are_cut_off() {
+    let cast =
+        |values: &[f32], dtype| one("Cast", Attrs::new().with("DstT", dtype), &[vector(values)]);
+    for (dtype, expected) in [(DType::BF16, 3.0), (DType::F32, 2.0)] {
+        let operands = [cast(&[-1.7890625], dtype), cast(&[-0.59765625], dtype)];
+        for op in ["TruncateDiv", "FloorDiv"] {
+            let quotient = one(op, Attrs::new(), &operands);
+            let wide = one("Cast", Attrs::new().with("DstT", DType::F32), &[quotient]);
+            assert_eq!(wide.host().unwrap().as_slice::<f32>().unwrap(), [expected], "{op} {dtype}");
+        }
+    }
+}
+
+#[test]
+fn gradients_of_roots_overflow_where_products_do() {
+    let found = one("RsqrtGrad", Attrs::new(), &[vector(&[1.25, 0.5]), vector(&[3e38, 8.0])]);
+    assert_eq!(found.host().unwrap().as_slice::<f32>().unwrap(), [f32::NEG_INFINITY, -0.5]);
+}
+
+#[test]
+fn grey_of_colours_is_that_of_libpng() {
+    // Recorded from TensorFlow 2.21: `decode_png(encode_png(pixels), channels=1)`.
+    let pixels = [[181u8, 161, 97], [145, 162, 75], [55, 100, 234]].concat();
+    let image = HostTensor::from_slice(Shape::new([1, 3, 3]).unwrap(), &pixels).unwrap();
+    let file = one("EncodePng", Attrs::new(), &[image.into()]);
+    let grey = one("DecodePng", Attrs::new().with("channels", 1i64), &[file]);
+    assert_eq!(grey.host().unwrap().as_slice::<u8>().unwrap(), [159, 146, 101]);
+}

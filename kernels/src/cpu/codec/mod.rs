@@ -253,8 +253,9 @@ fn jpeg_shape(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })))
 }
 
-/// How much of red and green grey takes, in parts of `1 << 15`; blue is the rest.
-const GREY: (u32, u32) = (9798, 19235);
+/// The parts of red and green in grey, of `1 << 15`; blue has the rest. They are 0.299 and 0.587, cut
+/// off as in libpng (`png_set_rgb_to_gray_fixed`).
+const GREY: (u32, u32) = (9797, 19234);
 
 impl Pixels {
     /// The image with a number of channels: 1 for grey, 3 for colour, 4 with opacity; 0 for what
