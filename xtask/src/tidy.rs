@@ -36,6 +36,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/interleave.rs",
     "kernels/src/cpu/gemm/line.rs",
     "kernels/src/cpu/gemm/rect.rs",
+    "kernels/src/cpu/gemm/amx/tiles.rs",
     "kernels/src/cpu/gemm/tile.rs",
     "kernels/src/cpu/gemm/vector.rs",
     "kernels/src/cuda/compile.rs",
@@ -63,6 +64,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/elementwise/tile/mod.rs",
     "kernels/src/frame.rs",
     "kernels/src/simd.rs",
+    "kernels/src/threads/joint.rs",
 ];
 
 /// Macros that are for work in progress.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The ops of the pass.
-struct Ops {
+struct WideningOps {
     cast: &'static OpDef,
     product: &'static OpDef,
     products: [&'static OpDef; 3],
@@ -32,7 +32,7 @@ pub fn widen(graph: &mut Graph) -> Result<()> {
     };
     let names = ["MatMul", "BatchMatMul", "BatchMatMulV2"];
     let [Some(one), Some(batch), Some(broadcast)] = names.map(find) else { return Ok(()) };
-    let ops = Ops { cast, product, products: [one, batch, broadcast] };
+    let ops = WideningOps { cast, product, products: [one, batch, broadcast] };
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
         let Some((attrs, inputs)) = ops.product_of_bytes(graph, id) else { continue };
@@ -45,7 +45,7 @@ pub fn widen(graph: &mut Graph) -> Result<()> {
     Ok(())
 }
 
-impl Ops {
+impl WideningOps {
     /// Attributes and operands of a product of bytes, if a node is one.
     fn product_of_bytes(&self, graph: &Graph, id: NodeId) -> Option<(Attrs, [Outlet; 2])> {
         let node = &graph[id];

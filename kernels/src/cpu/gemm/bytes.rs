@@ -1,7 +1,7 @@
 //! Products of bytes with sums of 32 bits, which wrap.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, Form, Unit};
+use super::amx::{self, TileForm, TileUnit};
 use super::{Matrix, Product, Sizes, gemm, grouped::Grouped};
 use crate::threads::Threads;
 
@@ -31,14 +31,14 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
     out: Product<'_, i32>,
 ) {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if let Some(unit) = Unit::detect()
+    if let Some(unit) = TileUnit::detect()
         && amx::serves::<A>(sizes)
     {
         let form = match (A::IS_SIGNED, B::IS_SIGNED) {
-            (true, true) => Form::SignedSigned,
-            (true, false) => Form::SignedUnsigned,
-            (false, true) => Form::UnsignedSigned,
-            (false, false) => Form::UnsignedUnsigned,
+            (true, true) => TileForm::SignedSigned,
+            (true, false) => TileForm::SignedUnsigned,
+            (false, true) => TileForm::UnsignedSigned,
+            (false, false) => TileForm::UnsignedUnsigned,
         };
         let accumulate = out.accumulate;
         return amx::multiply((unit, form), threads, sizes, a, b, out, |sums, out: &mut [i32]| {

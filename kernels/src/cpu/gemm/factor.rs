@@ -1,7 +1,7 @@
 //! How the products of each element type are computed.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, Form, Unit};
+use super::amx::{self, TileForm, TileUnit};
 use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::by_panels};
 #[cfg(target_arch = "x86_64")]
 use super::{line, packed, small, tile::Machine};
@@ -198,14 +198,14 @@ fn by_tiles<'o>(
     out: Product<'o, bf16>,
 ) -> Option<Product<'o, bf16>> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    if let Some(unit) = Unit::detect()
+    if let Some(unit) = TileUnit::detect()
         && amx::serves::<bf16>(sizes)
         && !out.accumulate
     {
         let store = |sums: &[u32], out: &mut [bf16]| {
             out.convert_from_f32_slice(bytemuck::cast_slice(sums));
         };
-        amx::multiply((unit, Form::Brain), threads, sizes, a, b, out, store);
+        amx::multiply((unit, TileForm::Brain), threads, sizes, a, b, out, store);
         return None;
     }
     Some(out)

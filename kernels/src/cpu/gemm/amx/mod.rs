@@ -7,11 +7,11 @@
 mod pack;
 mod tiles;
 
-pub(super) use tiles::{Form, Unit};
+pub(super) use tiles::{TileForm, TileUnit};
 
 use super::{Matrix, Product, Sizes, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
-use pack::{Order, pack};
+use pack::{GroupOrder, pack};
 use tiles::{BLOCK, STEP};
 
 /// The groups of packed columns at a time: half of a second-level cache of two megabytes.
@@ -32,7 +32,7 @@ pub(super) fn serves<T: Grouped>(sizes: Sizes) -> bool {
 
 /// Computes a product. `store` puts sums, as bits, into the elements of a row of the output.
 pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
-    (unit, form): (Unit, Form),
+    (unit, form): (TileUnit, TileForm),
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, A>,
@@ -50,13 +50,19 @@ pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
         let used = cols.len().div_ceil(BLOCK) * panel;
         threads.for_each_piece(&mut packed_b[..used], panel, |start, packed| {
             let first = cols.start + start / panel * BLOCK;
-            pack(b.transposed(), first..cols.end.min(first + BLOCK), k, Order::ByGroups, packed);
+            pack(
+                b.transposed(),
+                first..cols.end.min(first + BLOCK),
+                k,
+                GroupOrder::ByGroups,
+                packed,
+            );
         });
         let rows = out.data.chunks_mut(BLOCK * out.row_stride).take(m.div_ceil(BLOCK));
         threads.for_each(rows.enumerate(), |(index, out_rows)| {
             let rows = index * BLOCK..m.min((index + 1) * BLOCK);
             let mut packed_a = scratch(panel);
-            pack(a, rows.clone(), k, Order::ByLines, &mut packed_a);
+            pack(a, rows.clone(), k, GroupOrder::ByLines, &mut packed_a);
             let tiles = unit.configure();
             let mut sums = [0; BLOCK * BLOCK];
             for (block, packed_b) in packed_b[..used].chunks(panel).enumerate() {
@@ -116,11 +122,11 @@ mod tests {
     ];
 
     fn bytes<A: Grouped + Default + Into<i32>, B: Grouped + Default + Into<i32>>(
-        form: Form,
+        form: TileForm,
         make_a: impl Fn(u8) -> A + Copy,
         make_b: impl Fn(u8) -> B + Copy,
     ) {
-        let Some(unit) = Unit::detect() else { return };
+        let Some(unit) = TileUnit::detect() else { return };
         let threads = Threads::new(NonZeroUsize::new(2).expect("not zero"));
         for (m, k, n) in SIZES {
             let sizes = Sizes { m, k, n };
@@ -152,15 +158,15 @@ mod tests {
 
     #[test]
     fn products_of_bytes_are_exact() {
-        bytes(Form::SignedSigned, |x| x as i8, |x| x as i8);
-        bytes(Form::SignedUnsigned, |x| x as i8, |x| x);
-        bytes(Form::UnsignedSigned, |x| x, |x| x as i8);
-        bytes(Form::UnsignedUnsigned, |x| x, |x| x);
+        bytes(TileForm::SignedSigned, |x| x as i8, |x| x as i8);
+        bytes(TileForm::SignedUnsigned, |x| x as i8, |x| x);
+        bytes(TileForm::UnsignedSigned, |x| x, |x| x as i8);
+        bytes(TileForm::UnsignedUnsigned, |x| x, |x| x);
     }
 
     #[test]
     fn products_of_brain_floats_are_summed_in_float32() {
-        let Some(unit) = Unit::detect() else { return };
+        let Some(unit) = TileUnit::detect() else { return };
         for (m, k, n) in SIZES {
             let make = |index: usize| bf16::from_f32((index.wrapping_mul(7919) % 64) as f32 / 4.0);
             for (a, b) in views(m, k, make).into_iter().zip(views(k, n, make)) {
@@ -169,7 +175,7 @@ mod tests {
                 let sizes = Sizes { m, k, n };
                 let place = Product::row_major(&mut out, n);
                 let threads = Threads::single();
-                multiply((unit, Form::Brain), &threads, sizes, a, b, place, |sums, out| {
+                multiply((unit, TileForm::Brain), &threads, sizes, a, b, place, |sums, out| {
                     out.copy_from_slice(bytemuck::cast_slice(sums));
                 });
                 for (index, &found) in out.iter().enumerate() {

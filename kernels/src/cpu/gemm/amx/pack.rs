@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The order of groups in a register.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Order {
+pub(super) enum GroupOrder {
     /// The groups of a line follow each other.
     ByLines,
     /// The lines of a group follow each other.
@@ -17,7 +17,7 @@ pub(super) enum Order {
 }
 
 /// One register: 16 rows of 16 groups.
-type Tile = [u32; ROWS * GROUPS];
+type Register = [u32; ROWS * GROUPS];
 
 /// Packs some rows of a matrix, called lines, whose first `depth` elements are summed. There are two
 /// registers of lines for each step.
@@ -25,30 +25,30 @@ pub(super) fn pack<T: Grouped>(
     matrix: Matrix<'_, T>,
     lines: Range<usize>,
     depth: usize,
-    order: Order,
+    order: GroupOrder,
     packed: &mut [u32],
 ) {
-    vectorize(Pack { matrix, lines, depth, order, packed });
+    vectorize(PackedLines { matrix, lines, depth, order, packed });
 }
 
-struct Pack<'a, T> {
+struct PackedLines<'a, T> {
     matrix: Matrix<'a, T>,
     lines: Range<usize>,
     depth: usize,
-    order: Order,
+    order: GroupOrder,
     packed: &'a mut [u32],
 }
 
-impl<T: Grouped> Vectorized for Pack<'_, T> {
+impl<T: Grouped> Vectorized for PackedLines<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Pack { matrix, lines, depth, order, packed } = self;
+        let PackedLines { matrix, lines, depth, order, packed } = self;
         for (step, registers) in packed.chunks_exact_mut(STEP).enumerate() {
             let depths = step * GROUPS * T::GROUP..depth.min((step + 1) * GROUPS * T::GROUP);
             for (half, tile) in registers.chunks_exact_mut(ROWS * GROUPS).enumerate() {
-                let Ok(tile) = <&mut Tile>::try_from(tile) else { continue };
+                let Ok(tile) = <&mut Register>::try_from(tile) else { continue };
                 let first = lines.start + half * ROWS;
                 let lines = first..lines.end.min(first + ROWS);
                 let is_whole = lines.len() == ROWS && depths.len() == GROUPS * T::GROUP;
@@ -71,15 +71,15 @@ fn by_lines<T: Grouped>(
     matrix: Matrix<'_, T>,
     first: usize,
     depth: usize,
-    tile: &mut Tile,
-) -> Order {
+    tile: &mut Register,
+) -> GroupOrder {
     for (line, groups) in tile.chunks_exact_mut(GROUPS).enumerate() {
         let start = (first + line) * matrix.row_stride + depth;
         let elements = &matrix.data[start..start + GROUPS * T::GROUP];
         bytemuck::cast_slice_mut::<u32, u8>(groups)
             .copy_from_slice(bytemuck::cast_slice::<T, u8>(elements));
     }
-    Order::ByLines
+    GroupOrder::ByLines
 }
 
 /// Fills a register from contiguous lines of each depth.
@@ -88,8 +88,8 @@ fn by_groups<T: Grouped>(
     matrix: Matrix<'_, T>,
     first: usize,
     depth: usize,
-    tile: &mut Tile,
-) -> Order {
+    tile: &mut Register,
+) -> GroupOrder {
     for (group, lines) in tile.chunks_exact_mut(ROWS).enumerate() {
         lines.fill(0);
         for part in 0..T::GROUP {
@@ -100,7 +100,7 @@ fn by_groups<T: Grouped>(
             }
         }
     }
-    Order::ByGroups
+    GroupOrder::ByGroups
 }
 
 /// Fills a register element by element, and with zeros where the matrix ends.
@@ -109,8 +109,8 @@ fn one_by_one<T: Grouped>(
     matrix: Matrix<'_, T>,
     lines: Range<usize>,
     depths: Range<usize>,
-    tile: &mut Tile,
-) -> Order {
+    tile: &mut Register,
+) -> GroupOrder {
     tile.fill(0);
     for (line, groups) in lines.zip(tile.chunks_exact_mut(GROUPS)) {
         for (index, depth) in depths.clone().enumerate() {
@@ -118,12 +118,12 @@ fn one_by_one<T: Grouped>(
             groups[index / T::GROUP] |= element.bits() << (32 / T::GROUP * (index % T::GROUP));
         }
     }
-    Order::ByLines
+    GroupOrder::ByLines
 }
 
 /// Exchanges rows and columns.
 #[inline(always)]
-fn transpose(tile: &mut Tile) {
+fn transpose(tile: &mut Register) {
     let source = *tile;
     for (row, out) in tile.chunks_exact_mut(GROUPS).enumerate() {
         for (col, out) in out.iter_mut().enumerate() {

@@ -25,7 +25,7 @@ pub(super) type Sums = [u32; BLOCK * BLOCK];
 
 /// The element types of the left and the right operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu::gemm) enum Form {
+pub(in crate::cpu::gemm) enum TileForm {
     /// Signed by signed bytes, sums of 32 bits that wrap.
     SignedSigned,
     SignedUnsigned,
@@ -37,13 +37,13 @@ pub(in crate::cpu::gemm) enum Form {
 
 /// Proof that the processor has tile registers and that this process may use them.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cpu::gemm) struct Unit(());
+pub(in crate::cpu::gemm) struct TileUnit(());
 
-impl Unit {
+impl TileUnit {
     /// The unit for both kinds of elements; `None` where there is none.
-    pub(in crate::cpu::gemm) fn detect() -> Option<Unit> {
-        static FOUND: OnceLock<Option<Unit>> = OnceLock::new();
-        *FOUND.get_or_init(|| (has_instructions() && is_permitted()).then_some(Unit(())))
+    pub(in crate::cpu::gemm) fn detect() -> Option<TileUnit> {
+        static FOUND: OnceLock<Option<TileUnit>> = OnceLock::new();
+        *FOUND.get_or_init(|| (has_instructions() && is_permitted()).then_some(TileUnit(())))
     }
 
     /// Configures the registers of this thread, until the result is dropped.
@@ -160,7 +160,7 @@ impl Configured {
     /// # Panics
     ///
     /// When there is no step, or the operands have different numbers of steps.
-    pub(super) fn multiply(&self, form: Form, a: &[u32], b: &[u32], sums: &mut Sums) {
+    pub(super) fn multiply(&self, form: TileForm, a: &[u32], b: &[u32], sums: &mut Sums) {
         let steps = a.len() / STEP;
         assert!(steps > 0 && a.len() == b.len() && a.len() == steps * STEP, "whole steps");
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), sums.as_mut_ptr());
@@ -169,11 +169,11 @@ impl Configured {
         // the assertion); the four registers written last are the `BLOCK` rows of `sums`.
         unsafe {
             match form {
-                Form::SignedSigned => block!("tdpbssd", a, b, steps, out),
-                Form::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
-                Form::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
-                Form::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
-                Form::Brain => block!("tdpbf16ps", a, b, steps, out),
+                TileForm::SignedSigned => block!("tdpbssd", a, b, steps, out),
+                TileForm::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
+                TileForm::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
+                TileForm::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
+                TileForm::Brain => block!("tdpbf16ps", a, b, steps, out),
             }
         }
     }
