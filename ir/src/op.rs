@@ -47,6 +47,8 @@ pub struct OpDef {
     pub commutative: bool,
     /// The op that takes its place where its inputs are of dtype variant.
     pub on_variants: Option<&'static str>,
+    /// The formula that takes its place in functions that XLA compiles.
+    pub compiled: Option<Formula>,
     /// How far a result may be from the exact one, in units in the last place.
     pub tolerance: f64,
 }
@@ -71,6 +73,7 @@ impl OpDef {
         shape_only: false,
         commutative: false,
         on_variants: None,
+        compiled: None,
         tolerance: 4.0,
     };
 

@@ -14,10 +14,14 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::{PartialShape, Shape},
+    xla::draw,
 };
 
-/// The number of the only algorithm there is, Philox.
+/// The number of the algorithm of TensorFlow's kernels, Philox.
 const PHILOX: i32 = 1;
+
+/// The number of the algorithm Threefry.
+const THREEFRY: i64 = 2;
 
 /// The integers that random bits fill.
 const FULL_INTS: &[DType] = &[DType::I32, DType::I64, DType::U32, DType::U64];
@@ -288,6 +292,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("Tseed", INDEX, DType::I64)],
         infer: key_counter,
         lowering: Lowering::Kernel,
+        compiled: Some(draw::key_counter),
         ..OpDef::PURE
     },
     OpDef {
@@ -321,6 +326,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "StatelessRandomNormalV2",
         summary: "Draws numbers of the standard normal distribution, from a key and a counter.",
+        compiled: Some(draw::normal),
         ..OF_KEY
     },
     OpDef {
@@ -360,6 +366,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "StatelessRandomUniformFullIntV2",
         summary: "Draws integers of random bits, from a key and a counter.",
         attrs: &[ty_or("dtype", FULL_INTS, DType::U64), ty_or("Tshape", INDEX, DType::I32)],
+        compiled: Some(draw::full_int),
         ..OF_KEY
     },
     OpDef {
@@ -396,11 +403,13 @@ pub(super) static OPS: &[OpDef] = &[
             check_key(context, 1)?;
             of_shape(context)
         },
+        compiled: Some(draw::uniform_int),
         ..OF_KEY
     },
     OpDef {
         name: "StatelessRandomUniformV2",
         summary: "Draws numbers from [0, 1), from a key and a counter.",
+        compiled: Some(draw::uniform),
         ..OF_KEY
     },
     OpDef {
@@ -429,6 +438,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "StatelessTruncatedNormalV2",
         summary: "Draws normal numbers closer to 0 than 2, from a key and a counter.",
+        compiled: Some(draw::truncated_normal),
         ..OF_KEY
     },
     OpDef {
@@ -457,6 +467,7 @@ pub(super) static OPS: &[OpDef] = &[
             check_key(context, 2)?;
             multinomial(context)
         },
+        compiled: Some(draw::multinomial),
         ..OF_KEY
     },
     OpDef {
@@ -474,6 +485,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[ty("S", INDEX), ty("dtype", FLOATS)],
         gradient: Gradient::Rule(gradient::random::truncated_normal),
+        compiled: Some(draw::parameterized),
         ..OF_KEY
     },
     OpDef {
@@ -556,9 +568,12 @@ pub(super) fn check_key(context: &OpContext<'_>, index: usize) -> Result<()> {
     if key.is_some_and(|size| size != 1) {
         return Err(context.wrong(index, "of shape [1]", context.shape(index)));
     }
-    if counter.is_some_and(|size| size < 2) {
+    // Threefry, which only XLA knows, has a counter of one word.
+    let n_words = if context.int(index + 2)? == Some(THREEFRY) { 1 } else { 2 };
+    if counter.is_some_and(|size| size < n_words) {
         let found = context.shape(index + 1);
-        return Err(context.wrong(index + 1, "a vector of 2 elements or more", found));
+        let expected = format!("a vector of {n_words} elements or more");
+        return Err(context.wrong(index + 1, expected, found));
     }
     context.check_rank(index + 2, 0)
 }

@@ -629,12 +629,9 @@ fn broadcast_helper<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     if n < m { vec![wide, rhs] } else { vec![lhs, wide] }
 }
 
-/// XLA's numbers of algorithms: 0 is that of the platform, which is Philox on a CPU.
 fn random_bits<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    let algorithm = match c.ints(0).first() {
-        Some(1) => Algorithm::Threefry,
-        Some(0 | 2) => Algorithm::Philox,
-        _ => return wrong(c, "algorithm", "0, 1 or 2"),
+    let Some(algorithm) = c.ints(0).first().and_then(|&number| Algorithm::numbered(number)) else {
+        return wrong(c, "algorithm", Algorithm::NUMBERS);
     };
     let shape = c.ints(2);
     rng_bit_generator(algorithm, c.x(1), &shape, c.dtype_attr("dtype")).to_vec()

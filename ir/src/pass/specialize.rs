@@ -17,7 +17,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::{Input, infer},
     limits::Limits,
-    op::{AliasKind, Call, Effect, Lowering, OpDef},
+    op::{AliasKind, Call, Effect, Formula, Lowering, OpDef},
     registry,
     spec::ValueType,
 };
@@ -129,7 +129,7 @@ impl Specializer<'_> {
     /// What is wrong with the function, with the node where it is; [`Error::Limit`] when it calls
     /// itself or grows too large.
     pub fn specialize(&self, function: &FunctionDef, args: &[Argument]) -> Result<Specialized> {
-        self.body(function, args, &mut Vec::new(), "")
+        self.body(function, args, &mut Vec::new(), "", false)
     }
 
     fn body(
@@ -138,6 +138,7 @@ impl Specializer<'_> {
         args: &[Argument],
         path: &mut Vec<Arc<str>>,
         device: &str,
+        compiled: bool,
     ) -> Result<Specialized> {
         let mut body = Body {
             specializer: *self,
@@ -151,6 +152,7 @@ impl Specializer<'_> {
             function: function.name.clone(),
             location: None,
             device: device.into(),
+            compiled,
         };
         let mut arg_outlets = Vec::with_capacity(args.len());
         for (index, arg) in args.iter().enumerate() {
@@ -187,6 +189,8 @@ struct Body<'a> {
     location: Option<SourceLocation>,
     /// The device that calls ask for which ask for none themselves.
     device: Box<str>,
+    /// Whether TensorFlow has XLA compile the function at hand.
+    compiled: bool,
 }
 
 type Outlets = SmallVec<[Outlet; 2]>;
@@ -219,7 +223,10 @@ impl Body<'_> {
         }
         self.path.push(function.name.clone());
         let outer = mem::replace(&mut self.function, function.name.clone());
+        let compiled = self.compiled || function.attrs.bool(COMPILED).unwrap_or(false);
+        let outer_compiled = mem::replace(&mut self.compiled, compiled);
         let results = self.rebuild(function, args);
+        self.compiled = outer_compiled;
         self.function = outer;
         self.path.pop();
         results
@@ -302,6 +309,9 @@ impl Body<'_> {
             .map(|(ty, value)| Input { ty, value: value.as_ref() })
             .collect();
         let outputs = infer(op, &attrs, &facts)?;
+        if let Some(formula) = op.compiled.filter(|_| self.compiled) {
+            return self.compile(name, formula, op, &attrs, &facts, inputs);
+        }
         if let Some(values) = self.fold(op, &attrs, &facts, &outputs) {
             return values.into_iter().map(|value| self.constant(name, value)).collect();
         }
@@ -395,10 +405,42 @@ impl Body<'_> {
         attrs: &Attrs,
         inputs: &[Outlet],
     ) -> Result<Outlets> {
+        let Lowering::Composite(formula) = op.lowering else {
+            let what = "it is not a formula over other ops".into();
+            return Err(Error::Unsupported { op: op.name.into(), what });
+        };
+        self.expand_by(name, formula, op, attrs, inputs)
+    }
+
+    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well.
+    fn compile(
+        &mut self,
+        name: &str,
+        formula: Formula,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        facts: &[Input<'_>],
+        inputs: &[Outlet],
+    ) -> Result<Outlets> {
+        if !is_expandable(op, attrs, facts)? {
+            let what = "shapes that are not known ahead in a function compiled by XLA".into();
+            return Err(Error::Unsupported { op: op.name.into(), what });
+        }
+        self.expand_by(name, formula, op, attrs, inputs)
+    }
+
+    fn expand_by(
+        &mut self,
+        name: &str,
+        formula: Formula,
+        op: &'static OpDef,
+        attrs: &Attrs,
+        inputs: &[Outlet],
+    ) -> Result<Outlets> {
         let ids: Vec<ValueId> = inputs.iter().map(|&outlet| self.value_id(outlet)).collect();
         let inner = format!("{}{name}/", self.prefix);
         let outer = mem::replace(&mut self.prefix, inner);
-        let results = emit::expand(self, op, attrs, &ids);
+        let results = emit::expand_by(formula, self, op, attrs, &ids);
         self.prefix = outer;
         Ok(results?.into_iter().map(|id| self.values[id.0 as usize]).collect())
     }
@@ -558,7 +600,7 @@ impl Body<'_> {
             let name = function.name.to_string();
             return Err(Error::argument(name, "arguments", expected, args.len()));
         }
-        self.specializer.body(&function, args, &mut self.path, &self.device)
+        self.specializer.body(&function, args, &mut self.path, &self.device, self.compiled)
     }
 
     fn attach(&mut self, outlets: &[Outlet], bodies: Vec<Specialized>) {
@@ -569,6 +611,9 @@ impl Body<'_> {
         self.nested.insert(id, bodies);
     }
 }
+
+/// The attribute of functions that TensorFlow has XLA compile.
+const COMPILED: &str = "_XlaMustCompile";
 
 /// Results of up to this many bytes are computed ahead whatever their inputs are.
 const FOLDED_BYTES: usize = 1 << 16;

@@ -13,6 +13,7 @@
 pub mod bits;
 pub mod conv;
 pub mod dot;
+pub(crate) mod draw;
 pub mod gather;
 mod numbers;
 pub mod pad;

@@ -24,6 +24,38 @@ pub enum Algorithm {
     Philox,
 }
 
+impl Algorithm {
+    /// The numbers of the algorithms, in words.
+    pub const NUMBERS: &str = "1 (Philox), 2 (Threefry) or 3 (that of the platform)";
+
+    /// The algorithm of a number of TensorFlow's; that of a CPU is Philox.
+    pub fn numbered(number: i64) -> Option<Algorithm> {
+        match number {
+            1 | 3 => Some(Algorithm::Philox),
+            2 => Some(Algorithm::Threefry),
+            _ => None,
+        }
+    }
+
+    /// TensorFlow's number of the algorithm.
+    pub fn number(self) -> i32 {
+        match self {
+            Algorithm::Philox => 1,
+            Algorithm::Threefry => 2,
+        }
+    }
+}
+
+/// The axis along which a shape of rank 1 or more is made of pairs: the first of even size, else
+/// the first of the largest size.
+pub(crate) fn paired_axis(dims: &[i64]) -> usize {
+    let largest = || {
+        let sizes = dims.iter().enumerate().rev();
+        sizes.max_by_key(|(_, size)| **size).map_or(0, |(axis, _)| axis)
+    };
+    dims.iter().position(|size| size % 2 == 0).unwrap_or_else(largest)
+}
+
 /// The new state, and a tensor of bits.
 pub fn rng_bit_generator<'e>(
     algorithm: Algorithm,
@@ -72,12 +104,7 @@ fn threefry<'e>(state: Value<'e>, shape: &[i64], dtype: DType) -> [Value<'e>; 2]
         return [next(count(shape)), whole(low, high).cast(dtype)];
     }
     let dims = if shape.is_empty() { vec![1] } else { shape.to_vec() };
-    let even = dims.iter().position(|size| size % 2 == 0);
-    let largest = || {
-        let sizes = dims.iter().enumerate().rev();
-        sizes.max_by_key(|(_, size)| **size).map_or(0, |(axis, _)| axis)
-    };
-    let axis = even.unwrap_or_else(largest);
+    let axis = paired_axis(&dims);
     let mut half = dims.clone();
     half[axis] = dims[axis] / 2 + dims[axis] % 2;
     let words = drawn(&half);
@@ -87,9 +114,9 @@ fn threefry<'e>(state: Value<'e>, shape: &[i64], dtype: DType) -> [Value<'e>; 2]
     let mut merged = half.clone();
     merged[axis] *= 2;
     let bits = Value::concat(&words, axis as i64 + 1).reshape(&merged);
-    let bits = match even {
-        Some(_) => bits,
-        None => bits.slice(&vec![0; dims.len()], &dims),
+    let bits = match dims[axis] % 2 {
+        0 => bits,
+        _ => bits.slice(&vec![0; dims.len()], &dims),
     };
     [next(count(&half)), narrowed(bits.reshape(shape), dtype)]
 }

@@ -59,6 +59,10 @@ fn generator(io: &Io<'_>, op: &'static str, index: usize) -> Result<Philox> {
         let detail = format!("the random algorithm {algorithm} is not supported");
         return Err(fails(op, Code::InvalidArgument, detail));
     }
+    if counter.len() < 2 {
+        let detail = "the counter of Philox has two words";
+        return Err(fails(op, Code::InvalidArgument, detail));
+    }
     Ok(Philox::new(key, u128::from(counter[0]) | u128::from(counter[1]) << 64))
 }
 

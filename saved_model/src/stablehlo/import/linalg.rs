@@ -13,7 +13,7 @@ use ferroflow_ir::{
     xla::{
         conv::{ConvAxes, ConvWindow, convolution},
         dot::{DotAxes, dot_general},
-        rng,
+        rng::{self, Algorithm},
         size::{self, Size, of_vector, rank, sizes},
     },
 };
@@ -112,7 +112,9 @@ pub(super) fn random_bits<'e>(
         false => state,
     };
     let plain = if dtype == DType::U16 || dtype == DType::I16 { DType::U32 } else { dtype };
-    let inputs = [state.literal(algorithm), words, shape.cast(DType::I64)];
+    // StableHLO counts from 0, which is the platform's: Threefry is 1, Philox 2.
+    let algorithm = if algorithm == 1 { Algorithm::Threefry } else { Algorithm::Philox };
+    let inputs = [state.literal(algorithm.number()), words, shape.cast(DType::I64)];
     let found = calls_with("XlaRngBitGenerator", rng::attrs(plain), &inputs);
     let next = match narrow {
         true => {
