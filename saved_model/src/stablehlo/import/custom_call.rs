@@ -14,7 +14,7 @@ use ferroflow_ir::{
     emit::{Value, call, call_with, calls_with},
     xla::{
         bits::threefry2x32,
-        size::{Size, of_vector, rank, reshape, sizes},
+        size::{Size, of_vector, rank, reshape, sizes, transpose},
         sort::top_k,
     },
 };
@@ -176,10 +176,7 @@ fn largest<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
             .any(|(name, value)| name.text() == Some("largest") && **value == Attr::Bool(false)),
         _ => false,
     };
-    if smallest {
-        return Err(unsupported(op, "the smallest elements"));
-    }
-    Ok(top_k(a, k).to_vec())
+    Ok(extreme(a, k, smallest).to_vec())
 }
 
 /// Exactly what an approximate search looks for: the largest or smallest elements along an axis.
@@ -200,8 +197,9 @@ fn approximate<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
             _ => None,
         })
     };
-    let axis = int("reduction_dim").filter(|&axis| axis == rank(a) as i64 - 1);
-    axis.ok_or_else(|| unsupported(op, "an axis other than the last"))?;
+    let axis = int("reduction_dim").map(|axis| if axis < 0 { axis + rank(a) as i64 } else { axis });
+    let axis = axis.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < rank(a));
+    let axis = axis.ok_or_else(|| malformed(op, "it names an axis of its operand"))?;
     // The comparison is a function of the module, named by what it prefers.
     let body = match op.attr("called_computations") {
         Some(Attr::Array(list)) => list.first().and_then(|name| name.text()).unwrap_or(""),
@@ -215,15 +213,29 @@ fn approximate<'e>(op: &Op, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     let k = op
         .result_type(0)?
         .dims
-        .last()
+        .get(axis)
         .copied()
         .flatten()
         .or_else(|| int("top_k").and_then(|k| usize::try_from(k).ok()));
     let k = Size::Known(k.ok_or_else(|| malformed(op, "the number of elements is told"))? as i64);
-    let [found, at] = top_k(if smallest { a.neg() } else { a }, k);
-    let attrs = Attrs::new().with("batch_dims", rank(a) as i64 - 1);
-    let axis = a.literal(rank(a) as i64 - 1);
-    let places = reshape(places, &sizes(a));
-    let at = call_with("GatherV2", attrs, [places, at, axis]);
-    Ok(vec![if smallest { found.neg() } else { found }, at])
+    let last = rank(a) - 1;
+    let mut order: Vec<usize> = (0..rank(a)).collect();
+    order.swap(axis, last);
+    // Exchanging two axes undoes itself.
+    let turned = |x| if axis == last { x } else { transpose(x, &order) };
+    let places = turned(reshape(places, &sizes(a)));
+    let [found, at] = extreme(turned(a), k, smallest);
+    let attrs = Attrs::new().with("batch_dims", last as i64);
+    let at = call_with("GatherV2", attrs, [places, at, a.literal(last as i64)]);
+    Ok(vec![turned(found), turned(at)])
+}
+
+/// The `k` largest or smallest elements of the last axis and their places.
+fn extreme<'e>(a: Value<'e>, k: Size<'e>, smallest: bool) -> [Value<'e>; 2] {
+    if !smallest {
+        return top_k(a, k);
+    }
+    let turned = |x: Value<'e>| if a.dtype().is_float() { x.neg() } else { call("Invert", [x]) };
+    let [found, at] = top_k(turned(a), k);
+    [turned(found), at]
 }
