@@ -70,6 +70,7 @@ mod tensor_map;
 mod text;
 mod training;
 mod unicode;
+mod uniform_conv;
 mod variable_part;
 mod xla;
 mod xla_region;
@@ -141,6 +142,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     text,
     training,
     unicode,
+    uniform_conv,
     variable_part,
     xla,
     xla_region,

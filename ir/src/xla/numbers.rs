@@ -85,6 +85,18 @@ impl Numbers {
         }
     }
 
+    /// `UniformQuantizedConvolutionDimensionNumbersAttr`.
+    pub(crate) fn uniform_conv(&self) -> ConvAxes {
+        ConvAxes {
+            input: [self.axis(1), self.axis(2)],
+            input_spatial: self.axes(3),
+            kernel: [self.axis(4), self.axis(5)],
+            kernel_spatial: self.axes(6),
+            output: [self.axis(7), self.axis(8)],
+            output_spatial: self.axes(9),
+        }
+    }
+
     /// `GatherDimensionNumbers`.
     pub(crate) fn gather(&self) -> GatherAxes {
         GatherAxes {
