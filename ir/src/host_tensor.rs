@@ -40,6 +40,13 @@ pub trait Handle: Any + Send + Sync + fmt::Debug {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// A tensor as an element of another, of dtype variant.
+impl Handle for HostTensor {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
 /// Values of up to this many bytes live inside the tensor.
 const INLINE: usize = 16;
 

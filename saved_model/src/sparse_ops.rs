@@ -2,13 +2,14 @@
 
 use crate::{convert, proto::TensorProto};
 use bytes::Bytes;
-use ferroflow_ir::{Code, DType, Error as IrError, HostTensor};
+use ferroflow_ir::{Code, DType, Error as IrError, Handle, HostTensor};
 use ferroflow_runtime::{
     Context, Error, Result, Results,
     ops::RuntimeCall,
     sparse::{Sparse, stack},
 };
 use prost::Message;
+use std::sync::Arc;
 
 /// Makes the ops known to a context.
 pub(crate) fn add_ops(context: &Context) {
@@ -19,22 +20,38 @@ pub(crate) fn add_ops(context: &Context) {
 /// Sparse tensors as triples of messages (places, elements, sizes), behind any dimensions.
 fn deserialize(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let serialized = call.host(0)?;
-    if serialized.dtype() == DType::Variant {
-        let what = "sparse tensors that are values of dtype variant".into();
-        return Err(IrError::Unsupported { op: call.op.name.into(), what }.into());
-    }
     let Some((3, outer)) = serialized.shape().split_last() else {
         let expected = "triples";
         let found = serialized.shape();
         return Err(IrError::argument(call.op.name, "serialized_sparse", expected, found).into());
     };
-    let parts = serialized.strings()?.chunks(3).map(|triple| {
-        let part = |bytes: &Bytes| tensor(call, bytes);
-        Sparse::new(&part(&triple[0])?, &part(&triple[1])?, &part(&triple[2])?)
-    });
-    let parts = parts.collect::<Result<Vec<_>>>()?;
+    let parts: Result<Vec<Sparse>> = match serialized.dtype() {
+        DType::Variant => {
+            serialized.handles()?.chunks(3).map(|triple| held(call, triple)).collect()
+        }
+        _ => serialized.strings()?.chunks(3).map(|triple| written(call, triple)).collect(),
+    };
+    let parts = parts?;
     let results = stack(call.context(), outer, &parts, call.attrs.dtype("dtype")?)?;
     Ok(results.into_iter().map(Into::into).collect())
+}
+
+/// A sparse tensor of three tensors that are values of dtype variant.
+fn held(call: &RuntimeCall<'_>, triple: &[Arc<dyn Handle>]) -> Result<Sparse> {
+    let part = |index: usize| {
+        let found = triple[index].as_any().downcast_ref::<HostTensor>();
+        found.ok_or_else(|| -> Error {
+            let (expected, found) = ("tensors", format!("{:?}", triple[index]));
+            IrError::argument(call.op.name, "serialized_sparse", expected, found).into()
+        })
+    };
+    Sparse::new(part(0)?, part(1)?, part(2)?)
+}
+
+/// A sparse tensor of three messages.
+fn written(call: &RuntimeCall<'_>, triple: &[Bytes]) -> Result<Sparse> {
+    let part = |index: usize| tensor(call, &triple[index]);
+    Sparse::new(&part(0)?, &part(1)?, &part(2)?)
 }
 
 fn tensor(call: &RuntimeCall<'_>, bytes: &Bytes) -> Result<HostTensor> {

@@ -1,4 +1,4 @@
-"""Makes the cases ds_pipelines and ds_iterators: functions that use tf.data.
+"""Makes the cases ds_pipelines, ds_selections and ds_iterators: functions that use tf.data.
 
 Run with TensorFlow 2.21: python dataset_models.py FOLDER
 """
@@ -124,6 +124,34 @@ class Iterators(tf.Module):
         return D.from_tensor_slices(v).batch(n).batch(2).batch(9).get_single_element()
 
 
+class Selections(tf.Module):
+    """Random choices, errors, sparse elements, and what `tf.data.experimental` adds."""
+
+    @function(NUMBER)
+    def random(self, n):
+        data, more = D.range(n), D.range(100, 100 + n)
+        return [digest(d) for d in (
+            D.random(seed=4).take(3), D.random(seed=4, rerandomize_each_iteration=True).take(2).repeat(2), D.sample_from_datasets([data, more], [0.5, 0.5], seed=4),
+            D.sample_from_datasets([data, more], [0.3, 0.7], seed=9, stop_on_empty_dataset=True), D.sample_from_datasets([data, more], seed=1),
+            data.apply(tf.data.experimental.shuffle_and_repeat(4, 3, seed=3)), data.apply(tf.data.experimental.shuffle_and_repeat(50, 2, seed=5)))]
+
+    @function(NUMBER)
+    def experimental(self, n):
+        data, e = D.range(n), tf.data.experimental
+        folded = e.Reducer(lambda k: (k, k * 0), lambda s, i: (s[0] * 3 + i, s[1] + 1), lambda a, b: a * 100 + b)
+        return [digest(d) for d in (
+            data.apply(e.group_by_reducer(lambda i: i % 3, folded)), data.apply(e.parallel_interleave(lambda i: D.range(i), cycle_length=3, block_length=2, sloppy=False)),
+            data.apply(e.map_and_batch(lambda i: i * 2, 3)), data.map(lambda i: 100 // (i - 2)).ignore_errors())]
+
+    @function(NUMBER)
+    def sparse(self, n):
+        rows = D.range(1, n).map(lambda i: tf.fill([i], i))
+        batches = rows.apply(tf.data.experimental.dense_to_sparse_batch(3, [8]))
+        hot = D.range(n).map(lambda i: tf.sparse.from_dense(tf.one_hot(i % 4, 4, dtype=tf.int64))).batch(2)
+        slices = D.from_tensor_slices(tf.sparse.from_dense(tf.linalg.diag(tf.range(n))))
+        return [digest(d.map(tf.sparse.to_dense)) for d in (batches, hot, slices)]
+
+
 def told(folder, key, value):
     if isinstance(value, (list, tuple)):
         kind = "list" if isinstance(value, list) else "tuple"
@@ -161,6 +189,8 @@ if __name__ == "__main__":
     texts = ["the quick fox", "", "a b c d", "one", "two words"]
     case("ds_pipelines", "every transformation of tf.data that runs without files", Pipelines(),
          [("total", rows), ("total", rows[:0]), ("numbers", np.int64(11)), ("numbers", np.int64(0)), ("numbers", np.int64(4)), ("counts", np.int64(10)), ("counts", np.int64(0)), ("words", texts), ("state", np.array([5, 6, 7])), ("state", np.array([1]))])
+    case("ds_selections", "random choices, errors, sparse elements, and what tf.data.experimental adds", Selections(),
+         [("random", np.int64(7)), ("random", np.int64(1)), ("experimental", np.int64(9)), ("experimental", np.int64(2)), ("sparse", np.int64(6))])
     case("ds_iterators", "for loops with break and continue, iterators, optionals, errors", Iterators(),
          [("walk", rows, np.float32(1)), ("walk", rows, np.float32(99)), ("walk", rows[:0], np.float32(1)), ("two", np.array([3, 4])), ("two", np.array([3])), ("two", np.zeros(0, np.int64)),
           ("nested", np.int64(7)), ("nested", np.int64(0)), ("only", np.array([8])), ("only", np.array([8, 9])), ("only", np.zeros(0, np.int64)), ("ragged_stop", np.arange(8), np.int64(2)), ("ragged_stop", np.arange(7), np.int64(2)), ("ragged_stop", np.arange(7), np.int64(0))])

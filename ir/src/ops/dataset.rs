@@ -91,6 +91,20 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "DenseToSparseBatchDataset",
+        summary: "Stacks a number of elements at a time as a sparse tensor.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            arg_of("row_shape", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "DirectedInterleaveDataset",
         summary: "Takes elements from data sets that another one names.",
         inputs: &[
@@ -103,6 +117,20 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             int("N").at_least(1),
             flag("stop_on_empty_dataset", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "IgnoreErrorsDataset",
+        summary: "Leaves out the elements whose computation fails.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("log_warning", false),
         ],
         infer: infer::scalar,
         lowering: Lowering::Runtime,
@@ -258,6 +286,35 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "RandomDataset",
+        summary: "Makes a data set of random numbers of 32 bits.",
+        inputs: &[arg_of("seed", DType::I64), arg_of("seed2", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "RandomDatasetV2",
+        summary: "Makes a data set of random numbers of 32 bits, with seeds of a generator.",
+        inputs: &[
+            arg_of("seed", DType::I64),
+            arg_of("seed2", DType::I64),
+            arg_of("seed_generator", DType::Resource),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("rerandomize_each_iteration", false),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "RangeDataset",
         summary: "Makes a data set of the numbers of a range.",
         inputs: &[
@@ -330,6 +387,49 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "ShuffleAndRepeatDataset",
+        summary: "Repeats all elements, each time in random order.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("buffer_size", DType::I64),
+            arg_of("seed", DType::I64),
+            arg_of("seed2", DType::I64),
+            arg_of("count", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("reshuffle_each_iteration", true),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ShuffleAndRepeatDatasetV2",
+        summary: "Repeats all elements, each time in random order, with seeds of a generator.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("buffer_size", DType::I64),
+            arg_of("seed", DType::I64),
+            arg_of("seed2", DType::I64),
+            arg_of("count", DType::I64),
+            arg_of("seed_generator", DType::Resource),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("reshuffle_each_iteration", true),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "ShuffleDataset",
         summary: "Draws elements at random from a buffer.",
         inputs: &[
@@ -345,6 +445,20 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ShuffleDatasetV2",
+        summary: "Puts the elements of its input in random order, with seeds of a generator.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("buffer_size", DType::I64),
+            arg_of("seed_generator", DType::Resource),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: ELEMENTS,
         infer: infer::scalar,
         lowering: Lowering::Runtime,
         ..OpDef::STATEFUL

@@ -42,6 +42,33 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "GroupByReducerDataset",
+        summary: "Folds the elements of each key.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("key_func_other_arguments", "Tkey_func_other_arguments"),
+            args_list("init_func_other_arguments", "Tinit_func_other_arguments"),
+            args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
+            args_list("finalize_func_other_arguments", "Tfinalize_func_other_arguments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("key_func"),
+            func("init_func"),
+            func("reduce_func"),
+            func("finalize_func"),
+            types("Tkey_func_other_arguments").at_least(0),
+            types("Tinit_func_other_arguments").at_least(0),
+            types("Treduce_func_other_arguments").at_least(0),
+            types("Tfinalize_func_other_arguments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "GroupByWindowDataset",
         summary: "Makes data sets of elements of one key, and joins what a function makes of them.",
         inputs: &[
@@ -78,6 +105,30 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "LegacyParallelInterleaveDatasetV2",
+        summary: "Takes turns with data sets, as `InterleaveDataset` does.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+            arg_of("cycle_length", DType::I64),
+            arg_of("block_length", DType::I64),
+            arg_of("buffer_output_elements", DType::I64),
+            arg_of("prefetch_input_elements", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
+            string_or("deterministic", "default"),
             types("Targuments").at_least(0),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
@@ -144,6 +195,30 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[
             func("predicate"),
             string_or("deterministic", "default"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("metadata", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ParallelInterleaveDataset",
+        summary: "Takes turns with data sets, as `InterleaveDataset` does.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+            arg_of("cycle_length", DType::I64),
+            arg_of("block_length", DType::I64),
+            arg_of("sloppy", DType::Bool),
+            arg_of("buffer_output_elements", DType::I64),
+            arg_of("prefetch_input_elements", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
             types("Targuments").at_least(0),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),

@@ -15,6 +15,7 @@ pub mod copy;
 mod count;
 mod ctc;
 mod dataset;
+mod dataset_experimental;
 mod dataset_function;
 mod diagonal;
 mod dilation;
@@ -91,6 +92,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     count,
     ctc,
     dataset,
+    dataset_experimental,
     dataset_function,
     diagonal,
     dilation,

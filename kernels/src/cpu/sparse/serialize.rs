@@ -1,4 +1,5 @@
-//! Sparse tensors as messages: `SerializeSparse`, `SerializeManySparse`.
+//! Sparse tensors as three messages, or as three tensors in values of dtype variant:
+//! `SerializeSparse`, `SerializeManySparse`.
 
 use super::{Form, put_values};
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     wire::tensor::{Strings, write_plain, write_strings},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape, workspace};
+use ferroflow_ir::{DType, Error, Handle, HostTensor, Shape, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] =
@@ -24,11 +25,19 @@ fn serialize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             put_values(io, 0, DType::String, &[indices, values, dims(places.dims)?])
         })
     }
-    if call.attrs.dtype("out_type")? != DType::String {
-        return Ok(None);
+    fn holding<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+        Arc::new(move |io: &mut Io<'_>| {
+            let places = form.places(io);
+            let values = T::read(io, form.values)?;
+            let parts = held([form.n, form.rank], places.indices, dtype, values, places.dims)?;
+            put_values(io, 0, DType::Variant, &parts)
+        })
     }
     let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+    Ok(match call.attrs.dtype("out_type")? {
+        DType::Variant => with_cell!(dtype, T => holding::<T>(form, dtype)),
+        _ => with_cell!(dtype, T => kernel::<T>(form, dtype)),
+    })
 }
 
 fn integers(dims: &[usize], elements: &[i64]) -> Result<Bytes> {
@@ -40,14 +49,33 @@ fn dims(dims: &[i64]) -> Result<Bytes> {
     integers(&[dims.len()], dims)
 }
 
-/// A vector of elements as a message.
+/// A sparse tensor as values of dtype variant: places, elements and sizes.
+fn held<T: Message>(
+    shape: [usize; 2],
+    indices: &[i64],
+    dtype: DType,
+    values: &[T],
+    dims: &[i64],
+) -> Result<[Arc<dyn Handle>; 3]> {
+    let indices = HostTensor::from_slice(Shape::new(shape)?, indices)?;
+    let values = T::tensor(dtype, values)?;
+    Ok([Arc::new(indices), Arc::new(values), Arc::new(HostTensor::vector(dims)?)])
+}
+
+/// A vector of elements as a message, or as a tensor.
 trait Message: Cell {
     fn message(dtype: DType, elements: &[Self]) -> Result<Bytes>;
+
+    fn tensor(dtype: DType, elements: &[Self]) -> Result<HostTensor>;
 }
 
 impl Message for Bytes {
     fn message(_: DType, elements: &[Bytes]) -> Result<Bytes> {
         Ok(write_strings(&Shape::new([elements.len()])?, elements, Strings::Packed))
+    }
+
+    fn tensor(_: DType, elements: &[Bytes]) -> Result<HostTensor> {
+        Ok(HostTensor::from_strings(Shape::new([elements.len()])?, elements.to_vec())?)
     }
 }
 
@@ -58,56 +86,81 @@ macro_rules! plain_messages {
                 let shape = Shape::new([elements.len()])?;
                 Ok(write_plain(dtype, &shape, bytemuck::cast_slice(elements)))
             }
+
+            fn tensor(dtype: DType, elements: &[$type]) -> Result<HostTensor> {
+                let mut tensor = HostTensor::zeros(dtype, Shape::new([elements.len()])?)?;
+                tensor.bytes_mut().copy_from_slice(bytemuck::cast_slice(elements));
+                Ok(tensor)
+            }
         }
     )*};
 }
 
 plain_messages! { u8 u16 u32 u64 [u64; 2] }
 
-impl Message for Arc<dyn ferroflow_ir::Handle> {
+impl Message for Arc<dyn Handle> {
     fn message(dtype: DType, _: &[Self]) -> Result<Bytes> {
         let (op, what) = ("serialization of a sparse tensor".into(), dtype.name().into());
         Err(Error::Unsupported { op, what }.into())
+    }
+
+    fn tensor(dtype: DType, elements: &[Self]) -> Result<HostTensor> {
+        Ok(HostTensor::from_handles(dtype, Shape::new([elements.len()])?, elements.to_vec())?)
     }
 }
 
 /// Each row is written with its own coordinates, which lack the first one.
 fn serialize_many(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
-        Arc::new(move |io: &mut Io<'_>| {
-            let (places, values) = (form.places(io), T::read(io, form.values)?);
-            let n_rows = places.shape()?[0];
-            let shape = Shape::new([n_rows, 3])?;
-            io.check_size(DType::String, &shape)?;
-            places.check()?;
-            if !places.iter().is_sorted() {
-                let (op, expected) = ("SerializeManySparse", "in row-major order");
-                return Err(Error::argument(op, "sparse_indices", expected, "others").into());
-            }
-            let mut written = workspace::reserve(3 * n_rows)?;
-            let (mut start, row_dims) = (0, dims(&places.dims[1..])?);
-            for row in 0..n_rows {
-                let own = places.iter().skip(start).take_while(|place| place[0] == row as i64);
-                let n = own.count();
-                let indices: Vec<i64> =
-                    (start..start + n).flat_map(|n| &places.get(n)[1..]).copied().collect();
-                written.push(integers(&[n, form.rank - 1], &indices)?);
-                written.push(T::message(dtype, &values[start..start + n])?);
-                written.push(row_dims.clone());
-                start += n;
-            }
-            Bytes::write(io, 0, DType::String, &shape, |out| {
-                out.clone_from_slice(&written);
-                Ok(())
-            })
+        each_row(form, DType::String, move |places, values: &[T], row| {
+            let indices = integers(&[values.len(), form.rank - 1], &places)?;
+            Ok([indices, T::message(dtype, values)?, dims(row)?])
+        })
+    }
+    fn holding<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+        each_row(form, DType::Variant, move |places, values: &[T], row| {
+            held([values.len(), form.rank - 1], &places, dtype, values, row)
         })
     }
     let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    if call.attrs.dtype("out_type")? != DType::String {
-        return Ok(None);
-    }
     if form.rank < 2 {
         return Err(call.wrong("sparse_shape", "of rank 2 or more", form.rank));
     }
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+    Ok(match call.attrs.dtype("out_type")? {
+        DType::Variant => with_cell!(dtype, T => holding::<T>(form, dtype)),
+        _ => with_cell!(dtype, T => kernel::<T>(form, dtype)),
+    })
+}
+
+/// A kernel that makes three elements of the places, elements and sizes of each row.
+fn each_row<T: Cell, U: Cell>(
+    form: Form,
+    dtype: DType,
+    make: impl Fn(Vec<i64>, &[T], &[i64]) -> Result<[U; 3]> + Send + Sync + 'static,
+) -> Arc<dyn Kernel> {
+    Arc::new(move |io: &mut Io<'_>| {
+        let (places, values) = (form.places(io), T::read(io, form.values)?);
+        let n_rows = places.shape()?[0];
+        let shape = Shape::new([n_rows, 3])?;
+        io.check_size(dtype, &shape)?;
+        places.check()?;
+        if !places.iter().is_sorted() {
+            let (op, expected) = ("SerializeManySparse", "in row-major order");
+            return Err(Error::argument(op, "sparse_indices", expected, "others").into());
+        }
+        let mut written = workspace::reserve(3 * n_rows)?;
+        let mut start = 0;
+        for row in 0..n_rows {
+            let own = places.iter().skip(start).take_while(|place| place[0] == row as i64);
+            let n = own.count();
+            let indices: Vec<i64> =
+                (start..start + n).flat_map(|n| &places.get(n)[1..]).copied().collect();
+            written.extend(make(indices, &values[start..start + n], &places.dims[1..])?);
+            start += n;
+        }
+        U::write(io, 0, dtype, &shape, |out| {
+            out.clone_from_slice(&written);
+            Ok(())
+        })
+    })
 }

@@ -55,6 +55,6 @@ impl DatasetSource for DirectedInterleave {
 pub(super) fn directed_interleave(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let inputs = (1..call.inputs.len()).map(|index| call.input_dataset(index));
     let inputs = inputs.collect::<Result<_>>()?;
-    let stops_on_empty = call.attrs.bool("stop_on_empty_dataset")?;
+    let stops_on_empty = call.attrs.bool("stop_on_empty_dataset").unwrap_or(false);
     call.dataset(DirectedInterleave { selector: call.input_dataset(0)?, inputs, stops_on_empty })
 }

@@ -101,18 +101,93 @@ impl DatasetSource for GroupByWindow {
     }
 }
 
-pub(super) fn group_by_window(call: &mut RuntimeCall<'_>) -> Result<Results> {
+/// The functions of a call, whose captured inputs follow each other behind the data set.
+fn captured_in_turn<'a>(
+    call: &'a RuntimeCall<'_>,
+) -> impl FnMut(&str) -> Result<ElementFunction> + 'a {
     let mut start = 1;
-    let mut function = |name: &str| {
+    move |name| {
         let end = start + map::n_types(call, &format!("T{name}_other_arguments"))?;
         let function = ElementFunction::of(call, name, start..end);
         start = end;
         function
-    };
+    }
+}
+
+pub(super) fn group_by_window(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let mut function = captured_in_turn(call);
     let functions = Functions {
         key: function("key_func")?,
         reduce: function("reduce_func")?,
         size: function("window_size_func")?,
     };
     call.dataset(GroupByWindow { input: call.input_dataset(0)?, functions })
+}
+
+/// The functions that fold the elements of a key to one.
+#[derive(Debug, Clone)]
+struct Folding {
+    key: ElementFunction,
+    init: ElementFunction,
+    reduce: ElementFunction,
+    finalize: ElementFunction,
+}
+
+/// What becomes of the elements of each key, in the order of the keys.
+#[derive(Debug)]
+struct GroupByReducer {
+    input: Dataset,
+    functions: Folding,
+}
+
+impl Folding {
+    /// The states of all keys after the last element.
+    fn states(&self, scope: Scope<'_>, mut input: Stream) -> Result<BTreeMap<i64, Components>> {
+        let (mut states, mut kept) = (BTreeMap::<i64, Components>::new(), KeptBytes::default());
+        let mut rounds = RoundLimit::new(scope);
+        while let Some(element) = input.next(scope)? {
+            rounds.count()?;
+            let key = self.key.number(scope, element.clone())?;
+            let state = match states.remove(&key) {
+                Some(state) => {
+                    kept.remove(&state);
+                    state
+                }
+                None => self.init.call(scope, [HostTensor::scalar(key)])?,
+            };
+            let state = self.reduce.call(scope, state.into_iter().chain(element))?;
+            kept.add(scope, &state)?;
+            states.insert(key, state);
+        }
+        Ok(states)
+    }
+}
+
+impl DatasetSource for GroupByReducer {
+    fn stream(&self) -> Stream {
+        let (mut input, functions) = (Some(self.input.stream()), self.functions.clone());
+        let mut states = BTreeMap::new();
+        Stream::new(move |scope| {
+            if let Some(input) = input.take() {
+                states = functions.states(scope, input)?;
+            }
+            let Some((_, state)) = states.pop_first() else { return Ok(None) };
+            functions.finalize.call(scope, state).map(Some)
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
+}
+
+pub(super) fn group_by_reducer(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let mut function = captured_in_turn(call);
+    let functions = Folding {
+        key: function("key_func")?,
+        init: function("init_func")?,
+        reduce: function("reduce_func")?,
+        finalize: function("finalize_func")?,
+    };
+    call.dataset(GroupByReducer { input: call.input_dataset(0)?, functions })
 }

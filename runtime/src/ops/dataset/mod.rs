@@ -24,6 +24,7 @@ mod rebatch;
 mod select;
 mod shuffle;
 mod source;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod unique;

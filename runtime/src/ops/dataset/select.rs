@@ -1,7 +1,11 @@
 //! Data sets of some elements of another, by their places.
 
 use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{
+    error::{Error, Result},
+    execute::Results,
+    ops::RuntimeCall,
+};
 use ferroflow_ir::{Code, Error as IrError};
 
 /// The first elements; all of them without a number.
@@ -169,4 +173,54 @@ pub(super) fn shard(call: &mut RuntimeCall<'_>) -> Result<Results> {
 
 pub(super) fn assert_cardinality(call: &mut RuntimeCall<'_>) -> Result<Results> {
     call.dataset(Counted { input: call.input_dataset(0)?, n: call.integer(1)? })
+}
+
+/// The elements that can be computed.
+#[derive(Debug)]
+struct IgnoreErrors {
+    input: Dataset,
+}
+
+impl DatasetSource for IgnoreErrors {
+    fn stream(&self) -> Stream {
+        let mut input = self.input.stream();
+        Stream::new(move |scope| {
+            let mut rounds = RoundLimit::new(scope);
+            loop {
+                match input.next(scope) {
+                    Err(error) if is_ignored(&error) => rounds.count()?,
+                    result => return result,
+                }
+            }
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
+}
+
+/// Whether an error is about an element. Others end the run: limits, deadlines, cancellation, and
+/// what is not supported.
+fn is_ignored(error: &Error) -> bool {
+    match error.code() {
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::FailedPrecondition
+        | Code::OutOfRange
+        | Code::DataLoss => true,
+        Code::PermissionDenied
+        | Code::ResourceExhausted
+        | Code::Unimplemented
+        | Code::Internal
+        | Code::Unavailable
+        | Code::Aborted
+        | Code::Cancelled
+        | Code::DeadlineExceeded => false,
+    }
+}
+
+pub(super) fn ignore_errors(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    call.dataset(IgnoreErrors { input: call.input_dataset(0)? })
 }

@@ -1,13 +1,16 @@
-//! Data sets of the elements of another in random order.
+//! Data sets of the elements of another in random order, and of random numbers.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, iterator::Dummy};
+use super::{
+    Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream, iterator::Dummy,
+};
 use crate::{
     error::Result,
-    execute::Results,
+    execute::{Results, Scope},
     generator::unforeseen,
     ops::{RuntimeCall, one},
     resource::{Resource, ResourceHandle},
 };
+use ferroflow_ir::HostTensor;
 use ferroflow_kernels::philox::{Philox, Words};
 use parking_lot::Mutex;
 use std::{any::Any, collections::VecDeque, sync::Arc};
@@ -59,40 +62,109 @@ struct Shuffle {
     /// The number of elements to choose from.
     size: usize,
     seeds: Arc<Seeds>,
+    /// The number of times that the elements come; nothing for ever.
+    epochs: Option<u64>,
+}
+
+/// Elements that wait to be drawn, by epoch. Those of an epoch come before those of the next.
+#[derive(Default)]
+struct Waiting {
+    epochs: VecDeque<VecDeque<Components>>,
+    n: usize,
+    kept: KeptBytes,
+}
+
+impl Waiting {
+    fn push(&mut self, scope: Scope<'_>, element: Components) -> Result<()> {
+        self.kept.add(scope, &element)?;
+        if let Some(epoch) = self.epochs.back_mut() {
+            epoch.push_back(element);
+            self.n += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes an element of the first epoch, in whose place the first one comes. Every epoch has
+    /// words of its own.
+    fn draw(&mut self, words: &mut Words, seeds: &Seeds) -> Option<Components> {
+        if self.n == 0 {
+            return None;
+        }
+        while self.epochs.front().is_some_and(VecDeque::is_empty) {
+            self.epochs.pop_front();
+            *words = self::words(seeds.next());
+        }
+        let epoch = self.epochs.front_mut()?;
+        let drawn = words.next_word() as usize % epoch.len();
+        epoch.swap(0, drawn);
+        let element = epoch.pop_front()?;
+        self.n -= 1;
+        self.kept.remove(&element);
+        Some(element)
+    }
 }
 
 impl DatasetSource for Shuffle {
     /// Source of the order: `ShuffleDatasetOpBase` in TensorFlow's `shuffle_dataset_op.cc`. The first
     /// element takes the place of the one that is drawn.
     fn stream(&self) -> Stream {
-        let (mut input, size) = (Some(self.input.stream()), self.size);
-        let (mut words, mut buffer) = (words(self.seeds.next()), VecDeque::<Components>::new());
-        let mut kept = KeptBytes::default();
+        let (source, size, epochs) = (self.input.clone(), self.size, self.epochs);
+        let (seeds, mut waiting) = (self.seeds.clone(), Waiting::default());
+        let mut words = words(seeds.next());
+        let (mut input, mut epoch, mut is_empty) = (None, 0, true);
         Stream::new(move |scope| {
-            while buffer.len() < size
-                && let Some(stream) = &mut input
-            {
-                match stream.next(scope)? {
+            let mut rounds = RoundLimit::new(scope);
+            while waiting.n < size {
+                let Some(stream) = &mut input else {
+                    // An epoch without elements is followed by none.
+                    if epochs.is_some_and(|n| epoch == n) || (epoch > 0 && is_empty) {
+                        break;
+                    }
+                    rounds.count()?;
+                    epoch += 1;
+                    waiting.epochs.push_back(VecDeque::new());
+                    input = Some(source.stream());
+                    continue;
+                };
+                match Stream::next(stream, scope)? {
                     Some(element) => {
-                        kept.add(scope, &element)?;
-                        buffer.push_back(element);
+                        is_empty = false;
+                        waiting.push(scope, element)?;
                     }
                     None => input = None,
                 }
             }
-            if buffer.is_empty() {
-                return Ok(None);
-            }
-            let drawn = words.next_word() as usize % buffer.len();
-            buffer.swap(0, drawn);
-            let element = buffer.pop_front();
-            kept.remove(element.as_deref().unwrap_or_default());
-            Ok(element)
+            Ok(waiting.draw(&mut words, &seeds))
         })
     }
 
     fn cardinality(&self) -> Cardinality {
-        self.input.cardinality()
+        match (self.input.cardinality(), self.epochs) {
+            (Cardinality::Known(0), _) | (_, Some(0)) => Cardinality::Known(0),
+            (Cardinality::Unknown, _) => Cardinality::Unknown,
+            (own, Some(n)) => own.map(|own| own.saturating_mul(n)),
+            (_, None) => Cardinality::Infinite,
+        }
+    }
+}
+
+/// The words of a generator, as numbers without end.
+#[derive(Debug)]
+struct RandomWords {
+    seeds: Arc<Seeds>,
+}
+
+impl DatasetSource for RandomWords {
+    fn stream(&self) -> Stream {
+        let mut words = words(self.seeds.next());
+        Stream::new(move |_| {
+            let number = i64::from(words.next_word());
+            Ok(Some(vec![HostTensor::scalar(number)]))
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Infinite
     }
 }
 
@@ -102,23 +174,61 @@ fn seed(call: &RuntimeCall<'_>, first: usize) -> Result<[u64; 2]> {
     Ok(if seed == [0, 0] { [unforeseen(), unforeseen()] } else { seed })
 }
 
-/// The generator of seeds in an input of a call, or one for its own seeds.
-fn seeds(call: &RuntimeCall<'_>) -> Result<Arc<Seeds>> {
-    let each_new = call.attrs.bool("reshuffle_each_iteration")?;
-    if call.inputs.len() > 4 && call.resource::<Dummy>(4, "no generator").is_err() {
-        return call.resource(4, "a generator of seeds");
+/// The generator of seeds in input `index` of a call, if it has one.
+fn generator(call: &RuntimeCall<'_>, index: usize) -> Result<Option<Arc<Seeds>>> {
+    if call.inputs.len() <= index || call.resource::<Dummy>(index, "no generator").is_ok() {
+        return Ok(None);
     }
-    Ok(Arc::new(Seeds::new(seed(call, 2)?, each_new)))
+    call.resource(index, "a generator of seeds").map(Some)
+}
+
+/// The generator of seeds in input `index` of a call, or one for the seeds in inputs `first` and the
+/// next, which are others for each run if the attribute says so.
+fn seeds(call: &RuntimeCall<'_>, first: usize, index: usize, attr: &str) -> Result<Arc<Seeds>> {
+    if let Some(seeds) = generator(call, index)? {
+        return Ok(seeds);
+    }
+    let each_new = call.attrs.bool(attr).unwrap_or(false);
+    Ok(Arc::new(Seeds::new(seed(call, first)?, each_new)))
+}
+
+/// The number of elements to choose from. A buffer without a size holds everything.
+fn size(call: &RuntimeCall<'_>) -> Result<usize> {
+    match call.integer_named(1, "buffer_size")? {
+        -1 => Ok(usize::MAX),
+        _ => call.count(1, "buffer_size"),
+    }
 }
 
 pub(super) fn shuffle(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    // A buffer without a size holds everything.
-    let size = match call.integer_named(1, "buffer_size")? {
-        -1 => usize::MAX,
-        _ => call.count(1, "buffer_size")?,
+    let seeds = seeds(call, 2, 4, "reshuffle_each_iteration")?;
+    let (input, size) = (call.input_dataset(0)?, size(call)?);
+    call.dataset(Shuffle { input, size, seeds, epochs: Some(1) })
+}
+
+/// `ShuffleDatasetV2`, whose seeds are those of a generator.
+pub(super) fn shuffle_by_generator(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let seeds = match generator(call, 2)? {
+        Some(seeds) => seeds,
+        None => Arc::new(Seeds::new([unforeseen(), unforeseen()], true)),
     };
-    let (input, seeds) = (call.input_dataset(0)?, seeds(call)?);
-    call.dataset(Shuffle { input, size, seeds })
+    let (input, size) = (call.input_dataset(0)?, size(call)?);
+    call.dataset(Shuffle { input, size, seeds, epochs: Some(1) })
+}
+
+pub(super) fn shuffle_and_repeat(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let seeds = seeds(call, 2, 5, "reshuffle_each_iteration")?;
+    let epochs = match call.integer_named(4, "count")? {
+        -1 => None,
+        count => Some(u64::try_from(count).unwrap_or(0)),
+    };
+    let (input, size) = (call.input_dataset(0)?, size(call)?);
+    call.dataset(Shuffle { input, size, seeds, epochs })
+}
+
+pub(super) fn random(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let seeds = seeds(call, 0, 2, "rerandomize_each_iteration")?;
+    call.dataset(RandomWords { seeds })
 }
 
 pub(super) fn anonymous_generator(call: &mut RuntimeCall<'_>) -> Result<Results> {

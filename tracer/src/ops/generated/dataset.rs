@@ -318,6 +318,32 @@ pub fn concatenate_dataset_with(
     )
 }
 
+static DENSE_TO_SPARSE_BATCH_DATASET: Op = Op::new("DenseToSparseBatchDataset");
+
+/// Stacks a number of elements at a time as a sparse tensor.
+///
+/// `DenseToSparseBatchDataset`: `input_dataset: variant`, `batch_size: int64`, `row_shape: int64` →
+/// `handle: variant`. `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or
+/// more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn dense_to_sparse_batch_dataset(
+    input_dataset: &Tensor,
+    batch_size: &Tensor,
+    row_shape: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &DENSE_TO_SPARSE_BATCH_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, batch_size, row_shape],
+    )
+}
+
 static DIRECTED_INTERLEAVE_DATASET: Op = Op::new("DirectedInterleaveDataset");
 
 /// What [`directed_interleave_dataset_with`] may set.
@@ -370,6 +396,59 @@ pub fn directed_interleave_dataset_with(
             .with("output_shapes", output_shapes)
             .with("stop_on_empty_dataset", attrs.stop_on_empty_dataset),
         &[&[selector_input_dataset][..], data_input_datasets].concat(),
+    )
+}
+
+static IGNORE_ERRORS_DATASET: Op = Op::new("IgnoreErrorsDataset");
+
+/// What [`ignore_errors_dataset_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct IgnoreErrorsDatasetAttrs {
+    /// `log_warning`: a flag; `false` unless set.
+    pub log_warning: bool,
+}
+
+/// Leaves out the elements whose computation fails.
+///
+/// `IgnoreErrorsDataset`: `input_dataset: variant` → `handle: variant`. `output_types` are dtypes
+/// (1 or more). `output_shapes` are shapes (1 or more). [`ignore_errors_dataset_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn ignore_errors_dataset(
+    input_dataset: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &IGNORE_ERRORS_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset],
+    )
+}
+
+/// [`ignore_errors_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn ignore_errors_dataset_with(
+    input_dataset: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &IgnoreErrorsDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &IGNORE_ERRORS_DATASET,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("log_warning", attrs.log_warning),
+        &[input_dataset],
     )
 }
 
@@ -870,6 +949,120 @@ pub fn private_thread_pool_dataset(
     )
 }
 
+static RANDOM_DATASET: Op = Op::new("RandomDataset");
+
+/// What [`random_dataset_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct RandomDatasetAttrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of random numbers of 32 bits.
+///
+/// `RandomDataset`: `seed: int64`, `seed2: int64` → `handle: variant`. `output_types` are dtypes (1
+/// or more). `output_shapes` are shapes (1 or more). [`random_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_dataset(
+    seed: &Tensor,
+    seed2: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[seed, seed2],
+    )
+}
+
+/// [`random_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_dataset_with(
+    seed: &Tensor,
+    seed2: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &RandomDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_DATASET,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("metadata", attrs.metadata.as_str()),
+        &[seed, seed2],
+    )
+}
+
+static RANDOM_DATASET_V2: Op = Op::new("RandomDatasetV2");
+
+/// What [`random_dataset_v2_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct RandomDatasetV2Attrs {
+    /// `rerandomize_each_iteration`: a flag; `false` unless set.
+    pub rerandomize_each_iteration: bool,
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of random numbers of 32 bits, with seeds of a generator.
+///
+/// `RandomDatasetV2`: `seed: int64`, `seed2: int64`, `seed_generator: resource` →
+/// `handle: variant`. `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or
+/// more). [`random_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_dataset_v2(
+    seed: &Tensor,
+    seed2: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_DATASET_V2,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[seed, seed2, seed_generator],
+    )
+}
+
+/// [`random_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_dataset_v2_with(
+    seed: &Tensor,
+    seed2: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &RandomDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_DATASET_V2,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("rerandomize_each_iteration", attrs.rerandomize_each_iteration)
+            .with("metadata", attrs.metadata.as_str()),
+        &[seed, seed2, seed_generator],
+    )
+}
+
 static RANGE_DATASET: Op = Op::new("RangeDataset");
 
 /// What [`range_dataset_with`] may set.
@@ -1095,6 +1288,149 @@ pub fn shard_dataset_with(
     )
 }
 
+static SHUFFLE_AND_REPEAT_DATASET: Op = Op::new("ShuffleAndRepeatDataset");
+
+/// What [`shuffle_and_repeat_dataset_with`] may set.
+#[derive(Clone, Debug)]
+pub struct ShuffleAndRepeatDatasetAttrs {
+    /// `reshuffle_each_iteration`: a flag; `true` unless set.
+    pub reshuffle_each_iteration: bool,
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+impl Default for ShuffleAndRepeatDatasetAttrs {
+    fn default() -> ShuffleAndRepeatDatasetAttrs {
+        ShuffleAndRepeatDatasetAttrs { reshuffle_each_iteration: true, metadata: "".into() }
+    }
+}
+
+/// Repeats all elements, each time in random order.
+///
+/// `ShuffleAndRepeatDataset`: `input_dataset: variant`, `buffer_size: int64`, `seed: int64`,
+/// `seed2: int64`, `count: int64` → `handle: variant`. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`shuffle_and_repeat_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_and_repeat_dataset(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed: &Tensor,
+    seed2: &Tensor,
+    count: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_AND_REPEAT_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, buffer_size, seed, seed2, count],
+    )
+}
+
+/// [`shuffle_and_repeat_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_and_repeat_dataset_with(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed: &Tensor,
+    seed2: &Tensor,
+    count: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ShuffleAndRepeatDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_AND_REPEAT_DATASET,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("reshuffle_each_iteration", attrs.reshuffle_each_iteration)
+            .with("metadata", attrs.metadata.as_str()),
+        &[input_dataset, buffer_size, seed, seed2, count],
+    )
+}
+
+static SHUFFLE_AND_REPEAT_DATASET_V2: Op = Op::new("ShuffleAndRepeatDatasetV2");
+
+/// What [`shuffle_and_repeat_dataset_v2_with`] may set.
+#[derive(Clone, Debug)]
+pub struct ShuffleAndRepeatDatasetV2Attrs {
+    /// `reshuffle_each_iteration`: a flag; `true` unless set.
+    pub reshuffle_each_iteration: bool,
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+impl Default for ShuffleAndRepeatDatasetV2Attrs {
+    fn default() -> ShuffleAndRepeatDatasetV2Attrs {
+        ShuffleAndRepeatDatasetV2Attrs { reshuffle_each_iteration: true, metadata: "".into() }
+    }
+}
+
+/// Repeats all elements, each time in random order, with seeds of a generator.
+///
+/// `ShuffleAndRepeatDatasetV2`: `input_dataset: variant`, `buffer_size: int64`, `seed: int64`,
+/// `seed2: int64`, `count: int64`, `seed_generator: resource` → `handle: variant`. `output_types`
+/// are dtypes (1 or more). `output_shapes` are shapes (1 or more).
+/// [`shuffle_and_repeat_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_and_repeat_dataset_v2(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed: &Tensor,
+    seed2: &Tensor,
+    count: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_AND_REPEAT_DATASET_V2,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, buffer_size, seed, seed2, count, seed_generator],
+    )
+}
+
+/// [`shuffle_and_repeat_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_and_repeat_dataset_v2_with(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed: &Tensor,
+    seed2: &Tensor,
+    count: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ShuffleAndRepeatDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_AND_REPEAT_DATASET_V2,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("reshuffle_each_iteration", attrs.reshuffle_each_iteration)
+            .with("metadata", attrs.metadata.as_str()),
+        &[input_dataset, buffer_size, seed, seed2, count, seed_generator],
+    )
+}
+
 static SHUFFLE_DATASET: Op = Op::new("ShuffleDataset");
 
 /// What [`shuffle_dataset_with`] may set.
@@ -1160,6 +1496,63 @@ pub fn shuffle_dataset_with(
             .with("reshuffle_each_iteration", attrs.reshuffle_each_iteration)
             .with("metadata", attrs.metadata.as_str()),
         &[input_dataset, buffer_size, seed, seed2],
+    )
+}
+
+static SHUFFLE_DATASET_V2: Op = Op::new("ShuffleDatasetV2");
+
+/// What [`shuffle_dataset_v2_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct ShuffleDatasetV2Attrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Puts the elements of its input in random order, with seeds of a generator.
+///
+/// `ShuffleDatasetV2`: `input_dataset: variant`, `buffer_size: int64`, `seed_generator: resource` →
+/// `handle: variant`. `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or
+/// more). [`shuffle_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_dataset_v2(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_DATASET_V2,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, buffer_size, seed_generator],
+    )
+}
+
+/// [`shuffle_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn shuffle_dataset_v2_with(
+    input_dataset: &Tensor,
+    buffer_size: &Tensor,
+    seed_generator: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ShuffleDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &SHUFFLE_DATASET_V2,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("metadata", attrs.metadata.as_str()),
+        &[input_dataset, buffer_size, seed_generator],
     )
 }
 

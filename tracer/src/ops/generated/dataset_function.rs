@@ -134,6 +134,58 @@ pub fn flat_map_dataset_with(
     )
 }
 
+static GROUP_BY_REDUCER_DATASET: Op = Op::new("GroupByReducerDataset");
+
+/// Folds the elements of each key.
+///
+/// `GroupByReducerDataset`: `input_dataset: variant`,
+/// `key_func_other_arguments: [Tkey_func_other_arguments..]`,
+/// `init_func_other_arguments: [Tinit_func_other_arguments..]`,
+/// `reduce_func_other_arguments: [Treduce_func_other_arguments..]`,
+/// `finalize_func_other_arguments: [Tfinalize_func_other_arguments..]` → `handle: variant`.
+/// `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn group_by_reducer_dataset(
+    input_dataset: &Tensor,
+    key_func_other_arguments: &[&Tensor],
+    init_func_other_arguments: &[&Tensor],
+    reduce_func_other_arguments: &[&Tensor],
+    finalize_func_other_arguments: &[&Tensor],
+    key_func: &NameAttrList,
+    init_func: &NameAttrList,
+    reduce_func: &NameAttrList,
+    finalize_func: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &GROUP_BY_REDUCER_DATASET,
+        Attrs::new()
+            .with("Tkey_func_other_arguments", lists::dtypes(key_func_other_arguments))
+            .with("Tinit_func_other_arguments", lists::dtypes(init_func_other_arguments))
+            .with("Treduce_func_other_arguments", lists::dtypes(reduce_func_other_arguments))
+            .with("Tfinalize_func_other_arguments", lists::dtypes(finalize_func_other_arguments))
+            .with("key_func", key_func.clone())
+            .with("init_func", init_func.clone())
+            .with("reduce_func", reduce_func.clone())
+            .with("finalize_func", finalize_func.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[
+            &[input_dataset][..],
+            key_func_other_arguments,
+            init_func_other_arguments,
+            reduce_func_other_arguments,
+            finalize_func_other_arguments,
+        ]
+        .concat(),
+    )
+}
+
 static GROUP_BY_WINDOW_DATASET: Op = Op::new("GroupByWindowDataset");
 
 /// What [`group_by_window_dataset_with`] may set.
@@ -297,6 +349,99 @@ pub fn interleave_dataset_with(
             .with("output_shapes", output_shapes)
             .with("metadata", attrs.metadata.as_str()),
         &[&[input_dataset][..], other_arguments, &[cycle_length, block_length][..]].concat(),
+    )
+}
+
+static LEGACY_PARALLEL_INTERLEAVE_DATASET_V2: Op = Op::new("LegacyParallelInterleaveDatasetV2");
+
+/// What [`legacy_parallel_interleave_dataset_v2_with`] may set.
+#[derive(Clone, Debug)]
+pub struct LegacyParallelInterleaveDatasetV2Attrs {
+    /// `deterministic`: a string; `default` unless set.
+    pub deterministic: String,
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+impl Default for LegacyParallelInterleaveDatasetV2Attrs {
+    fn default() -> LegacyParallelInterleaveDatasetV2Attrs {
+        LegacyParallelInterleaveDatasetV2Attrs {
+            deterministic: "default".into(),
+            metadata: "".into(),
+        }
+    }
+}
+
+/// Takes turns with data sets, as `InterleaveDataset` does.
+///
+/// `LegacyParallelInterleaveDatasetV2`: `input_dataset: variant`,
+/// `other_arguments: [Targuments..]`, `cycle_length: int64`, `block_length: int64`,
+/// `buffer_output_elements: int64`, `prefetch_input_elements: int64` → `handle: variant`.
+/// `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or more).
+/// [`legacy_parallel_interleave_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn legacy_parallel_interleave_dataset_v2(
+    input_dataset: &Tensor,
+    other_arguments: &[&Tensor],
+    cycle_length: &Tensor,
+    block_length: &Tensor,
+    buffer_output_elements: &Tensor,
+    prefetch_input_elements: &Tensor,
+    f: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &LEGACY_PARALLEL_INTERLEAVE_DATASET_V2,
+        Attrs::new()
+            .with("f", f.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[
+            &[input_dataset][..],
+            other_arguments,
+            &[cycle_length, block_length, buffer_output_elements, prefetch_input_elements][..],
+        ]
+        .concat(),
+    )
+}
+
+/// [`legacy_parallel_interleave_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn legacy_parallel_interleave_dataset_v2_with(
+    input_dataset: &Tensor,
+    other_arguments: &[&Tensor],
+    cycle_length: &Tensor,
+    block_length: &Tensor,
+    buffer_output_elements: &Tensor,
+    prefetch_input_elements: &Tensor,
+    f: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &LegacyParallelInterleaveDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &LEGACY_PARALLEL_INTERLEAVE_DATASET_V2,
+        Attrs::new()
+            .with("f", f.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("deterministic", attrs.deterministic.as_str())
+            .with("metadata", attrs.metadata.as_str()),
+        &[
+            &[input_dataset][..],
+            other_arguments,
+            &[cycle_length, block_length, buffer_output_elements, prefetch_input_elements][..],
+        ]
+        .concat(),
     )
 }
 
@@ -531,6 +676,91 @@ pub fn parallel_filter_dataset_with(
             .with("deterministic", attrs.deterministic.as_str())
             .with("metadata", attrs.metadata.as_str()),
         &[&[input_dataset][..], other_arguments, &[num_parallel_calls][..]].concat(),
+    )
+}
+
+static PARALLEL_INTERLEAVE_DATASET: Op = Op::new("ParallelInterleaveDataset");
+
+/// What [`parallel_interleave_dataset_with`] may set.
+#[derive(Clone, Debug, Default)]
+pub struct ParallelInterleaveDatasetAttrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Takes turns with data sets, as `InterleaveDataset` does.
+///
+/// `ParallelInterleaveDataset`: `input_dataset: variant`, `other_arguments: [Targuments..]`,
+/// `cycle_length: int64`, `block_length: int64`, `sloppy: bool`, `buffer_output_elements: int64`,
+/// `prefetch_input_elements: int64` → `handle: variant`. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`parallel_interleave_dataset_with`] sets attributes
+/// too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parallel_interleave_dataset(
+    input_dataset: &Tensor,
+    other_arguments: &[&Tensor],
+    cycle_length: &Tensor,
+    block_length: &Tensor,
+    sloppy: &Tensor,
+    buffer_output_elements: &Tensor,
+    prefetch_input_elements: &Tensor,
+    f: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &PARALLEL_INTERLEAVE_DATASET,
+        Attrs::new()
+            .with("f", f.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[
+            &[input_dataset][..],
+            other_arguments,
+            &[cycle_length, block_length, sloppy, buffer_output_elements, prefetch_input_elements]
+                [..],
+        ]
+        .concat(),
+    )
+}
+
+/// [`parallel_interleave_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parallel_interleave_dataset_with(
+    input_dataset: &Tensor,
+    other_arguments: &[&Tensor],
+    cycle_length: &Tensor,
+    block_length: &Tensor,
+    sloppy: &Tensor,
+    buffer_output_elements: &Tensor,
+    prefetch_input_elements: &Tensor,
+    f: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ParallelInterleaveDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &PARALLEL_INTERLEAVE_DATASET,
+        Attrs::new()
+            .with("f", f.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("metadata", attrs.metadata.as_str()),
+        &[
+            &[input_dataset][..],
+            other_arguments,
+            &[cycle_length, block_length, sloppy, buffer_output_elements, prefetch_input_elements]
+                [..],
+        ]
+        .concat(),
     )
 }
 

@@ -1,0 +1,441 @@
+//! Data sets under the names of their trial period, and those that only change how TensorFlow
+//! runs their input.
+
+use super::dataset::SIGNATURE;
+use crate::{dtype::DType, infer, op::*};
+
+pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AssertNextDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("transformations", DType::String),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "BytesProducedStatsDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalAssertNextDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("transformations", DType::String),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalBytesProducedStatsDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalDenseToSparseBatchDataset",
+        summary: "Stacks a number of elements at a time as a sparse tensor.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("batch_size", DType::I64),
+            arg_of("row_shape", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalDirectedInterleaveDataset",
+        summary: "Takes elements from data sets that another one names.",
+        inputs: &[
+            arg_of("selector_input_dataset", DType::Variant),
+            args_of("data_input_datasets", "N", DType::Variant),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            int("N").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalGroupByReducerDataset",
+        summary: "Folds the elements of each key.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("key_func_other_arguments", "Tkey_func_other_arguments"),
+            args_list("init_func_other_arguments", "Tinit_func_other_arguments"),
+            args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
+            args_list("finalize_func_other_arguments", "Tfinalize_func_other_arguments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("key_func"),
+            func("init_func"),
+            func("reduce_func"),
+            func("finalize_func"),
+            types("Tkey_func_other_arguments").at_least(0),
+            types("Tinit_func_other_arguments").at_least(0),
+            types("Treduce_func_other_arguments").at_least(0),
+            types("Tfinalize_func_other_arguments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ExperimentalGroupByWindowDataset",
+        summary: "Makes data sets of elements of one key, and joins what a function makes of them.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("key_func_other_arguments", "Tkey_func_other_arguments"),
+            args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
+            args_list("window_size_func_other_arguments", "Twindow_size_func_other_arguments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("key_func"),
+            func("reduce_func"),
+            func("window_size_func"),
+            types("Tkey_func_other_arguments").at_least(0),
+            types("Treduce_func_other_arguments").at_least(0),
+            types("Twindow_size_func_other_arguments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalIgnoreErrorsDataset",
+        summary: "Leaves out the elements whose computation fails.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("log_warning", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalLatencyStatsDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalMapAndBatchDataset",
+        summary: "Calls a function on every element, and stacks a number of results at a time.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+            arg_of("batch_size", DType::I64),
+            arg_of("num_parallel_calls", DType::I64),
+            arg_of("drop_remainder", DType::Bool),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("preserve_cardinality", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalMapDataset",
+        summary: "Calls a function on every element.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("use_inter_op_parallelism", true),
+            flag("preserve_cardinality", false),
+            flag("force_synchronous", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalMaxIntraOpParallelismDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("max_intra_op_parallelism", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalNonSerializableDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalParallelInterleaveDataset",
+        summary: "Takes turns with data sets, as `InterleaveDataset` does.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+            arg_of("cycle_length", DType::I64),
+            arg_of("block_length", DType::I64),
+            arg_of("sloppy", DType::Bool),
+            arg_of("buffer_output_elements", DType::I64),
+            arg_of("prefetch_input_elements", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalPrivateThreadPoolDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("num_threads", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalRandomDataset",
+        summary: "Makes a data set of random numbers of 32 bits.",
+        inputs: &[arg_of("seed", DType::I64), arg_of("seed2", DType::I64)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ExperimentalScanDataset",
+        summary: "Calls a function on a state and every element.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("initial_state", "Tstate"),
+            args_list("other_arguments", "Targuments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("f"),
+            types("Tstate").at_least(1),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("preserve_cardinality", false),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalSleepDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("sleep_microseconds", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalTakeWhileDataset",
+        summary: "Keeps the elements before the first for which a function is false.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            args_list("other_arguments", "Targuments"),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            func("predicate"),
+            types("Targuments").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalThreadPoolDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("thread_pool", DType::Resource)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ExperimentalUnbatchDataset",
+        summary: "Makes elements of the rows of each element.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ExperimentalUniqueDataset",
+        summary: "Keeps the first of equal elements.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "FinalizeDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            flag("has_captured_ref", false),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "LatencyStatsDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "NonSerializableDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "OptimizeDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("optimizations", DType::String)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            strings("optimization_configs").or(AttrDefault::Strings(&[])),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "OptimizeDatasetV2",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("optimizations_enabled", DType::String),
+            arg_of("optimizations_disabled", DType::String),
+            arg_of("optimizations_default", DType::String),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: &[
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            strings("optimization_configs").or(AttrDefault::Strings(&[])),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "SleepDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("sleep_microseconds", DType::I64),
+        ],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ThreadPoolDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[arg_of("input_dataset", DType::Variant), arg_of("thread_pool", DType::Resource)],
+        outputs: &[arg_of("handle", DType::Variant)],
+        attrs: SIGNATURE,
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+];
