@@ -425,4 +425,5 @@ pub(super) static LEFT_OUT: &[(&str, &str)] = &[
     ("_XlaReduceWindow", "it is the lowering of XlaReduceWindow"),
     ("_XlaScatter", "it is the lowering of XlaScatter"),
     ("_StatelessParameterizedTruncatedNormalV2", "its sampler rejects: samples jump, their distribution does not"),
+    ("UniformQuantizedConvolutionHybrid", "it rounds its images to 8 bits"),
 ];
