@@ -345,124 +345,124 @@ fn a_while_that_returns() {
     check_body(
         quote!(while x.less(y)? { return Ok(x); } Ok(y)),
         expect![[r#"
-        fn f() {
-            let __frame = m::flow::Frame::<Result<Tensor>>::new();
-            __frame
-                .close({
-                    {
-                        let mut __loop_1 = m::flow::Loop::new(
-                            m::flow::Repeats::While,
-                            true,
-                        );
-                        '__loop_1: loop {
-                            __loop_1.before_condition();
-                            let mut __kind_1 = m::flow::while_(
-                                x.less(y)?,
-                                &mut __loop_1,
+            fn f() {
+                let __frame = m::flow::Frame::<Result<Tensor>>::new();
+                __frame
+                    .close({
+                        {
+                            let mut __loop_1 = m::flow::Loop::new(
+                                m::flow::Repeats::While,
+                                true,
                             );
-                            if let ::core::option::Option::Some(__failed_1) = m::flow::While::error(
-                                &mut __kind_1,
-                            ) {
-                                return m::flow::fail(
-                                    &__kind_1,
-                                    __failed_1,
-                                );
-                            }
-                            if m::flow::While::ends(&__kind_1) {
-                                break '__loop_1;
-                            }
-                            if m::flow::live(&__kind_1) {
-                                m::flow::gate(&__kind_1);
-                                if match m::flow::While::enter(
-                                    &__kind_1,
+                            '__loop_1: loop {
+                                __loop_1.before_condition();
+                                let mut __kind_1 = m::flow::while_(
+                                    x.less(y)?,
                                     &mut __loop_1,
-                                    __frame.flows(),
-                                    &mut [],
+                                );
+                                if let ::core::option::Option::Some(__failed_1) = m::flow::While::error(
+                                    &mut __kind_1,
                                 ) {
-                                    ::core::result::Result::Ok(__value) => __value,
-                                    ::core::result::Result::Err(__error) => {
-                                        return m::flow::fail(
-                                            &__kind_1,
-                                            __error,
-                                        );
-                                    }
-                                } {
-                                    continue '__loop_1;
+                                    return m::flow::fail(
+                                        &__kind_1,
+                                        __failed_1,
+                                    );
                                 }
-                            }
-                            '__body_1: {
-                                let mut __held_0_1 = ::core::option::Option::None;
+                                if m::flow::While::ends(&__kind_1) {
+                                    break '__loop_1;
+                                }
                                 if m::flow::live(&__kind_1) {
                                     m::flow::gate(&__kind_1);
-                                    __held_0_1 = ::core::option::Option::Some(&x);
-                                }
-                                {
-                                    {
-                                        let __returned = __frame
-                                            .typed(
-                                                Ok(
-                                                    if m::flow::staged(&__kind_1) {
-                                                        m::flow::gate(&__kind_1);
-                                                        m::flow::copy(&__kind_1, &x)
-                                                    } else {
-                                                        m::flow::host_gate(&__kind_1);
-                                                        x
-                                                    },
-                                                ),
+                                    if match m::flow::While::enter(
+                                        &__kind_1,
+                                        &mut __loop_1,
+                                        __frame.flows(),
+                                        &mut [],
+                                    ) {
+                                        ::core::result::Result::Ok(__value) => __value,
+                                        ::core::result::Result::Err(__error) => {
+                                            return m::flow::fail(
+                                                &__kind_1,
+                                                __error,
                                             );
-                                        if m::flow::live(&__kind_1) {
-                                            m::flow::gate(&__kind_1);
-                                            if let ::core::option::Option::Some(__failure) = __frame
-                                                .keep(&__kind_1, __returned)
-                                            {
-                                                return __failure;
-                                            }
-                                            break '__body_1;
                                         }
-                                        return __frame.close(__returned);
-                                    };
-                                }
-                                let _ = &__held_0_1;
-                            }
-                            if m::flow::live(&__kind_1) {
-                                m::flow::gate(&__kind_1);
-                                match match __loop_1.finish(__frame.flows(), &mut [], 2u32, 3u32)
-                                {
-                                    ::core::result::Result::Ok(__value) => __value,
-                                    ::core::result::Result::Err(__error) => {
-                                        return m::flow::fail(
-                                            &__kind_1,
-                                            __error,
-                                        );
-                                    }
-                                } {
-                                    m::flow::Next::Again => {
+                                    } {
                                         continue '__loop_1;
                                     }
-                                    m::flow::Next::Value => {}
-                                    m::flow::Next::Guard(__way) => {
-                                        match __frame.flows().guard(__way, &mut []) {
-                                            ::core::result::Result::Ok(__value) => __value,
-                                            ::core::result::Result::Err(__error) => {
-                                                return m::flow::fail(
-                                                    &__kind_1,
-                                                    __error,
+                                }
+                                '__body_1: {
+                                    let mut __held_0_1 = ::core::option::Option::None;
+                                    if m::flow::live(&__kind_1) {
+                                        m::flow::gate(&__kind_1);
+                                        __held_0_1 = ::core::option::Option::Some(&x);
+                                    }
+                                    {
+                                        {
+                                            let __returned = __frame
+                                                .typed(
+                                                    Ok(
+                                                        (if m::flow::staged(&__kind_1) {
+                                                            m::flow::gate(&__kind_1);
+                                                            m::flow::copy(&__kind_1, &x)
+                                                        } else {
+                                                            m::flow::host_gate(&__kind_1);
+                                                            x
+                                                        }),
+                                                    ),
                                                 );
+                                            if m::flow::live(&__kind_1) {
+                                                m::flow::gate(&__kind_1);
+                                                if let ::core::option::Option::Some(__failure) = __frame
+                                                    .keep(&__kind_1, __returned)
+                                                {
+                                                    return __failure;
+                                                }
+                                                break '__body_1;
+                                            }
+                                            return __frame.close(__returned);
+                                        };
+                                    }
+                                    let _ = &__held_0_1;
+                                }
+                                if m::flow::live(&__kind_1) {
+                                    m::flow::gate(&__kind_1);
+                                    match match __loop_1.finish(__frame.flows(), &mut [], 2u32, 3u32)
+                                    {
+                                        ::core::result::Result::Ok(__value) => __value,
+                                        ::core::result::Result::Err(__error) => {
+                                            return m::flow::fail(
+                                                &__kind_1,
+                                                __error,
+                                            );
+                                        }
+                                    } {
+                                        m::flow::Next::Again => {
+                                            continue '__loop_1;
+                                        }
+                                        m::flow::Next::Value => {}
+                                        m::flow::Next::Guard(__way) => {
+                                            match __frame.flows().guard(__way, &mut []) {
+                                                ::core::result::Result::Ok(__value) => __value,
+                                                ::core::result::Result::Err(__error) => {
+                                                    return m::flow::fail(
+                                                        &__kind_1,
+                                                        __error,
+                                                    );
+                                                }
                                             }
                                         }
+                                        m::flow::Next::Leave(__way) => {
+                                            return __frame.returned(__way);
+                                        }
                                     }
-                                    m::flow::Next::Leave(__way) => {
-                                        return __frame.returned(__way);
-                                    }
+                                    break '__loop_1;
                                 }
-                                break '__loop_1;
                             }
                         }
-                    }
-                    Ok(y)
-                })
-        }
-    "#]],
+                        Ok(y)
+                    })
+            }
+        "#]],
     );
 }
 

@@ -3,6 +3,7 @@
 use super::{
     copies, jump,
     rewrite::{Around, Rewriter, condition, jumps},
+    syntax::Jumps,
     uses::Uses,
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
@@ -24,7 +25,7 @@ pub(super) fn code(rewriter: &mut Rewriter, code: &mut ExprIf) -> Option<TokenSt
     let uses = Uses::of(branches.iter().copied(), []);
     let id = rewriter.next_id();
     condition(rewriter, &mut code.cond);
-    let around = Around::If { id, state: uses.assigned.clone() };
+    let around = Around::If { id, state: uses.assigned.clone(), n_held: uses.called.len() };
     rewriter.inside(around, |rewriter| {
         copies::of_tail(rewriter, &mut code.then_branch);
         rewriter.visit_block_mut(&mut code.then_branch);
@@ -35,16 +36,10 @@ pub(super) fn code(rewriter: &mut Rewriter, code: &mut ExprIf) -> Option<TokenSt
             rewriter.visit_expr_mut(otherwise);
         }
     });
-    Some(written(rewriter, code, &uses, id, jumps.leave))
+    Some(written(rewriter, code, &uses, id, &jumps))
 }
 
-fn written(
-    rewriter: &Rewriter,
-    code: &ExprIf,
-    uses: &Uses,
-    id: u32,
-    may_leave: bool,
-) -> TokenStream {
+fn written(rewriter: &Rewriter, code: &ExprIf, uses: &Uses, id: u32, jumps: &Jumps) -> TokenStream {
     let (condition, then) = (&code.cond, &code.then_branch);
     let otherwise = code.else_branch.as_ref().map(|(_, branch)| match &**branch {
         Expr::Block(block) => quote!(else #block),
@@ -72,7 +67,7 @@ fn written(
         };
         checked(&control, &quote!({ let #state = #vars; #end }))
     };
-    let after = jump::after(rewriter, &control, may_leave);
+    let after = jump::after(rewriter, &control, jumps);
     let (begin, end) = (
         gated(&control, &begin),
         gated(

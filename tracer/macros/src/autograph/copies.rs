@@ -3,7 +3,7 @@
 
 use super::{
     rewrite::{Around, Rewriter},
-    written::flow,
+    written::{expression, flow},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -36,7 +36,7 @@ fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&Around) -> bool
                     name != "self" && name.starts_with(|first: char| !first.is_uppercase())
                 });
             if is_variable {
-                *expr = Expr::Verbatim(copied(rewriter, expr, replayed));
+                *expr = expression(copied(rewriter, expr, replayed));
             }
         }
         Expr::Paren(ExprParen { expr, .. })

@@ -3,7 +3,7 @@
 use super::{
     copies,
     rewrite::{Around, Rewriter},
-    syntax::is_error,
+    syntax::{Jumps, is_error},
     written::{at as located, checked, flow, frame, gated, variable},
 };
 use proc_macro2::{Ident, Span, TokenStream};
@@ -58,6 +58,16 @@ fn target(rewriter: &Rewriter, label: Option<&Lifetime>) -> Option<usize> {
             Some(label) => name.ident == label.ident,
         }
     })
+}
+
+/// The number of the outermost construct that these jumps lead to. It is staged if they are, so that
+/// what stands around it is not concerned.
+fn furthest(rewriter: &Rewriter, jumps: &Jumps) -> usize {
+    if jumps.returns {
+        return 0;
+    }
+    let targets = jumps.targets.iter().map(|label| target(rewriter, label.as_ref()).unwrap_or(0));
+    targets.min().unwrap_or(0)
 }
 
 /// Checks that the constructs between a jump and where it leads may be left.
@@ -154,22 +164,25 @@ pub(super) fn return_code(rewriter: &mut Rewriter, code: &mut ExprReturn) -> Tok
 }
 
 /// The arms for what comes after a construct that was staged.
-pub(super) fn after(rewriter: &Rewriter, control: &Ident, may_leave: bool) -> TokenStream {
+pub(super) fn after(rewriter: &Rewriter, control: &Ident, jumps: &Jumps) -> TokenStream {
     let flow = flow(Span::call_site());
-    if !may_leave {
+    if !jumps.leave() {
         return quote! {
             #flow::Next::Value | #flow::Next::Guard(_) | #flow::Next::Leave(_) => {}
         };
     }
     let (frame, way) = (frame(), Ident::new("__way", Span::mixed_site()));
     let (mut guard, mut leave) = (TokenStream::new(), TokenStream::new());
-    for (index, around) in rewriter.around.iter().enumerate().rev() {
+    for (index, around) in rewriter.around.iter().enumerate().skip(furthest(rewriter, jumps)).rev()
+    {
         let (Some(outer), Some(end)) = (around.control(), around.end()) else { continue };
         let (vars, hidden) = rewriter.saved(index);
         let opened = checked(&outer, &quote!(#frame.flows().guard(#way, #vars)));
+        let released = rewriter.released_inside(index);
         guard.extend(quote! {
             if #flow::live(&#outer) {
                 #flow::gate(&#outer);
+                #released
                 #hidden
                 #opened
             } else

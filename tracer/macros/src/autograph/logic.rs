@@ -38,8 +38,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         #at_right::right(#left_side, #right_side)
     };
     let result = checked(&kind, &quote!(#given.result));
-    // In parentheses, as a block at the beginning of a statement would be one.
-    quote!(({
+    quote!({
         let mut #control = #begun;
         let #side = if #asked {
             ::core::option::Option::Some(#right)
@@ -49,7 +48,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         let #given = #ended;
         let #kind = #given.control;
         #result
-    }))
+    })
 }
 
 /// What the opposite of a condition becomes.
@@ -83,11 +82,11 @@ pub(super) fn assertion(call: &Macro) -> Option<(Expr, Vec<Expr>)> {
 }
 
 /// What `assert!` becomes, if its condition may be a tensor.
-pub(super) fn assert_code(call: &Macro) -> Option<TokenStream> {
+pub(super) fn assert_code(rewriter: &mut Rewriter, call: &Macro) -> Option<TokenStream> {
     let (mut holds, message) = assertion(call)?;
     let written = format!("assertion failed: {}", quote!(#holds));
     let (flow, span) = (flow(holds.span()), Span::call_site().located_at(holds.span()));
-    condition(&mut Rewriter::default(), &mut holds);
+    condition(rewriter, &mut holds);
     let message = match message.is_empty() {
         true => quote!(::std::string::String::from(#written)),
         false => quote!(::std::format!(#(#message),*)),

@@ -25,7 +25,7 @@ use syn::{Block, ReturnType};
 /// is told by the compiler, where it stands.
 pub(crate) fn rewritten(body: &Group, output: &ReturnType) -> Option<TokenStream> {
     let tokens = TokenStream::from(TokenTree::Group(body.clone()));
-    let mut block = syn::parse2::<Block>(tokens).ok()?;
+    let block = syn::parse2::<Block>(tokens).ok()?;
     if !rewrite::is_needed(&block) {
         return None;
     }
@@ -33,8 +33,7 @@ pub(crate) fn rewritten(body: &Group, output: &ReturnType) -> Option<TokenStream
         ReturnType::Default => quote!(()),
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
-    rewrite::function(&mut block, &output);
-    Some(block.into_token_stream())
+    Some(rewrite::function(block, &output))
 }
 
 /// The attribute of functions whose control flow is rewritten: code for graphs is never reached by
@@ -46,6 +45,7 @@ pub(crate) fn lints() -> TokenStream {
             unused_assignments,
             unused_labels,
             unused_mut,
+            unused_parens,
             clippy::all,
             reason = "of the code that control flow becomes"
         )]

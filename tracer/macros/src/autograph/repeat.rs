@@ -56,7 +56,8 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let uses = Uses::of(shape.condition.into_iter().chain([&code]), shape.pattern);
     let state = uses.assigned.clone();
     let ties = shape.is_tied.then_some(0);
-    let around = Around::Loop { id, name: name.clone(), state: state.clone(), ties };
+    let n_held = uses.called.len();
+    let around = Around::Loop { id, name: name.clone(), state: state.clone(), n_held, ties };
     rewriter.around.push(around);
     rewriter.bound(shape.pattern, |rewriter| rewriter.visit_block_mut(body));
     let ties = match rewriter.around.pop() {
@@ -70,7 +71,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let (hold, let_go) = held(&kind, &uses, id);
     let (ends, continues) = (2 * id, 2 * id + 1);
     let finish = checked(&kind, &quote!(#of.finish(#frame.flows(), #vars, #ends, #continues)));
-    let after = jump::after(rewriter, &kind, jumps.leave);
+    let after = jump::after(rewriter, &kind, &jumps);
     let finish = gated(
         &kind,
         &quote! {
@@ -82,7 +83,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
         },
     );
     let repeats = syn::Ident::new(shape.repeats, Span::call_site());
-    let may_exit = jumps.end || jumps.leave;
+    let may_exit = jumps.end || jumps.leave();
     let span = Span::call_site().located_at(shape.span);
     let made = quote_spanned!(span=> #flow::Loop::new(#flow::Repeats::#repeats, #may_exit));
     Parts {

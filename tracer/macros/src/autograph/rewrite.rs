@@ -4,13 +4,13 @@ use super::{
     choice, jump, logic, repeat,
     syntax::{Jumps, is_logical, is_plain},
     uses::{Places, Uses, declared},
-    written::{at, carried, flow, frame, label as made_label, variable},
+    written::{at, carried, expression, flow, frame, hold, label as made_label, variable},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::collections::HashSet;
 use syn::{
-    Arm, Block, Expr, ExprClosure, Item, Lifetime, Local, Pat, ReturnType, Stmt, parse_quote,
+    Arm, Block, Expr, ExprClosure, ExprUnary, Item, Lifetime, Local, Pat, ReturnType, Stmt, UnOp,
     spanned::Spanned,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
@@ -45,12 +45,11 @@ pub(super) fn is_needed(body: &Block) -> bool {
     search.0
 }
 
-/// Rewrites the body of a function that returns an `output`.
-pub(super) fn function(body: &mut Block, output: &TokenStream) {
+/// The body of a function that returns an `output`, rewritten.
+pub(super) fn function(mut body: Block, output: &TokenStream) -> TokenStream {
     let mut rewriter = Rewriter::default();
-    rewriter.visit_block_mut(body);
-    let framed = framed(&quote!(#body), output);
-    *body = parse_quote!(#framed);
+    rewriter.visit_block_mut(&mut body);
+    framed(&quote!(#body), output)
 }
 
 /// The code of a function with what surrounds its constructs.
@@ -64,14 +63,15 @@ fn framed(body: &TokenStream, output: &TokenStream) -> TokenStream {
 
 /// A construct around the place at hand.
 pub(super) enum Around {
-    /// An `if` whose condition may be a tensor.
-    If { id: u32, state: Places },
+    /// An `if` whose condition may be a tensor, and how many variables it holds.
+    If { id: u32, state: Places, n_held: usize },
     /// A loop that may be one of the graph.
     Loop {
         id: u32,
         /// As it is written, or made.
         name: Lifetime,
         state: Places,
+        n_held: usize,
         /// How many kinds of constructs around jumps out of it are tied to its own, if its kind is
         /// told by those.
         ties: Option<u32>,
@@ -100,6 +100,16 @@ impl Around {
             Around::Loop { id, .. } => Some(made_label("body", *id)),
             Around::Operand { .. } | Around::Host { .. } => None,
         }
+    }
+
+    /// Lets go what the construct holds.
+    fn released(&self) -> TokenStream {
+        let (id, n_held) = match self {
+            Around::If { id, n_held, .. } | Around::Loop { id, n_held, .. } => (*id, *n_held),
+            Around::Host { .. } | Around::Operand { .. } => return TokenStream::new(),
+        };
+        let held = (0..n_held).map(|index| hold(index, id));
+        quote!(#(#held = ::core::option::Option::None;)*)
     }
 
     pub(super) fn state(&self) -> Option<&Places> {
@@ -171,26 +181,29 @@ impl Rewriter {
         (carried(&control, &seen), hidden.collect())
     }
 
+    /// Lets go what the constructs inside this one hold: it is used where they are not staged, so that
+    /// they hold nothing, which the compiler does not know.
+    pub(super) fn released_inside(&self, construct: usize) -> TokenStream {
+        self.around[construct + 1..].iter().map(Around::released).collect()
+    }
+
     fn closure(&mut self, closure: &mut ExprClosure) {
+        let body = Stmt::Expr((*closure.body).clone(), None);
+        if !is_needed(&Block { brace_token: Default::default(), stmts: vec![body] }) {
+            return;
+        }
         let uses = Uses::of([&*closure.body], closure.inputs.iter());
         let around = std::mem::take(&mut self.around);
         let scopes = std::mem::take(&mut self.scopes);
         let assigns = !uses.assigned.is_empty();
         let assigns = std::mem::replace(&mut self.assigns_captures, assigns);
-        let body: Block = {
-            let body = &closure.body;
-            parse_quote!({ #body })
-        };
-        let is_needed = is_needed(&body);
         self.visit_expr_mut(&mut closure.body);
-        if is_needed {
-            let output = match &closure.output {
-                ReturnType::Default => quote!(_),
-                ReturnType::Type(_, ty) => quote!(#ty),
-            };
-            let body = &closure.body;
-            *closure.body = Expr::Verbatim(framed(&quote!(#body), &output));
-        }
+        let output = match &closure.output {
+            ReturnType::Default => quote!(_),
+            ReturnType::Type(_, ty) => quote!(#ty),
+        };
+        let body = &closure.body;
+        *closure.body = Expr::Verbatim(framed(&quote!(#body), &output));
         (self.around, self.scopes, self.assigns_captures) = (around, scopes, assigns);
     }
 
@@ -204,7 +217,7 @@ impl Rewriter {
             Expr::Break(_) | Expr::Continue(_) => jump::code(self, expr),
             Expr::Return(code) => Some(jump::return_code(self, code)),
             Expr::Binary(binary) if logic::is_rewritten(binary) => Some(logic::code(self, binary)),
-            Expr::Macro(call) => logic::assert_code(&call.mac),
+            Expr::Macro(call) => logic::assert_code(self, &call.mac),
             _ => None,
         }
     }
@@ -229,7 +242,7 @@ impl VisitMut for Rewriter {
             _ => {}
         }
         if let Some(code) = self.replaced(expr) {
-            *expr = Expr::Verbatim(code);
+            *expr = expression(code);
             return;
         }
         match expr {
@@ -265,7 +278,15 @@ impl VisitMut for Rewriter {
                     rewriter.visit_expr_mut(otherwise);
                 }
             }),
-            expr => visit_mut::visit_expr_mut(self, expr),
+            _ => visit_mut::visit_expr_mut(self, expr),
+        }
+        if let Expr::Unary(ExprUnary { op: UnOp::Neg(_) | UnOp::Not(_), expr: operand, .. }) = expr
+            && matches!(
+                **operand,
+                Expr::Paren(_) | Expr::Block(_) | Expr::If(_) | Expr::Match(_) | Expr::Try(_)
+            )
+        {
+            **operand = expression(unexpected(operand));
         }
     }
 
@@ -298,14 +319,27 @@ impl VisitMut for Rewriter {
     }
 
     fn visit_stmt_mut(&mut self, stmt: &mut Stmt) {
-        if let Stmt::Macro(call) = stmt
-            && let Some(code) = logic::assert_code(&call.mac)
-        {
-            *stmt = Stmt::Expr(Expr::Verbatim(code), Some(Default::default()));
-            return;
+        match stmt {
+            Stmt::Macro(call) => {
+                if let Some(code) = logic::assert_code(self, &call.mac) {
+                    *stmt = Stmt::Expr(Expr::Verbatim(code), Some(Default::default()));
+                }
+            }
+            // A block that is a statement needs no semicolon; in parentheses it would.
+            Stmt::Expr(expr, _) => match self.replaced(expr) {
+                Some(code) => *expr = Expr::Verbatim(code),
+                None => self.visit_expr_mut(expr),
+            },
+            Stmt::Local(_) | Stmt::Item(_) => visit_mut::visit_stmt_mut(self, stmt),
         }
-        visit_mut::visit_stmt_mut(self, stmt);
     }
+}
+
+/// The operand of `-` or `!`, which the compiler expects to be of the type of the result: it looks for
+/// that type in branches, and does not find it where the operator gives another one. It expects nothing
+/// of a tuple whose field is taken.
+fn unexpected(operand: &Expr) -> TokenStream {
+    quote!((#operand,).0)
 }
 
 /// The condition of a construct, in which `!` is that of tensors too.
@@ -315,12 +349,12 @@ pub(super) fn condition(rewriter: &mut Rewriter, condition: &mut Expr) {
             self::condition(rewriter, &mut paren.expr);
             *condition = (*paren.expr).clone();
         }
-        Expr::Unary(unary) if matches!(unary.op, syn::UnOp::Not(_)) && !is_plain(&unary.expr) => {
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) && !is_plain(&unary.expr) => {
             let code = logic::not_code(rewriter, &mut unary.expr);
-            *condition = Expr::Verbatim(code);
+            *condition = expression(code);
         }
         Expr::Binary(binary) if is_logical(&binary.op) && logic::is_rewritten(binary) => {
-            *condition = Expr::Verbatim(logic::code(rewriter, binary));
+            *condition = expression(logic::code(rewriter, binary));
         }
         other => rewriter.visit_expr_mut(other),
     }

@@ -71,8 +71,11 @@ pub(super) fn is_error(expr: &Expr) -> bool {
 /// Where jumps lead that stand in some code.
 #[derive(Default)]
 pub(super) struct Jumps {
-    /// Out of the code, but for those of the next fields.
-    pub(super) leave: bool,
+    /// Out of the code, to loops and blocks with these labels, or to the loop around; but for those of
+    /// the next fields.
+    pub(super) targets: Vec<Option<Lifetime>>,
+    /// Out of the function.
+    pub(super) returns: bool,
     /// Out of the loop whose body the code is, to its end.
     pub(super) end: bool,
     /// To the next iteration of that loop.
@@ -91,7 +94,6 @@ impl Jumps {
     pub(super) fn of<'a>(code: impl IntoIterator<Item = &'a Expr>) -> Jumps {
         let mut jumps = Jumps::default();
         code.into_iter().for_each(|expr| jumps.visit_expr(expr));
-        jumps.leave |= jumps.end | jumps.go_on;
         jumps
     }
 
@@ -101,6 +103,11 @@ impl Jumps {
         jumps.inside.push((label.map(|label| label.name.clone()), true));
         jumps.visit_block(body);
         jumps
+    }
+
+    /// Whether there are any out of the code.
+    pub(super) fn leave(&self) -> bool {
+        self.returns || !self.targets.is_empty()
     }
 
     fn target(&self, label: Option<&Lifetime>) -> Option<usize> {
@@ -125,13 +132,13 @@ impl<'a> Visit<'a> for Jumps {
     fn visit_expr_async(&mut self, _: &'a syn::ExprAsync) {}
 
     fn visit_expr_return(&mut self, jump: &'a ExprReturn) {
-        self.leave = true;
+        self.returns = true;
         visit::visit_expr_return(self, jump);
     }
 
     fn visit_expr_break(&mut self, jump: &'a ExprBreak) {
         match self.target(jump.label.as_ref()) {
-            None => self.leave = true,
+            None => self.targets.push(jump.label.clone()),
             Some(0) => {
                 self.end = true;
                 self.has_value |= jump.expr.is_some();
@@ -143,7 +150,7 @@ impl<'a> Visit<'a> for Jumps {
 
     fn visit_expr_continue(&mut self, jump: &'a ExprContinue) {
         match self.target(jump.label.as_ref()) {
-            None => self.leave = true,
+            None => self.targets.push(jump.label.clone()),
             Some(0) => self.go_on = true,
             Some(_) => {}
         }

@@ -4,7 +4,7 @@ use super::uses::{Places, Uses, written};
 use crate::crate_path;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Lifetime, spanned::Spanned};
+use syn::{Expr, ExprParen, Lifetime, spanned::Spanned};
 
 /// The functions that are called, named at `span`.
 pub(super) fn flow(span: Span) -> TokenStream {
@@ -32,6 +32,13 @@ pub(super) fn at(variable: &Ident, span: Span) -> Ident {
 /// A label of the code that is made.
 pub(super) fn label(name: &str, id: u32) -> Lifetime {
     Lifetime::new(&format!("'__{name}_{id}"), Span::mixed_site())
+}
+
+/// Code that was made, as an expression that may stand in any position: without the parentheses a
+/// block or `if` at the beginning of a statement or of an arm would be one of its own.
+pub(super) fn expression(code: TokenStream) -> Expr {
+    let expr = Box::new(Expr::Verbatim(code));
+    Expr::Paren(ExprParen { attrs: Vec::new(), paren_token: Default::default(), expr })
 }
 
 /// Variables as arguments: a construct changes them.
@@ -76,11 +83,16 @@ pub(super) fn failed(control: &Ident, error: &Ident) -> TokenStream {
     quote_spanned!(span=> #flow::fail(&#control, #error))
 }
 
+/// The variable by which a construct holds another one.
+pub(super) fn hold(index: usize, id: u32) -> Ident {
+    variable(&format!("held_{index}"), id)
+}
+
 /// Holds what code only calls methods of, so that these cannot change it; and lets it go.
 pub(super) fn held(control: &Ident, uses: &Uses, id: u32) -> (TokenStream, TokenStream) {
     let (mut before, mut after) = (TokenStream::new(), TokenStream::new());
     for (index, place) in uses.called.values().enumerate() {
-        let (expr, held) = (&place.expr, variable(&format!("held_{index}"), id));
+        let (expr, held) = (&place.expr, hold(index, id));
         let hold = gated(control, &quote!(#held = ::core::option::Option::Some(&#expr);));
         before.extend(quote! {
             let mut #held = ::core::option::Option::None;

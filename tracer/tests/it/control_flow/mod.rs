@@ -4,6 +4,7 @@ mod by_hand;
 mod effects;
 mod errors;
 mod host;
+mod positions;
 mod program;
 mod random;
 mod rewritten;
