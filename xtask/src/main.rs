@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod command;
 mod conformance;
+mod functions;
 mod fuzz;
 mod metrics;
 mod simulated;

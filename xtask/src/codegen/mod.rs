@@ -32,6 +32,8 @@ impl Flags {
 enum Generator {
     /// `tracer/src/ops/generated` from the op records.
     Ops,
+    /// `tracer/tests/generated` from seeds.
+    Functions,
     /// `saved_model/src/proto` from `saved_model/protos`.
     Protos,
 }
@@ -55,6 +57,7 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     for generator in chosen {
         let files = match generator {
             Generator::Ops => ops::generate()?,
+            Generator::Functions => vec![functions()],
             Generator::Protos => protos::generate(root)?,
         };
         for file in &files {
@@ -63,6 +66,14 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
         remove_others(root, &files, flags.check)?;
     }
     Ok(())
+}
+
+/// The random functions that the tests of the tracer run.
+fn functions() -> Generated {
+    Generated {
+        path: PathBuf::from("tracer/tests/generated/functions.rs"),
+        content: Content::Source(crate::functions::source(0..48)),
+    }
 }
 
 fn update(root: &Path, file: &Generated, check: bool) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `fuzz`: random programs and hostile calls, run in all ways there are.
 
 mod calls;
+mod functions;
 mod graphs;
 mod programs;
 mod shrink;
@@ -16,6 +17,8 @@ pub(crate) enum Verb {
     /// Compare functions that TensorFlow wrote with its answers. TensorFlow is installed below the
     /// target folder unless `FERROFLOW_TENSORFLOW_PYTHON` names a Python that has it.
     Graphs(graphs::Flags),
+    /// Compile random functions with `#[function]`, and compare tensors with numbers.
+    Functions(functions::FunctionFlags),
     /// Make hostile calls of every op: a panic, an abort or a hang is a fault.
     Calls(calls::CallFlags),
 }
@@ -24,6 +27,7 @@ pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
     match verb {
         Verb::Programs(flags) => programs::run(root, flags),
         Verb::Graphs(flags) => graphs::run(root, flags),
+        Verb::Functions(flags) => functions::run(root, flags),
         Verb::Calls(flags) => calls::run(root, flags),
     }
 }
