@@ -29,6 +29,7 @@ pub mod flow {
             returns_error, staged,
         },
         logic::{Check, Negate, left, right},
+        ranges::{Between, HostBetween},
         repeat::{Loop, Repeats, While, enter_loop, while_},
         tied::{join, loop_of, tie, tied},
     };

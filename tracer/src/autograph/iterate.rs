@@ -4,6 +4,7 @@ use super::{
     carry::Var,
     frame::Flows,
     kind::{Control, Host, Staged},
+    ranges::{Number, dtype_of},
     repeat::Loop,
 };
 use crate::{
@@ -13,96 +14,9 @@ use crate::{
 };
 use ferroflow_ir::DType;
 
-/// The numbers from 0 up to `end`, without it: those of Rust for a number of Rust, one loop of the
-/// graph for a [`Tensor`].
-///
-/// ```
-/// use ferroflow_tracer::{Result, Tensor, function, range};
-///
-/// #[function]
-/// fn factorial(n: &Tensor) -> Result<Tensor> {
-///     let mut product = Tensor::from(1);
-///     for i in range(n) {
-///         product = (product * (i + 1)?)?;
-///     }
-///     Ok(product)
-/// }
-///
-/// # fn main() -> Result<()> {
-/// assert_eq!(factorial(&Tensor::from(5))?.to_scalar::<i32>()?, 120);
-/// # Ok(())
-/// # }
-/// ```
-pub fn range<N: RangeEnd>(end: N) -> N::Range {
-    end.range()
-}
-
-/// Where a [`range`] may end.
-#[diagnostic::on_unimplemented(
-    message = "a range ends at a whole number or a Tensor, not at `{Self}`",
-    label = "neither a whole number nor a `Tensor`"
-)]
-pub trait RangeEnd {
-    /// The numbers before it.
-    type Range;
-
-    /// The numbers before it.
-    fn range(self) -> Self::Range;
-}
-
-macro_rules! numbers {
-    ($($number:ty)*) => {$(
-        impl RangeEnd for $number {
-            type Range = std::ops::Range<$number>;
-
-            fn range(self) -> std::ops::Range<$number> {
-                0..self
-            }
-        }
-    )*};
-}
-
-numbers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
-
-impl RangeEnd for Tensor {
-    type Range = TensorRange;
-
-    fn range(self) -> TensorRange {
-        TensorRange { end: self }
-    }
-}
-
-impl RangeEnd for &Tensor {
-    type Range = TensorRange;
-
-    fn range(self) -> TensorRange {
-        TensorRange { end: self.clone() }
-    }
-}
-
-/// The numbers from 0 up to a tensor.
-#[derive(Clone, Debug)]
-pub struct TensorRange {
-    end: Tensor,
-}
-
 /// What stands after `in`: asks by its type how it is looped over.
 #[derive(Debug)]
 pub struct Over<T>(pub T);
-
-impl Over<TensorRange> {
-    /// The loop over the range.
-    pub fn iterate(self) -> TensorLoop {
-        TensorLoop::new(self.0.end, None)
-    }
-}
-
-impl Over<&TensorRange> {
-    /// The loop over the range.
-    pub fn iterate(self) -> TensorLoop {
-        TensorLoop::new(self.0.end.clone(), None)
-    }
-}
 
 impl Over<Tensor> {
     /// The loop over the rows.
@@ -158,7 +72,7 @@ pub trait Iterate {
 
 /// A `for` of Rust.
 #[derive(Debug)]
-pub struct HostLoop<I>(I);
+pub struct HostLoop<I>(pub(super) I);
 
 impl<I: Iterator> Iterate for HostLoop<I> {
     type Control = Host;
@@ -182,9 +96,20 @@ impl<I: Iterator> Iterate for HostLoop<I> {
 pub struct TensorLoop {
     /// The number of iterations.
     end: Result<Tensor>,
-    rows: Option<Tensor>,
+    items: Items,
     /// The next iteration, outside traces.
     next: i64,
+}
+
+/// What an iteration is about.
+#[derive(Debug)]
+enum Items {
+    /// Its number.
+    Numbers,
+    /// The number `start + step * iteration`, of 64 bits until it has the dtype of the range.
+    Steps { start: Tensor, step: Tensor, dtype: DType },
+    /// The row of its number.
+    Rows(Tensor),
 }
 
 /// Whether a `for` over a tensor is staged.
@@ -200,7 +125,12 @@ impl Control for TensorFor {
 }
 
 impl TensorLoop {
-    fn new(end: Tensor, rows: Option<Tensor>) -> TensorLoop {
+    fn new(end: Result<Tensor>, items: Items) -> TensorLoop {
+        TensorLoop { end, items, next: 0 }
+    }
+
+    /// The loop that counts from 0.
+    pub(super) fn up_to(end: Tensor) -> TensorLoop {
         let is_whole = matches!(end.dtype(), DType::I32 | DType::I64);
         let end = match is_whole && end.shape().rank().is_none_or(|rank| rank == 0) {
             true => Ok(end),
@@ -209,26 +139,39 @@ impl TensorLoop {
                 found: end.to_string(),
             }),
         };
-        TensorLoop { end, rows, next: 0 }
+        TensorLoop::new(end, Items::Numbers)
+    }
+
+    /// The loop from a first number to an end, in steps.
+    pub(super) fn between(bounds: [Number; 2], step: Option<Number>) -> TensorLoop {
+        let made = stepping(bounds, step);
+        let (end, items) = match made {
+            Ok((end, items)) => (Ok(end), items),
+            Err(error) => (Err(error), Items::Numbers),
+        };
+        TensorLoop::new(end, items)
     }
 
     fn rows(tensor: Tensor) -> TensorLoop {
         if tensor.shape().rank() == Some(0) {
             let (expected, found) = ("a tensor with rows".into(), format!("the scalar {tensor}"));
-            let end = Err(Error::Conversion { expected, found });
-            return TensorLoop { end, rows: None, next: 0 };
+            return TensorLoop::new(Err(Error::Conversion { expected, found }), Items::Numbers);
         }
         let end = match tensor.shape().dim(0).and_then(|size| i32::try_from(size).ok()) {
             Some(size) => Ok(Tensor::from(size)),
             None => tensor.shape_tensor().and_then(|shape| shape.gather(&Tensor::from(0))),
         };
-        TensorLoop { end, rows: Some(tensor), next: 0 }
+        TensorLoop::new(end, Items::Rows(tensor))
     }
 
     fn item(&self, index: Tensor) -> Result<Tensor> {
-        match &self.rows {
-            Some(rows) => rows.gather(&index),
-            None => Ok(index),
+        match &self.items {
+            Items::Numbers => Ok(index),
+            Items::Rows(rows) => rows.gather(&index),
+            Items::Steps { start, step, dtype } => {
+                let passed = (index.cast(DType::I64)? * step)?;
+                (start + passed)?.cast(*dtype)
+            }
         }
     }
 
@@ -242,6 +185,22 @@ impl TensorLoop {
         self.next += 1;
         self.item(index).map(Some)
     }
+}
+
+/// The number of iterations between bounds, and what they are about. A step of 0 is divided by when
+/// the graph runs, which fails.
+fn stepping(bounds: [Number; 2], step: Option<Number>) -> Result<(Tensor, Items)> {
+    let all: Vec<&Number> = bounds.iter().chain(&step).collect();
+    let dtype = dtype_of(&all)?;
+    let [start, end] = bounds.map(Number::tensor);
+    let start = start?;
+    let distance = (end? - &start)?;
+    let Some(step) = step else {
+        return Ok((distance, Items::Steps { start, step: Tensor::from(1i64), dtype }));
+    };
+    let step = step.tensor()?;
+    let last = ((distance + &step)? - step.sign()?)?;
+    Ok((last.floor_div(&step)?, Items::Steps { start, step, dtype }))
 }
 
 impl Iterate for TensorLoop {

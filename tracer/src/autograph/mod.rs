@@ -35,8 +35,9 @@ pub mod frame;
 pub mod iterate;
 pub mod kind;
 pub mod logic;
+pub mod ranges;
 pub mod repeat;
 pub mod tied;
 
 pub use carry::Carry;
-pub use iterate::{TensorRange, range};
+pub use ranges::{RangeOf, range};

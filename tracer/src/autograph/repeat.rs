@@ -18,7 +18,7 @@ use crate::{
     tensor::{Repr, Tensor},
     value::Value,
 };
-use ferroflow_ir::{DType, PartialShape, ValueType, error::SourceLocation};
+use ferroflow_ir::{DType, HostTensor, PartialShape, Shape, ValueType, error::SourceLocation};
 use std::sync::Arc;
 
 /// What repeats the body of a loop.
@@ -446,8 +446,9 @@ fn scalar() -> PartialShape {
     PartialShape::scalar()
 }
 
+/// A constant, which is not part of the graph at hand.
 fn zero_like(limit: &Tensor) -> Result<Tensor> {
-    Tensor::from(0).cast(limit.dtype())
+    Ok(HostTensor::zeros(limit.dtype(), Shape::scalar())?.into())
 }
 
 trait IntoTensor {

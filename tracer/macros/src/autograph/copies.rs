@@ -8,8 +8,8 @@ use super::{
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    BinOp, Block, Expr, ExprArray, ExprCall, ExprParen, ExprTry, ExprTuple, ExprUnary, Stmt, UnOp,
-    spanned::Spanned,
+    BinOp, Block, Expr, ExprArray, ExprCall, ExprGroup, ExprParen, ExprTry, ExprTuple, ExprUnary,
+    Stmt, UnOp, spanned::Spanned,
 };
 
 /// Makes the variables in a value that is returned copies.
@@ -40,6 +40,7 @@ fn copy(rewriter: &Rewriter, expr: &mut Expr, replayed: &dyn Fn(&Around) -> bool
             }
         }
         Expr::Paren(ExprParen { expr, .. })
+        | Expr::Group(ExprGroup { expr, .. })
         | Expr::Try(ExprTry { expr, .. })
         | Expr::Unary(ExprUnary { op: UnOp::Neg(_) | UnOp::Not(_), expr, .. }) => {
             copy(rewriter, expr, replayed);

@@ -3,24 +3,71 @@
 use super::{
     jump,
     rewrite::{Around, Rewriter, condition},
-    syntax::Jumps,
+    syntax::{Jumps, bare},
     uses::{Uses, declared},
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
-    Block, Expr, ExprBlock, ExprForLoop, ExprLoop, ExprWhile, Label, Lifetime, Pat,
-    spanned::Spanned, visit_mut::VisitMut,
+    Block, Expr, ExprBlock, ExprForLoop, ExprLoop, ExprRange, ExprWhile, Label, Lifetime, Pat,
+    RangeLimits, spanned::Spanned, visit_mut::VisitMut,
 };
 
-/// Whether a `for` is Rust's by its syntax.
+/// Whether a `for` is Rust's by its syntax: it counts between numbers of Rust.
 pub(super) fn is_plain(code: &ExprForLoop) -> bool {
-    let mut over = &*code.expr;
-    while let Expr::Paren(paren) = over {
-        over = &paren.expr;
+    match bare(&code.expr) {
+        Expr::Range(range) => between(range).is_none(),
+        _ => false,
     }
-    matches!(over, Expr::Range(_))
+}
+
+/// The bounds of `start..end`, where one of them may be a tensor.
+fn between(range: &ExprRange) -> Option<(&Expr, &Expr)> {
+    let (Some(start), RangeLimits::HalfOpen(_), Some(end)) =
+        (&range.start, &range.limits, &range.end)
+    else {
+        return None;
+    };
+    (may_be_tensor(start) || may_be_tensor(end)).then_some((start, end))
+}
+
+/// Whether a bound may be a tensor, as far as syntax tells.
+fn may_be_tensor(bound: &Expr) -> bool {
+    match bare(bound) {
+        Expr::MethodCall(call) => call.method != "len",
+        Expr::Path(_) | Expr::Field(_) | Expr::Index(_) | Expr::Call(_) | Expr::Try(_) => true,
+        Expr::Reference(reference) => may_be_tensor(&reference.expr),
+        _ => false,
+    }
+}
+
+/// What is looped over: ranges ask by their types whether they are those of Rust, and `range` takes
+/// two or three numbers as one tuple.
+fn over(expr: &Expr) -> TokenStream {
+    match bare(expr) {
+        Expr::Range(range) => match between(range) {
+            Some((start, end)) => {
+                let span = Span::call_site().located_at(expr.span());
+                let flow = flow(expr.span());
+                quote_spanned!(span=> #flow::Between(#start, #end).range())
+            }
+            None => quote!(#expr),
+        },
+        Expr::Call(call) if is_range(&call.func) && (2..=3).contains(&call.args.len()) => {
+            let (range, numbers) = (&call.func, &call.args);
+            let span = Span::call_site().located_at(expr.span());
+            quote_spanned!(span=> #range((#numbers)))
+        }
+        _ => quote!(#expr),
+    }
+}
+
+fn is_range(function: &Expr) -> bool {
+    match function {
+        Expr::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "range"),
+        _ => false,
+    }
 }
 
 /// The parts that the code of all loops is made of.
@@ -166,14 +213,14 @@ pub(super) fn for_code(rewriter: &mut Rewriter, code: &mut ExprForLoop) -> Token
     let (of, items) = (variable("loop", id), variable("items", id));
     let item = variable("item", id);
     let (over, pattern, span) =
-        (&code.expr, &code.pat, Span::call_site().located_at(code.expr.span()));
+        (over(&code.expr), &code.pat, Span::call_site().located_at(code.expr.span()));
     let iterate = quote_spanned!(span=> #at_items::Over(#over).iterate());
     let start =
         checked(&kind, &quote!(#flow::Iterate::start(&#items, &mut #of, #frame.flows(), #vars)));
     let (start, next) = (gated(&kind, &start), checked(&kind, &quote!(#item)));
     quote!({
         #[allow(unused_imports, reason = "values of Rust need it")]
-        use #flow::HostIterate as _;
+        use #flow::{HostBetween as _, HostIterate as _};
         #made
         let mut #items = #iterate;
         let #kind = #flow::Iterate::control(&#items);

@@ -349,6 +349,7 @@ pub(super) fn condition(rewriter: &mut Rewriter, condition: &mut Expr) {
             self::condition(rewriter, &mut paren.expr);
             *condition = (*paren.expr).clone();
         }
+        Expr::Group(group) => self::condition(rewriter, &mut group.expr),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) && !is_plain(&unary.expr) => {
             let code = logic::not_code(rewriter, &mut unary.expr);
             *condition = expression(code);

@@ -7,17 +7,27 @@ use syn::{
     visit::{self, Visit},
 };
 
+/// The expression without parentheses, and without the groups that `macro_rules` put around it.
+pub(super) fn bare(mut expr: &Expr) -> &Expr {
+    loop {
+        expr = match expr {
+            Expr::Paren(paren) => &paren.expr,
+            Expr::Group(group) => &group.expr,
+            expr => return expr,
+        };
+    }
+}
+
 /// Whether the type of a condition is `bool`, or it binds names: such conditions stay what they are.
 pub(super) fn is_plain(condition: &Expr) -> bool {
     if has_let(condition) {
         return true;
     }
-    match condition {
+    match bare(condition) {
         Expr::Binary(binary) if is_logical(&binary.op) => {
             is_plain(&binary.left) && is_plain(&binary.right)
         }
         Expr::Unary(unary) if matches!(unary.op, UnOp::Not(_)) => is_plain(&unary.expr),
-        Expr::Paren(paren) => is_plain(&paren.expr),
         Expr::Binary(binary) => is_comparison(&binary.op),
         Expr::Lit(ExprLit { lit: Lit::Bool(_), .. }) => true,
         Expr::Macro(call) => ["matches", "cfg"].iter().any(|name| call.mac.path.is_ident(name)),
@@ -26,10 +36,9 @@ pub(super) fn is_plain(condition: &Expr) -> bool {
 }
 
 fn has_let(condition: &Expr) -> bool {
-    match condition {
+    match bare(condition) {
         Expr::Let(_) => true,
         Expr::Binary(binary) => has_let(&binary.left) || has_let(&binary.right),
-        Expr::Paren(paren) => has_let(&paren.expr),
         _ => false,
     }
 }
@@ -49,21 +58,19 @@ fn is_comparison(op: &BinOp) -> bool {
 /// Whether an expression has no value at all.
 pub(super) fn diverges(expr: &Expr) -> bool {
     const NEVER: [&str; 4] = ["panic", "unreachable", "todo", "unimplemented"];
-    match expr {
+    match bare(expr) {
         Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => true,
         Expr::Macro(call) => NEVER.iter().any(|name| call.mac.path.is_ident(name)),
-        Expr::Paren(paren) => diverges(&paren.expr),
         _ => false,
     }
 }
 
 /// Whether `Err(..)` is written.
 pub(super) fn is_error(expr: &Expr) -> bool {
-    match expr {
+    match bare(expr) {
         Expr::Call(call) => {
             matches!(&*call.func, Expr::Path(path) if path.path.is_ident("Err"))
         }
-        Expr::Paren(paren) => is_error(&paren.expr),
         _ => false,
     }
 }

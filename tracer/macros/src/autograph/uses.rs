@@ -154,6 +154,7 @@ fn place(expr: &Expr) -> Option<(String, Place)> {
         }
         Expr::Index(index) => place(&index.expr),
         Expr::Paren(paren) => place(&paren.expr),
+        Expr::Group(group) => place(&group.expr),
         Expr::Unary(ExprUnary { op: UnOp::Deref(_), expr: inner, .. }) => {
             let (key, Place { root, .. }) = place(inner)?;
             Some((key, Place { root, expr: expr.clone() }))

@@ -7,6 +7,7 @@ mod host;
 mod positions;
 mod program;
 mod random;
+mod ranges;
 mod rewritten;
 
 use ferroflow_ir::{FunctionDef, FunctionLibrary, PartialShape, TraceType};
