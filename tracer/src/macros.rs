@@ -21,12 +21,13 @@ pub use ferroflow_runtime::trackable::{Description, Trackable};
 pub mod flow {
     pub use crate::autograph::{
         carry::{Carry, Slot, carry},
+        cases::{is_one_of, subject},
         choice::{Condition, Ends, If, if_},
         frame::{Frame, Next},
         iterate::{HostIterate, Iterate, Over},
         kind::{
-            Host, changes_captures, copy, fail, gate, grows, hides, host_gate, live, may_leave,
-            returns_error, staged,
+            Host, broken, changes_captures, copy, fail, gate, grows, hides, host_gate, live,
+            may_leave, never, returns_error, staged,
         },
         logic::{Check, Negate, left, right},
         ranges::{Between, HostBetween},

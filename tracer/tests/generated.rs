@@ -27,6 +27,10 @@ fn rem(a: i32, b: i32) -> i32 {
     a.rem_euclid(b)
 }
 
+fn counts(start: i32, end: i32, step: i32) -> impl Iterator<Item = i32> {
+    (0..).map(move |i| start + i * step).take_while(move |i| *i > end)
+}
+
 fn keep<T: Clone>(value: &T) -> T {
     value.clone()
 }

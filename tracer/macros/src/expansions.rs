@@ -247,96 +247,96 @@ fn an_if() {
     check_body(
         quote!(if x.less(y)? { total = x; } Ok(total)),
         expect![[r#"
-        fn f() {
-            let __frame = m::flow::Frame::<Result<Tensor>>::new();
-            __frame
-                .close({
-                    {
-                        let mut __if_1 = m::flow::if_(x.less(y)?);
-                        if let ::core::option::Option::Some(__failed_1) = m::flow::If::error(
-                            &mut __if_1,
-                        ) {
-                            return m::flow::fail(&__if_1, __failed_1);
-                        }
-                        let mut __slot_1 = m::flow::Slot::new();
-                        '__if_1: loop {
-                            if false {
-                                m::flow::gate(&__if_1);
+            fn f() {
+                let __frame = m::flow::Frame::<Result<Tensor>>::new();
+                __frame
+                    .close({
+                        {
+                            let mut __if_1 = m::flow::if_(x.less(y)?);
+                            if let ::core::option::Option::Some(__failed_1) = m::flow::If::error(
+                                &mut __if_1,
+                            ) {
+                                return m::flow::fail(&__if_1, __failed_1);
+                            }
+                            let mut __slot_1 = m::flow::Slot::new();
+                            '__if_1: loop {
+                                if false {
+                                    m::flow::never();
+                                    break '__if_1 __slot_1.take();
+                                }
+                                if m::flow::live(&__if_1) {
+                                    m::flow::gate(&__if_1);
+                                    match {
+                                        let __state_1 = &mut [
+                                            m::flow::carry(
+                                                &__if_1,
+                                                "total",
+                                                &mut total,
+                                            ),
+                                        ];
+                                        m::flow::If::begin(
+                                            &mut __if_1,
+                                            __frame.flows(),
+                                            __state_1,
+                                        )
+                                    } {
+                                        ::core::result::Result::Ok(__value) => __value,
+                                        ::core::result::Result::Err(__error) => {
+                                            return m::flow::fail(
+                                                &__if_1,
+                                                __error,
+                                            );
+                                        }
+                                    }
+                                }
+                                '__branch_1: {
+                                    __slot_1
+                                        .put(
+                                            if m::flow::If::test(&__if_1) {
+                                                total = x;
+                                            },
+                                        );
+                                }
+                                if m::flow::live(&__if_1) {
+                                    m::flow::gate(&__if_1);
+                                    match match {
+                                        let __state_1 = &mut [
+                                            m::flow::carry(
+                                                &__if_1,
+                                                "total",
+                                                &mut total,
+                                            ),
+                                        ];
+                                        m::flow::Ends::end(
+                                            &mut __if_1,
+                                            __frame.flows(),
+                                            __state_1,
+                                            &mut __slot_1,
+                                        )
+                                    } {
+                                        ::core::result::Result::Ok(__value) => __value,
+                                        ::core::result::Result::Err(__error) => {
+                                            return m::flow::fail(
+                                                &__if_1,
+                                                __error,
+                                            );
+                                        }
+                                    } {
+                                        m::flow::Next::Again => {
+                                            continue '__if_1;
+                                        }
+                                        m::flow::Next::Value
+                                        | m::flow::Next::Guard(_)
+                                        | m::flow::Next::Leave(_) => {}
+                                    }
+                                }
                                 break '__if_1 __slot_1.take();
                             }
-                            if m::flow::live(&__if_1) {
-                                m::flow::gate(&__if_1);
-                                match {
-                                    let __state_1 = &mut [
-                                        m::flow::carry(
-                                            &__if_1,
-                                            "total",
-                                            &mut total,
-                                        ),
-                                    ];
-                                    m::flow::If::begin(
-                                        &mut __if_1,
-                                        __frame.flows(),
-                                        __state_1,
-                                    )
-                                } {
-                                    ::core::result::Result::Ok(__value) => __value,
-                                    ::core::result::Result::Err(__error) => {
-                                        return m::flow::fail(
-                                            &__if_1,
-                                            __error,
-                                        );
-                                    }
-                                }
-                            }
-                            '__branch_1: {
-                                __slot_1
-                                    .put(
-                                        if m::flow::If::test(&__if_1) {
-                                            total = x;
-                                        },
-                                    );
-                            }
-                            if m::flow::live(&__if_1) {
-                                m::flow::gate(&__if_1);
-                                match match {
-                                    let __state_1 = &mut [
-                                        m::flow::carry(
-                                            &__if_1,
-                                            "total",
-                                            &mut total,
-                                        ),
-                                    ];
-                                    m::flow::Ends::end(
-                                        &mut __if_1,
-                                        __frame.flows(),
-                                        __state_1,
-                                        &mut __slot_1,
-                                    )
-                                } {
-                                    ::core::result::Result::Ok(__value) => __value,
-                                    ::core::result::Result::Err(__error) => {
-                                        return m::flow::fail(
-                                            &__if_1,
-                                            __error,
-                                        );
-                                    }
-                                } {
-                                    m::flow::Next::Again => {
-                                        continue '__if_1;
-                                    }
-                                    m::flow::Next::Value
-                                    | m::flow::Next::Guard(_)
-                                    | m::flow::Next::Leave(_) => {}
-                                }
-                            }
-                            break '__if_1 __slot_1.take();
                         }
-                    }
-                    Ok(total)
-                })
-        }
-    "#]],
+                        Ok(total)
+                    })
+            }
+        "#]],
     );
 }
 
@@ -403,7 +403,11 @@ fn a_while_that_returns() {
                                                     Ok(
                                                         (if m::flow::staged(&__kind_1) {
                                                             m::flow::gate(&__kind_1);
-                                                            m::flow::copy(&__kind_1, &x)
+                                                            let __copy = m::flow::copy(
+                                                                &__kind_1,
+                                                                &x,
+                                                            );
+                                                            __copy
                                                         } else {
                                                             m::flow::host_gate(&__kind_1);
                                                             x

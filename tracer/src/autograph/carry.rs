@@ -166,6 +166,11 @@ impl<V> Slot<V> {
         self.0 = Some(value);
     }
 
+    /// A value like those that are kept.
+    pub fn typed(&self, value: V) -> V {
+        value
+    }
+
     /// The value.
     pub fn take(&mut self) -> V {
         self.0.take().expect("a branch that ends gives a value")

@@ -65,11 +65,11 @@ impl Condition for Tensor {
             Ok(stage::Condition::Staged(chooser)) => State::Then(chooser),
             Err(error) => State::Failed(error),
         };
-        StagedIf { state, before: Vec::new(), location, depth: 0 }
+        StagedIf::new(state, location)
     }
 
     fn into_while(self, of: &mut Loop) -> StagedWhile {
-        of.condition(&self)
+        of.condition(Ok(&self))
     }
 }
 
@@ -82,7 +82,7 @@ impl Condition for &Tensor {
     }
 
     fn into_while(self, of: &mut Loop) -> StagedWhile {
-        of.condition(self)
+        of.condition(Ok(self))
     }
 }
 
@@ -164,7 +164,7 @@ pub struct StagedIf {
 }
 
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     /// The condition has a value: one branch is run.
     Known(bool),
     /// The first branch is traced.
@@ -173,6 +173,12 @@ enum State {
     Else(Tensor, Box<Side>),
     Failed(Error),
     Done,
+}
+
+impl StagedIf {
+    pub(super) fn new(state: State, location: SourceLocation) -> StagedIf {
+        StagedIf { state, before: Vec::new(), location, depth: 0 }
+    }
 }
 
 impl Control for StagedIf {

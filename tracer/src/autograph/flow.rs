@@ -18,7 +18,10 @@ use crate::{
     value::Value,
 };
 use ferroflow_ir::{DType, error::SourceLocation};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// The code of parts that are not left.
 pub(super) const STAYS: u32 = 0;
@@ -32,19 +35,24 @@ pub(super) struct Exit {
     pub(super) codes: BTreeSet<u32>,
     /// Which it was, where there are several.
     pub(super) code: Option<Tensor>,
-    /// What is returned, where one of them is `return`.
-    pub(super) returned: Option<Value>,
+    /// The values of those that have one: `return`, and `break` with a value.
+    pub(super) values: BTreeMap<u32, Value>,
 }
 
 impl Exit {
     /// By this way.
     pub(super) fn by(code: u32) -> Exit {
-        Exit { codes: BTreeSet::from([code]), code: None, returned: None }
+        Exit { codes: BTreeSet::from([code]), code: None, values: BTreeMap::new() }
     }
 
-    /// By returning a value.
-    pub(super) fn returning(value: Value) -> Exit {
-        Exit { returned: Some(value), ..Exit::by(RETURNS) }
+    /// By this way, with a value.
+    pub(super) fn with(code: u32, value: Value) -> Exit {
+        Exit { values: BTreeMap::from([(code, value)]), ..Exit::by(code) }
+    }
+
+    /// The value that is returned.
+    pub(super) fn returned(&mut self) -> Value {
+        self.values.remove(&RETURNS).unwrap_or_default()
     }
 
     pub(super) fn stays(&self) -> bool {
@@ -108,9 +116,8 @@ pub(super) fn join(
     }
     let mut outputs = Outputs { sides: [a.graph.clone(), b.graph.clone()], tensors: Vec::new() };
     let vars: Vec<Slots> = a.vars.iter().zip(&b.vars).map(|(a, b)| outputs.pair(a, b)).collect();
-    let value = outputs.either(&a.value, &b.value, "the value of the branches")?;
-    let returned =
-        outputs.either(&a.exit.returned, &b.exit.returned, "the value that is returned")?;
+    let value = outputs.either(a.value.as_ref(), b.value.as_ref(), "the value of the branches")?;
+    let values = outputs.values(&a.exit, &b.exit)?;
     let codes: BTreeSet<u32> = a.exit.codes.union(&b.exit.codes).copied().collect();
     let code = (codes.len() > 1).then(|| {
         let code = |side: &Side| Value::Tensor(side.exit.tensor());
@@ -127,7 +134,7 @@ pub(super) fn join(
         exit: Exit {
             codes,
             code: code.map(filled).and_then(|code| code.tensor().ok().cloned()),
-            returned: returned.map(filled),
+            values: values.into_iter().map(|(code, slots)| (code, filled(slots))).collect(),
         },
     })
 }
@@ -182,8 +189,8 @@ impl Outputs {
     /// A value that one side may lack: there it is never looked at, and zeros stand for it.
     fn either(
         &mut self,
-        a: &Option<Value>,
-        b: &Option<Value>,
+        a: Option<&Value>,
+        b: Option<&Value>,
         what: &str,
     ) -> Result<Option<Slots>> {
         Ok(Some(match (a, b) {
@@ -201,6 +208,23 @@ impl Outputs {
                 self.pair(&a, b)
             }
         }))
+    }
+}
+
+impl Outputs {
+    /// The values that jumps take along.
+    fn values(&mut self, a: &Exit, b: &Exit) -> Result<Vec<(u32, Slots)>> {
+        let codes: BTreeSet<u32> = a.values.keys().chain(b.values.keys()).copied().collect();
+        let mut values = Vec::new();
+        for code in codes {
+            let what = match code {
+                RETURNS => "the value that is returned",
+                _ => "the value of a `break`",
+            };
+            let slots = self.either(a.values.get(&code), b.values.get(&code), what)?;
+            values.extend(slots.map(|slots| (code, slots)));
+        }
+        Ok(values)
     }
 }
 
@@ -328,7 +352,7 @@ impl Flow {
 
     /// Closes the guards that stand outside all parts; gives how the code around ends.
     pub(super) fn close_guards(&mut self, returned: Value) -> Result<Exit> {
-        let mut exit = Exit::returning(returned);
+        let mut exit = Exit::with(RETURNS, returned);
         while let Some(open) = self.0.pop() {
             let Some(guard) = open.guard else { return Err(unbalanced()) };
             let graph = open.part.leave();

@@ -2,7 +2,7 @@
 
 use super::{
     carry::{Outcome, Var, names, values},
-    flow::{Exit, Flow},
+    flow::{Exit, Flow, RETURNS},
     kind::{Control, FromError, Returns},
 };
 use crate::{
@@ -71,7 +71,7 @@ impl<R> Frame<R> {
         let results = self.knowing::<C>();
         match (results.take)(value) {
             Ok(value) => {
-                self.flows.0.borrow_mut().leave(Exit::returning(value));
+                self.flows.0.borrow_mut().leave(Exit::with(RETURNS, value));
                 None
             }
             Err(failure) => Some(failure),
@@ -86,15 +86,15 @@ impl<R> Frame<R> {
     }
 
     /// Returns from outside all constructs what was returned on all ways through one that is staged.
-    pub fn returned(&self, way: Way) -> R {
+    pub fn returned(&self, mut way: Way) -> R {
         let results = *self.results.borrow();
         let results = results.expect("what was returned was kept, which told how");
-        self.ended(results, way.exit.returned.unwrap_or_default())
+        self.ended(results, way.exit.returned())
     }
 
     fn ended(&self, results: Results<R>, value: Value) -> R {
         let exit = self.flows.0.borrow_mut().close_guards(value);
-        let made = exit.and_then(|exit| (results.make)(exit.returned.unwrap_or_default()));
+        let made = exit.and_then(|mut exit| (results.make)(exit.returned()));
         made.unwrap_or_else(results.fail)
     }
 
@@ -131,13 +131,26 @@ impl Flows {
     ///
     /// When it is not.
     pub fn jump(&self, code: u32, to_live: bool) -> Result<()> {
+        self.leave(Exit::by(code), to_live)
+    }
+
+    /// Leaves the innermost part by a `break` with a value.
+    ///
+    /// # Errors
+    ///
+    /// When the loop is not staged.
+    pub fn jump_with(&self, code: u32, to_live: bool, value: Value) -> Result<()> {
+        self.leave(Exit::with(code, value), to_live)
+    }
+
+    fn leave(&self, exit: Exit, to_live: bool) -> Result<()> {
         if !to_live {
             return Err(Error::ControlFlow {
                 what: "leaving a loop that is unrolled, as its own condition has a value,".into(),
                 why: "which is not known while tracing",
             });
         }
-        self.0.borrow_mut().leave(Exit::by(code));
+        self.0.borrow_mut().leave(exit);
         Ok(())
     }
 

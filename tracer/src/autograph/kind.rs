@@ -6,7 +6,10 @@
 //! would ask more of a body than Rust does.
 
 use super::carry::{Carry, Outcome};
-use crate::error::Error;
+use crate::{
+    error::{Error, Result},
+    value::Value,
+};
 use std::convert::Infallible;
 
 /// Rust's own control flow.
@@ -95,36 +98,19 @@ impl Control for Host {
     }
 }
 
-/// The type of what never comes.
-pub trait Gives {
-    /// What is given.
-    type Given;
-}
-
-impl<T> Gives for fn() -> T {
-    type Given = T;
-}
-
-/// What a copy of a `T` is for this kind.
+/// Which values a construct of this kind can copy.
 pub trait Copies<T> {
-    /// `T`, or nothing that could be had.
-    type Copy;
-
     /// The copy.
-    fn copy(value: &T) -> Self::Copy;
+    fn copy(value: &T) -> T;
 }
 
 impl<T> Copies<T> for Host {
-    type Copy = <fn() -> ! as Gives>::Given;
-
-    fn copy(_: &T) -> Self::Copy {
+    fn copy(_: &T) -> T {
         unreachable!("copies are for graphs")
     }
 }
 
 impl<T: Clone> Copies<T> for Staged {
-    type Copy = T;
-
     fn copy(value: &T) -> T {
         value.clone()
     }
@@ -132,11 +118,16 @@ impl<T: Clone> Copies<T> for Staged {
 
 /// A copy of a value that ends a branch: in graphs the branch is run once for all, and the other one
 /// after it.
-pub fn copy<C: Control, T>(_: &C, value: &T) -> <C::Kind as Copies<T>>::Copy
+pub fn copy<C: Control, T>(_: &C, value: &T) -> T
 where
     C::Kind: Copies<T>,
 {
     C::Kind::copy(value)
+}
+
+/// Has no value: code after it is there for the types it tells.
+pub fn never() -> Infallible {
+    unreachable!("it stands behind a test that is never true")
 }
 
 /// Whether code of this kind may fail in a function that returns `R`.
@@ -169,8 +160,8 @@ pub trait FromError {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T, E: From<Error>> FromError for Result<T, E> {
-    fn from_error(error: Error) -> Result<T, E> {
+impl<T, E: From<Error>> FromError for std::result::Result<T, E> {
+    fn from_error(error: Error) -> std::result::Result<T, E> {
         Err(error.into())
     }
 }
@@ -218,6 +209,48 @@ impl<T: Carry> Carries<T> for Staged {
     fn place(value: &mut T) -> &mut dyn super::carry::Place {
         value
     }
+}
+
+/// Which values a `break` under a construct of this kind may take along.
+pub trait Breaks<V> {
+    /// The value, with its structure told at run time.
+    fn take(value: V) -> Value;
+
+    /// The value of this structure.
+    ///
+    /// # Errors
+    ///
+    /// When it has another one.
+    fn make(value: Value) -> Result<V>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<V> Breaks<V> for Host {
+    fn take(_: V) -> Value {
+        unreachable!("the host leaves loops as Rust does")
+    }
+
+    fn make(_: Value) -> Result<V> {
+        unreachable!("the host leaves loops as Rust does")
+    }
+}
+
+impl<V: Carry> Breaks<V> for Staged {
+    fn take(value: V) -> Value {
+        value.to_value()
+    }
+
+    fn make(value: Value) -> Result<V> {
+        V::from_value(value)
+    }
+}
+
+/// The value that a `break` takes along.
+pub fn broken<C: Control, V>(_: &C, value: V) -> Value
+where
+    C::Kind: Breaks<V>,
+{
+    C::Kind::take(value)
 }
 
 /// Whether a jump from a construct of this kind may end or continue a loop of kind `L`.

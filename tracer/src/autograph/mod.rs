@@ -29,6 +29,7 @@
 //! These functions are public for the macro. By hand there is [`control_flow`](crate::control_flow).
 
 pub mod carry;
+pub mod cases;
 pub mod choice;
 mod flow;
 pub mod frame;

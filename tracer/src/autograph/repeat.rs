@@ -1,10 +1,10 @@
 //! `while` and `loop`, and what `for` shares with them.
 
 use super::{
-    carry::{Var, names, set, values},
+    carry::{Slot, Var, names, set, values},
     flow::{Exit, STAYS, Side, blank},
     frame::{Flows, Next, closed, here},
-    kind::{Control, Host, Staged},
+    kind::{Breaks, Control, Host, Staged},
 };
 use crate::{
     context::{self, Inside},
@@ -19,7 +19,7 @@ use crate::{
     value::Value,
 };
 use ferroflow_ir::{DType, HostTensor, PartialShape, Shape, ValueType, error::SourceLocation};
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What repeats the body of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +59,8 @@ pub struct Loop {
     limit: Option<Tensor>,
     counter: Option<Tensor>,
     condition: Option<Closed>,
+    /// What a `break` gave it.
+    value: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -185,6 +187,7 @@ impl Loop {
             limit: None,
             counter: None,
             condition: None,
+            value: None,
         }
     }
 
@@ -199,8 +202,12 @@ impl Loop {
         self.phase = Phase::Host;
     }
 
-    pub(super) fn condition(&mut self, condition: &Tensor) -> StagedWhile {
-        let state = stage::condition(condition).map(|found| match (found, &mut self.phase) {
+    pub(super) fn condition(
+        &mut self,
+        condition: std::result::Result<&Tensor, &Error>,
+    ) -> StagedWhile {
+        let found = condition.map_err(Error::clone).and_then(stage::condition);
+        let state = found.map(|found| match (found, &mut self.phase) {
             (stage::Condition::Known(known), Phase::Condition(holds)) => {
                 *holds = Some(Tensor::from(known));
                 None
@@ -370,6 +377,18 @@ impl Loop {
         Ok(Next::after(exit, self.location))
     }
 
+    /// The value of the loop that was staged.
+    ///
+    /// # Errors
+    ///
+    /// When it has another structure.
+    pub fn value<C: Control, V>(&mut self, _: &C, _: &Slot<V>) -> Result<V>
+    where
+        C::Kind: Breaks<V>,
+    {
+        C::Kind::make(self.value.take().unwrap_or_default())
+    }
+
     /// Whether an iteration has changed shapes, which are unknown from now on.
     fn widen(&mut self, side: &Side, vars: &[Var<'_>]) -> Result<bool> {
         for ((before, after), name) in self.before.iter().zip(&side.vars).zip(names(vars)) {
@@ -404,9 +423,10 @@ impl Loop {
             outputs.push(exit.tensor());
             initial.push(STAYS.into_tensor());
         }
-        if let (Some(returned), Some(trace)) = (&exit.returned, context::current_trace()) {
-            initial.extend(tensors(&blank(returned, &trace)?));
-            for tensor in tensors(returned) {
+        for value in exit.values.values() {
+            let Some(trace) = context::current_trace() else { break };
+            initial.extend(tensors(&blank(value, &trace)?));
+            for tensor in tensors(value) {
                 let ty = tensor.value_type();
                 side.graph.argument("returned", ty.clone())?;
                 condition.argument("returned", ty.clone())?;
@@ -421,7 +441,7 @@ impl Loop {
     }
 
     fn exit_after(
-        &self,
+        &mut self,
         body: Exit,
         mut results: impl Iterator<Item = Tensor>,
         ends: u32,
@@ -430,11 +450,14 @@ impl Loop {
             return Ok(Exit::by(STAYS));
         }
         let code = results.next();
-        let returned = body.returned.as_ref().map(|value| with_tensors(value, &mut results));
+        let values = body.values.iter();
+        let mut values: BTreeMap<u32, Value> =
+            values.map(|(code, value)| (*code, with_tensors(value, &mut results))).collect();
+        self.value = values.remove(&ends);
         let is_ended = body.codes.contains(&ends);
         let mut codes = body.codes;
         codes.insert(STAYS);
-        let mut exit = Exit { codes, code, returned }.mapped(ends, STAYS)?;
+        let mut exit = Exit { codes, code, values }.mapped(ends, STAYS)?;
         if self.construct == Repeats::Loop && !is_ended {
             exit.codes.remove(&STAYS);
         }

@@ -8,35 +8,191 @@ fn tensors_0(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        z = t.clone();
-        assert!(q.less_equal(2)? || !q.less_equal(2)?, "always");
-        Ok(twice(Tensor::from(3) * p.clone())?.floor_mod(7)?)
+        z = z.less_equal(7)?.cast(DType::I32)?;
+        let mut z = Tensor::from(-3);
+        z.clone().floor_mod(7)?.maximum(p)
     };
-    assert!(y.less_equal(&x)? || !y.less_equal(&x)?, "always");
-    if (Tensor::from(-1)).greater(Tensor::from(4))? {
-    } else {
-        y = (y.clone() + &y)?;
+    let mut y = (twice(Tensor::from(4) % 3)?).not_equal(4)?.cast(DType::I32)?;
+    if (q.clone()).not_equal(p.clone())? {
+        let mut v2;
         match n {
-            1 => {
-                let mut k2 = Tensor::from(0);
-                'l3: loop {
-                    if k2.greater(1)? {
-                        break;
-                    }
-                    k2 = (&k2 + 1)?;
-                    x = Tensor::from(-4);
-                    let mut v4 = Tensor::from(4);
-                }
-                'l5: for mut r6 in Tensor::from([3, -1, 5]) {
-                    y = r6.clone();
-                }
+            0 => {
+                let mut v6 = match y.clone() {
+                    -2..=2 => (x.clone()),
+                    5 => (x.clone()),
+                    _ => q.clone(),
+                };
+                v2 = q.clone();
             }
             _ => {
-                x = y.clone();
+                if !(y.less_equal(&y)?) {
+                    let mut x = if y.greater_equal(7)? {
+                        let mut y = Tensor::from(-1);
+                        y.clone()
+                    } else {
+                        let mut v3 = y.clone();
+                        x.clone()
+                    };
+                    v2 = Tensor::from(-4).minimum(Tensor::from(1))?;
+                } else {
+                    let mut v4 = Tensor::from(4);
+                    v2 = {
+                        let mut k5 = Tensor::from(0);
+                        loop {
+                            k5 = (&k5 + 1)?;
+                            if q.greater(&y)? && y.greater(4)? {
+                                break Tensor::from(-1);
+                            }
+                            if k5.greater(2)? {
+                                break (Tensor::from(5));
+                            }
+                        }
+                    };
+                }
             }
         }
+        if (y.clone()).greater_equal(5)? || !flag {
+            let mut v7;
+            if flag && (Tensor::from(2)).less(&y)? {
+                v7 = Tensor::from(4);
+            } else {
+                let mut v8 = Tensor::from(-4);
+                v7 = Tensor::from(1);
+            }
+            if p.greater(&x)? {
+                y = (Tensor::from(6) + &y)?;
+                v2 = p.clone();
+            } else if (q.clone()).less(6)? {
+                assert!(p.not_equal(7)? || !p.not_equal(7)?, "always");
+            } else {
+            }
+        } else {
+            for mut i10 in 0..(y.clone()).floor_mod(4)? {
+                let mut y = x.clone();
+            }
+        }
+        if x.not_equal(&y)? || !(n > 1) && ((Tensor::from(6)).not_equal(&y)?) {
+            let mut k11 = Tensor::from(0);
+            'l12: loop {
+                if k11.greater(3)? {
+                    break;
+                }
+                k11 = (&k11 + 1)?;
+            }
+            if v2.equal(7)? {
+                x = (x.clone() - &x)?;
+            }
+        } else {
+            if x.less(6)? {
+                (y, x) = (Tensor::from(2), p.clone());
+                assert!(p.greater_equal(1)? || !p.greater_equal(1)?, "always");
+            } else {
+                y = y.clone();
+            }
+            let mut v13 = match q.clone() {
+                0 => (x.clone()),
+                1 | -3 | 4..=6 => (q.clone()),
+                _ => Tensor::from(-2),
+            };
+        }
+    } else if q.greater(&x)? && p.greater_equal(7)? {
+        x = twice(y.clone().maximum(Tensor::from(5)))?;
+        'l14: for mut i15 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
+            x = y.equal(&y)?.cast(DType::I32)?;
+            match n {
+                1 => {
+                    assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
+                }
+                _ => {
+                    let mut v16 = Tensor::from(3);
+                    x = (x.clone() - &x)?;
+                    assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
+                }
+            }
+        }
+    } else {
+        if (Tensor::from(5)).less_equal(9)? || !is_small(n) {
+            (x, y) = (
+                {
+                    let t17 = p.clone();
+                    (t17 * 2)?
+                },
+                match x.clone() {
+                    -2..=2 => x.clone(),
+                    5 => q.clone(),
+                    _ => q.clone(),
+                },
+            );
+            'l18: for mut i19 in range((q.clone()).floor_mod(4)?) {
+                assert!(p.less(6)? || !p.less(6)?, "always");
+            }
+        } else {
+            if y.greater(&y)? {
+            } else {
+                y = (q.clone() + &y)?;
+            }
+            match n {
+                1 => {
+                    y = x.clone();
+                    assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
+                }
+                _ => {
+                    y = x.clone();
+                    y = y.clone();
+                }
+            }
+            if y.less(4)? || !(n == 0) {
+                y = Tensor::from(-1);
+            } else if (n == 0) {
+                y = Tensor::from(6);
+                assert!(y.not_equal(5)? || !y.not_equal(5)?, "always");
+            } else {
+                assert!(p.greater(10)? || !p.greater(10)?, "always");
+                y = (Tensor::from(5) + &y)?;
+            }
+        }
+        match n {
+            1 => {
+                'l20: for mut i21 in range((q.clone()).floor_mod(4)?) {
+                    x = y.clone();
+                }
+                y = {
+                    let t22 = Tensor::from(7);
+                    (t22 * 2)?
+                };
+            }
+            _ => {
+                let mut v23 = (q * 3)?;
+                let mut v24;
+                if v23.greater(0)? || !(n > 1) {
+                    v24 = p.clone();
+                } else if flag {
+                    v24 = Tensor::from(-1);
+                } else {
+                    let mut v23 = Tensor::from(0);
+                    v24 = v23.clone();
+                }
+                {
+                    y = Tensor::from(2);
+                    assert!(v24.equal(&v23)? || !v24.equal(&v23)?, "always");
+                }
+            }
+        }
+        let mut v25;
+        if !((Tensor::from(2)).less_equal(&y)?) {
+            let mut x = (y.clone() + 5)?;
+            v25 = q.clone();
+        } else if flag {
+            let mut v26 = q.clone();
+            v25 = {
+                let t27 = y.clone();
+                t27
+            };
+        } else {
+            v25 = twice(p * &y)?;
+        }
     }
-    Ok(q.equal(6)?.cast(DType::I32)?)
+    Ok(c1(&Tensor::from(-1))?)
 }
 
 fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -44,35 +200,191 @@ fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        z = t;
-        assert!((q <= ({ 2 })) || !(q <= ({ 2 })), "always");
-        (rem((twice(mul((3i32), p))), 7))
+        z = i32::from((z <= ({ 7 })));
+        let mut z = (-3i32);
+        ((rem((z), 7)).max(p))
     };
-    assert!((y <= ({ x })) || !(y <= ({ x })), "always");
-    if ((-1i32) > ({ (4i32) })) {
-    } else {
-        y = add(y, y);
+    let mut y = i32::from(((twice(rem((4i32), 3))) != ({ 4 })));
+    if ((q) != ({ p })) {
+        let mut v2;
         match n {
-            1 => {
-                let mut k2 = 0;
-                'l3: loop {
-                    if k2 > 1 {
-                        break;
-                    }
-                    k2 += 1;
-                    x = (-4i32);
-                    let mut v4 = (4i32);
-                }
-                'l5: for mut r6 in [3i32, -1, 5] {
-                    y = r6;
-                }
+            0 => {
+                let mut v6 = match y {
+                    -2..=2 => (x),
+                    5 => (x),
+                    _ => q,
+                };
+                v2 = q;
             }
             _ => {
-                x = y;
+                if !(y <= ({ y })) {
+                    let mut x = if (y >= ({ 7 })) {
+                        let mut y = (-1i32);
+                        y
+                    } else {
+                        let mut v3 = y;
+                        x
+                    };
+                    v2 = ((-4i32).min((1i32)));
+                } else {
+                    let mut v4 = (4i32);
+                    v2 = {
+                        let mut k5 = 0;
+                        loop {
+                            k5 += 1;
+                            if (q > ({ y })) && (y > ({ 4 })) {
+                                break (-1i32);
+                            }
+                            if k5 > 2 {
+                                break (5i32);
+                            }
+                        }
+                    };
+                }
             }
         }
+        if ((y) >= ({ 5 })) || !flag {
+            let mut v7;
+            if flag && ((2i32) < ({ y })) {
+                v7 = (4i32);
+            } else {
+                let mut v8 = (-4i32);
+                v7 = (1i32);
+            }
+            if (p > ({ x })) {
+                y = add((6i32), y);
+                v2 = p;
+            } else if ((q) < ({ 6 })) {
+                assert!((p != ({ 7 })) || !(p != ({ 7 })), "always");
+            } else {
+            }
+        } else {
+            for mut i10 in 0..rem(y, 4) {
+                let mut y = x;
+            }
+        }
+        if (x != ({ y })) || !(n > 1) && ((6i32) != ({ y })) {
+            let mut k11 = 0;
+            'l12: loop {
+                if k11 > 3 {
+                    break;
+                }
+                k11 += 1;
+            }
+            if (v2 == ({ 7 })) {
+                x = sub(x, x);
+            }
+        } else {
+            if (x < ({ 6 })) {
+                (y, x) = ((2i32), p);
+                assert!((p >= ({ 1 })) || !(p >= ({ 1 })), "always");
+            } else {
+                y = y;
+            }
+            let mut v13 = match q {
+                0 => (x),
+                1 | -3 | 4..=6 => (q),
+                _ => (-2i32),
+            };
+        }
+    } else if (q > ({ x })) && (p >= ({ 7 })) {
+        x = twice(((y).max((5i32))));
+        'l14: for mut i15 in counts(rem(y, 6), 0, -2) {
+            x = i32::from((y == ({ y })));
+            match n {
+                1 => {
+                    assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
+                }
+                _ => {
+                    let mut v16 = (3i32);
+                    x = sub(x, x);
+                    assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
+                }
+            }
+        }
+    } else {
+        if ((5i32) <= ({ 9 })) || !is_small(n) {
+            (x, y) = (
+                {
+                    let t17 = p;
+                    mul(t17, 2)
+                },
+                match x {
+                    -2..=2 => x,
+                    5 => q,
+                    _ => q,
+                },
+            );
+            'l18: for mut i19 in 0..rem(q, 4) {
+                assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
+            }
+        } else {
+            if (y > ({ y })) {
+            } else {
+                y = add(q, y);
+            }
+            match n {
+                1 => {
+                    y = x;
+                    assert!((p != ({ x })) || !(p != ({ x })), "always");
+                }
+                _ => {
+                    y = x;
+                    y = y;
+                }
+            }
+            if (y < ({ 4 })) || !(n == 0) {
+                y = (-1i32);
+            } else if (n == 0) {
+                y = (6i32);
+                assert!((y != ({ 5 })) || !(y != ({ 5 })), "always");
+            } else {
+                assert!((p > ({ 10 })) || !(p > ({ 10 })), "always");
+                y = add((5i32), y);
+            }
+        }
+        match n {
+            1 => {
+                'l20: for mut i21 in 0..rem(q, 4) {
+                    x = y;
+                }
+                y = {
+                    let t22 = (7i32);
+                    mul(t22, 2)
+                };
+            }
+            _ => {
+                let mut v23 = (mul(q, 3i32));
+                let mut v24;
+                if (v23 > ({ 0 })) || !(n > 1) {
+                    v24 = p;
+                } else if flag {
+                    v24 = (-1i32);
+                } else {
+                    let mut v23 = (0i32);
+                    v24 = v23;
+                }
+                {
+                    y = (2i32);
+                    assert!((v24 == ({ v23 })) || !(v24 == ({ v23 })), "always");
+                }
+            }
+        }
+        let mut v25;
+        if !((2i32) <= ({ y })) {
+            let mut x = (add(y, 5i32));
+            v25 = q;
+        } else if flag {
+            let mut v26 = q;
+            v25 = {
+                let t27 = y;
+                t27
+            };
+        } else {
+            v25 = twice(mul(p, y));
+        }
     }
-    i32::from((q == ({ 6 })))
+    c1((-1i32))
 }
 
 #[function]
@@ -86,105 +398,121 @@ fn tensors_1(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 k1 = (&k1 + 1)?;
                 continue 'l2;
             }
-            return Ok(x.clone());
-        } else {
+            return Ok(p.equal(5)?.cast(DType::I32)?);
+        }
+        let mut v3 = (-p)?.floor_mod(7)?;
+        v3 = ([
             match n {
-                1 => {
-                    y = (Tensor::from(7) - &y)?;
-                    x = Tensor::from(2);
-                    (x, y) = (Tensor::from(-3), Tensor::from(-3));
+                0 => y.clone(),
+                1 | 2 => p.clone(),
+                _ => Tensor::from(4),
+            },
+            keep(&v3.clone()),
+        ][if flag { 0 } else { 1 }]
+        .clone()
+            * &v3)?;
+    } else {
+        let mut k4 = Tensor::from(0);
+        'l5: while k4.less(2)? && (y.greater(&x)? && q.less_equal(7)?) {
+            k4 = (&k4 + 1)?;
+            {
+                y = x.clone();
+                let mut v6 = y.clone();
+            }
+            if (q.clone()).greater(x.clone())? && q.not_equal(&x)? || !is_small(n) {
+                x = p.clone();
+                let mut v7 = y.clone();
+            }
+            if (p.clone()).less_equal(&y)? {
+                x = (Tensor::from(4) - &x)?;
+            }
+        }
+    }
+    for mut i9 in range(-1, (p.clone()).floor_mod(3)?) {
+        if (n == 0) && i9.greater(5)? {
+            let mut v10;
+            match n {
+                0 => {
+                    v10 = Tensor::from(-2);
                 }
                 _ => {
-                    assert!(p.not_equal(4)? || !p.not_equal(4)?, "always");
-                    y = (Tensor::from(-1) + &y)?;
+                    if is_small(n) && q.not_equal(9)? {
+                        v10 = p.clone();
+                    } else {
+                        v10 = Tensor::from(-2);
+                    }
                 }
             }
-            y = match n {
-                0 => Tensor::from(-2),
-                1 | 2 => x.clone(),
-                _ => (x.clone()),
-            };
-            if (Tensor::from(2)).less_equal(6)? {
-            } else if flag {
-                (x, y) = (p.clone(), Tensor::from(-4));
-            } else {
-                x = (Tensor::from(-2) * &x)?;
+            'l11: for mut i12 in range((x.clone()).floor_mod(4)?) {
+                i12 = q.clone();
+            }
+            match n {
+                1 => {
+                    assert!(p.less_equal(7)? || !p.less_equal(7)?, "always");
+                }
+                _ => {
+                    continue;
+                }
             }
         }
-        if (p.greater_equal(4)? || !(n == 0) || !(x.less_equal(0)?)) {
-            if !(x.greater_equal(&y)? || !is_small(n)) {
-                return Ok(p.equal(2)?.cast(DType::I32)?);
-            } else if x.equal(&x)? || !(n > 1) {
-                y = y.clone();
-                return Ok({
-                    let t3 = x.clone();
-                    (t3 * 2)?
-                });
+        assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
+    }
+    {
+        x = (match n {
+            0 => {
+                let t13 = p.clone();
+                (t13 * 2)?
+            }
+            1 | 2 => {
+                ({
+                    let t14 = q.clone();
+                    t14
+                })
+            }
+            _ => (Tensor::from(8).floor_mod(7)?),
+        } + &x)?;
+        y = ({
+            let t15 = y.equal(1)?.cast(DType::I32)?;
+            t15
+        } - &y)?;
+        'l16: for mut i17 in 0..(Tensor::from(-4)).floor_mod(4)? {
+            'l18: for mut r19 in Tensor::from([3, -1, 5]) {
+                i17 = (y.clone() * &i17)?;
+            }
+            let mut k20 = Tensor::from(0);
+            'l21: while k20.less(3)? && ((x.clone()).less(3)?) {
+                k20 = (&k20 + 1)?;
+                i17 = Tensor::from(5);
+            }
+            if x.less(6)? {
+                y = (Tensor::from(-1) * &y)?;
+                return Ok(keep(&x.clone()));
+            } else if !(i17.less(&x)?) {
+                let mut v22 = i17.clone();
+                continue 'l16;
             } else {
-                return Ok(Tensor::from(3).abs()?);
+                i17 = i17.clone();
+                break;
             }
         }
-        assert!(q.equal(&x)? || !q.equal(&x)?, "always");
+    }
+    Ok(if !(y.less_equal(7)?) {
+        if p.less_equal(8)? { Tensor::from(1) } else { x.clone() }
     } else {
-        assert!(p.less_equal(7)? || !p.less_equal(7)?, "always");
-    }
-    let mut k4 = Tensor::from(0);
-    'l5: loop {
-        if k4.greater(3)? {
-            break;
-        }
-        k4 = (&k4 + 1)?;
-        if (n == 0) {
-            let mut k6 = Tensor::from(0);
-            'l7: while k6.less(2)? && (y.greater_equal(10)? || !(n > 1)) {
-                k6 = (&k6 + 1)?;
-                (y, x) = (x.clone(), Tensor::from(-2));
-                break 'l5;
-            }
-            x = (Tensor::from(1) + &x)?;
-            y = ({
-                let t8 = x.clone();
-                (t8 * 2)?
-            } * &y)?;
+        let mut v23 = match p.clone() {
+            0 => (q.clone()),
+            1 | -3 | 4..=6 => x.clone(),
+            _ => x.clone(),
+        };
+        if q.less_equal(9)? {
+            y.clone()
+        } else if q.less(4)? {
+            p.clone()
         } else {
-            'l9: for h10 in 0..n {
-                x = (&x + h10 as i32)?;
-                let mut v11 = Tensor::from(-4);
-                v11 = v11.clone();
-            }
-            'l12: for mut r13 in Tensor::from([3, -1, 5]) {
-                r13 = Tensor::from(8);
-                x = q.clone();
-                r13 = Tensor::from(5);
-            }
+            let mut v24 = p.clone();
+            v24.clone()
         }
-    }
-    if y.less(6)? {
-        {
-            y = if p.greater(1)? { p.clone() } else { Tensor::from(4) };
-            if q.less(6)? {
-                y = q.clone();
-                assert!(q.less_equal(6)? || !q.less_equal(6)?, "always");
-            } else {
-                y = (y.clone() - &y)?;
-                (x, y) = (q.clone(), x.clone());
-                y = (x.clone() * &y)?;
-            }
-        }
-        (y, x) = (
-            keep(
-                &(-if q.greater_equal(0)? {
-                    x.clone()
-                } else if q.less(4)? {
-                    x.clone()
-                } else {
-                    y.clone()
-                })?,
-            ),
-            keep(&q.greater_equal(9)?.cast(DType::I32)?),
-        );
-    }
-    &y * Tensor::from(8)
+    })
 }
 
 fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -197,109 +525,128 @@ fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 k1 += 1;
                 continue 'l2;
             }
-            return x;
-        } else {
+            return i32::from((p == ({ 5 })));
+        }
+        let mut v3 = (rem((sub(0, p)), 7));
+        v3 = mul(
+            [
+                match n {
+                    0 => y,
+                    1 | 2 => p,
+                    _ => (4i32),
+                },
+                v3,
+            ][if flag { 0 } else { 1 }],
+            v3,
+        );
+    } else {
+        let mut k4 = 0;
+        'l5: while k4 < 2 && ((y > ({ x })) && (q <= ({ 7 }))) {
+            k4 += 1;
+            {
+                y = x;
+                let mut v6 = y;
+            }
+            if ((q) > ({ x })) && (q != ({ x })) || !is_small(n) {
+                x = p;
+                let mut v7 = y;
+            }
+            if ((p) <= ({ y })) {
+                x = sub((4i32), x);
+            }
+        }
+    }
+    for mut i9 in -1..rem(p, 3) {
+        if (n == 0) && (i9 > ({ 5 })) {
+            let mut v10;
             match n {
-                1 => {
-                    y = sub((7i32), y);
-                    x = (2i32);
-                    (x, y) = ((-3i32), (-3i32));
+                0 => {
+                    v10 = (-2i32);
                 }
                 _ => {
-                    assert!((p != ({ 4 })) || !(p != ({ 4 })), "always");
-                    y = add((-1i32), y);
+                    if is_small(n) && (q != ({ 9 })) {
+                        v10 = p;
+                    } else {
+                        v10 = (-2i32);
+                    }
                 }
             }
-            y = match n {
-                0 => (-2i32),
-                1 | 2 => x,
-                _ => (x),
-            };
-            if ((2i32) <= ({ 6 })) {
-            } else if flag {
-                (x, y) = (p, (-4i32));
-            } else {
-                x = mul((-2i32), x);
+            'l11: for mut i12 in 0..rem(x, 4) {
+                i12 = q;
+            }
+            match n {
+                1 => {
+                    assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
+                }
+                _ => {
+                    continue;
+                }
             }
         }
-        if ((p >= ({ 4 })) || !(n == 0) || !(x <= ({ 0 }))) {
-            if !((x >= ({ y })) || !is_small(n)) {
-                return i32::from((p == ({ 2 })));
-            } else if (x == ({ x })) || !(n > 1) {
-                y = y;
-                return {
-                    let t3 = x;
-                    mul(t3, 2)
-                };
-            } else {
-                return ((3i32).wrapping_abs());
-            }
-        }
-        assert!((q == ({ x })) || !(q == ({ x })), "always");
-    } else {
-        assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
+        assert!((p != ({ x })) || !(p != ({ x })), "always");
     }
-    let mut k4 = 0;
-    'l5: loop {
-        if k4 > 3 {
-            break;
-        }
-        k4 += 1;
-        if (n == 0) {
-            let mut k6 = 0;
-            'l7: while k6 < 2 && ((y >= ({ 10 })) || !(n > 1)) {
-                k6 += 1;
-                (y, x) = (x, (-2i32));
-                break 'l5;
-            }
-            x = add((1i32), x);
-            y = mul(
-                {
-                    let t8 = x;
-                    mul(t8, 2)
-                },
-                y,
-            );
-        } else {
-            'l9: for h10 in 0..n {
-                x = add(x, h10 as i32);
-                let mut v11 = (-4i32);
-                v11 = v11;
-            }
-            'l12: for mut r13 in [3i32, -1, 5] {
-                r13 = (8i32);
-                x = q;
-                r13 = (5i32);
-            }
-        }
-    }
-    if (y < ({ 6 })) {
-        {
-            y = if (p > ({ 1 })) { p } else { (4i32) };
-            if (q < ({ 6 })) {
-                y = q;
-                assert!((q <= ({ 6 })) || !(q <= ({ 6 })), "always");
-            } else {
-                y = sub(y, y);
-                (x, y) = (q, x);
-                y = mul(x, y);
-            }
-        }
-        (y, x) = (
-            (sub(
-                0,
-                if (q >= ({ 0 })) {
-                    x
-                } else if (q < ({ 4 })) {
-                    x
-                } else {
-                    y
-                },
-            )),
-            i32::from((q >= ({ 9 }))),
+    {
+        x = add(
+            match n {
+                0 => {
+                    let t13 = p;
+                    mul(t13, 2)
+                }
+                1 | 2 => {
+                    ({
+                        let t14 = q;
+                        t14
+                    })
+                }
+                _ => (rem((8i32), 7)),
+            },
+            x,
         );
+        y = sub(
+            {
+                let t15 = i32::from((y == ({ 1 })));
+                t15
+            },
+            y,
+        );
+        'l16: for mut i17 in 0..rem((-4i32), 4) {
+            'l18: for mut r19 in [3i32, -1, 5] {
+                i17 = mul(y, i17);
+            }
+            let mut k20 = 0;
+            'l21: while k20 < 3 && ((x) < ({ 3 })) {
+                k20 += 1;
+                i17 = (5i32);
+            }
+            if (x < ({ 6 })) {
+                y = mul((-1i32), y);
+                return x;
+            } else if !(i17 < ({ x })) {
+                let mut v22 = i17;
+                continue 'l16;
+            } else {
+                i17 = i17;
+                break;
+            }
+        }
     }
-    mul(y, (8i32))
+    if !(y <= ({ 7 })) {
+        if (p <= ({ 8 })) { (1i32) } else { x }
+    } else {
+        let mut v23 = match p {
+            0 => (q),
+            1 | -3 | 4..=6 => x,
+            _ => x,
+        };
+        if (q <= ({ 9 })) {
+            y
+        } else if (q < ({ 4 })) {
+            p
+        } else {
+            let mut v24 = p;
+            v24
+        }
+    }
 }
 
 #[function]
@@ -318,28 +665,46 @@ fn tensors_2(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
         Ok(z)
     };
-    (x, y) = (p.clone(), {
-        let t4 = x.clone();
-        t4
-    });
-    Ok(if q.less_equal(10)? || !(n > 1) {
-        if x.greater_equal(11)? {
-            p.clone()
-        } else if q.not_equal(5)? {
-            y = q.clone();
-            y.clone()
-        } else {
-            assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
-            Tensor::from(-3)
-        }
-    } else if q.greater(6)? && (y.greater(1)?) {
+    (y, x) = (
         {
-            let t5 = y.clone();
-            (t5 * 2)?
+            let mut k4 = Tensor::from(0);
+            loop {
+                k4 = (&k4 + 1)?;
+                if (x.clone()).greater_equal(x.clone())? {
+                    break y.clone();
+                }
+                if k4.greater(2)? {
+                    break (y.equal(7)?.cast(DType::I32)?);
+                }
+            }
+        },
+        if x.greater_equal(11)? {
+            {
+                let mut k5 = Tensor::from(0);
+                loop {
+                    k5 = (&k5 + 1)?;
+                    if q.not_equal(5)? && (y.not_equal(4)?) {
+                        break p.clone();
+                    }
+                    if k5.greater(2)? {
+                        break (Tensor::from(-2));
+                    }
+                }
+            }
+        } else {
+            (-if q.greater(6)? {
+                assert!(q.greater(8)? || !q.greater(8)?, "always");
+                Tensor::from(-4)
+            } else if x.greater_equal(5)? {
+                Tensor::from(8)
+            } else {
+                let mut v6 = y.clone();
+                Tensor::from(-3)
+            })?
         }
-    } else {
-        twice(-if y.less_equal(10)? { Tensor::from(4) } else { q.clone() })?
-    })
+        .abs()?,
+    );
+    Ok(x)
 }
 
 fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -357,28 +722,49 @@ fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         }
         z
     };
-    (x, y) = (p, {
-        let t4 = x;
-        t4
-    });
-    if (q <= ({ 10 })) || !(n > 1) {
-        if (x >= ({ 11 })) {
-            p
-        } else if (q != ({ 5 })) {
-            y = q;
-            y
-        } else {
-            assert!((q != ({ x })) || !(q != ({ x })), "always");
-            (-3i32)
-        }
-    } else if (q > ({ 6 })) && (y > ({ 1 })) {
+    (y, x) = (
         {
-            let t5 = y;
-            mul(t5, 2)
-        }
-    } else {
-        twice(sub(0, if (y <= ({ 10 })) { (4i32) } else { q }))
-    }
+            let mut k4 = 0;
+            loop {
+                k4 += 1;
+                if ((x) >= ({ x })) {
+                    break y;
+                }
+                if k4 > 2 {
+                    break (i32::from((y == ({ 7 }))));
+                }
+            }
+        },
+        ((if (x >= ({ 11 })) {
+            {
+                let mut k5 = 0;
+                loop {
+                    k5 += 1;
+                    if (q != ({ 5 })) && (y != ({ 4 })) {
+                        break p;
+                    }
+                    if k5 > 2 {
+                        break (-2i32);
+                    }
+                }
+            }
+        } else {
+            (sub(
+                0,
+                if (q > ({ 6 })) {
+                    assert!((q > ({ 8 })) || !(q > ({ 8 })), "always");
+                    (-4i32)
+                } else if (x >= ({ 5 })) {
+                    (8i32)
+                } else {
+                    let mut v6 = y;
+                    (-3i32)
+                },
+            ))
+        })
+        .wrapping_abs()),
+    );
+    x
 }
 
 #[function]
@@ -387,68 +773,197 @@ fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if !(!(y.less_equal(&y)?)) {
         if (n > 1) {
-            match n {
-                1 => {
-                    let mut v1 = y.clone();
-                    let mut v2 = Tensor::from(-3);
-                }
-                _ => {
-                    x = x.clone();
-                }
+            let mut v1;
+            if q.equal(5)? {
+                v1 = Tensor::from(-3);
+            } else if flag {
+                let mut v2 = Tensor::from(5);
+                v1 = y.clone();
+            } else {
+                v1 = y.clone();
+            }
+            assert!(q.equal(&y)? || !q.equal(&y)?, "always");
+            x = match y.clone() {
+                0 => (Tensor::from(-3)),
+                1 | -3 | 4..=6 => (v1.clone()),
+                _ => (p.clone()),
+            };
+        } else if y.greater(5)? {
+            if (y.greater(&x)? || is_small(n)) {
+                y = (Tensor::from(4) + &y)?;
+                (x, y) = (p.clone(), p.clone());
+            } else {
+            }
+        } else {
+            let mut v3;
+            if (!(x.less_equal(6)?) || x.greater_equal(9)? && q.equal(&y)?) {
+                let mut v4 = y.clone();
+                v3 = x.clone();
+            } else {
+                v3 = x.clone();
             }
             {
-                y = x.clone();
+                (y, x) = (y.clone(), v3.clone());
+                assert!(p.equal(&y)? || !p.equal(&y)?, "always");
             }
-            y = ((y.clone() - q)? + &y)?;
-        } else {
-            let mut k3 = Tensor::from(0);
-            'l4: loop {
-                if k3.greater(1)? {
-                    break;
+        }
+        if x.not_equal(6)? || !flag && flag && p.greater(11)? {
+            x = (match n {
+                0 => (x.clone()),
+                1 | 2 => (y.clone()),
+                _ => y.clone(),
+            } - &x)?;
+            match n {
+                1 => {
+                    x = x.clone();
+                    x = p.clone();
                 }
-                k3 = (&k3 + 1)?;
-                x = y.clone();
-                y = Tensor::from(6);
-                x = Tensor::from(2);
+                _ => {
+                    y = q.clone();
+                    x = p.clone();
+                }
             }
-            return Ok((&y - p.clone())?);
-        }
-        assert!(x.equal(4)? || !x.equal(4)?, "always");
-        'l5: for mut r6 in Tensor::from([3, -1, 5]) {
-            for mut r8 in Tensor::from([3, -1, 5]) {
-                assert!(p.less(&r6)? || !p.less(&r6)?, "always");
+            'l5: for h6 in (0..3).rev() {
+                y = (&y + h6 as i32)?;
+                let mut v7 = x.clone();
+                y = (q.clone() * &y)?;
             }
-            (x, y) = (keep(&p.clone()), {
-                let t9 = y.clone();
-                (t9 * 2)?
-            });
         }
-    }
-    if is_small(n) {
-        x.clone() + p
-    } else if p.greater_equal(11)? {
-        (p + Tensor::from(-2))?.maximum(y.clone())
+        y = (q - &y)?;
+    } else if is_small(n) && y.greater_equal(&x)? {
+        'l8: for h9 in (0..3).rev() {
+            y = (&y + h9 as i32)?;
+            let mut k10 = Tensor::from(0);
+            'l11: while k10.less(4)? && (!(p.equal(&y)?)) {
+                k10 = (&k10 + 1)?;
+                x = Tensor::from(5);
+            }
+            break;
+        }
+        match n {
+            1 => {
+                x = x.clone();
+                x = (match n {
+                    0 => y.clone(),
+                    1 | 2 => (q.clone()),
+                    _ => (p.clone()),
+                } * &x)?;
+                x = Tensor::from(-3);
+            }
+            _ => {
+                {
+                    return Ok(twice(q * 3)?);
+                }
+                let mut v12;
+                match n {
+                    0 => {
+                        v12 = q.clone();
+                    }
+                    _ => {
+                        if q.greater_equal(5)? && (x.greater_equal(7)? || q.greater(0)?) {
+                            v12 = x.clone();
+                        } else {
+                            let mut v13 = p.clone();
+                            v12 = x.clone();
+                        }
+                    }
+                }
+            }
+        }
+        let mut v14;
+        if !(p.less_equal(11)?) {
+            v14 = match q.clone() {
+                -2..=2 => (q.clone()),
+                5 => p.clone(),
+                _ => q.clone(),
+            };
+        } else {
+            v14 = twice(Tensor::from(1) - y.clone())?;
+        }
     } else {
-        if q.less(&x)? {
-            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
-                return Ok(Tensor::from(1));
-            }
-            x.clone().maximum(Tensor::from(6))
-        } else {
-            if q.greater(0)? {
-                -p
+        'l17: for mut r18 in Tensor::from([3, -1, 5]) {
+            if (n == 0) {
+                x = Tensor::from(5);
+            } else if q.equal(9)? && (p.less_equal(4)?) {
+                r18 = p.clone();
             } else {
-                -if p.equal(1)? {
-                    x.clone()
-                } else if p.equal(&y)? {
-                    y.clone()
-                } else {
-                    y = y.clone();
-                    p.clone()
+                let mut v19 = r18.clone();
+                break 'l17;
+            }
+            match n {
+                1 => {
+                    r18 = p.clone();
+                }
+                _ => {
+                    let mut v20 = y.clone();
+                    r18 = y.clone();
                 }
             }
         }
+        let mut k21 = Tensor::from(0);
+        'l22: loop {
+            if k21.greater(0)? {
+                break;
+            }
+            k21 = (&k21 + 1)?;
+            let mut v23;
+            if (p.clone()).less(&y)? {
+                v23 = Tensor::from(4);
+            } else {
+                v23 = x.clone();
+            }
+            (x, y) = (keep(&v23.clone()), (Tensor::from(1) - p.clone())?);
+            {
+                assert!(q.greater(2)? || !q.greater(2)?, "always");
+                let mut v24 = Tensor::from(4);
+            }
+        }
+        if !(n == 0) {
+            assert!(p.equal(1)? || !p.equal(1)?, "always");
+            if y.not_equal(&y)? {
+                y = p.clone();
+            }
+            if y.less_equal(3)? && (!(p.equal(&y)?)) {
+                x = p.clone();
+                x = Tensor::from(2);
+            } else {
+            }
+        } else if y.not_equal(3)? || !is_small(n) {
+            if x.less(&y)? {
+                y = q.clone();
+            } else if q.less(1)? {
+                assert!(p.equal(0)? || !p.equal(0)?, "always");
+                (x, y) = (p.clone(), p.clone());
+            } else {
+                y = p.clone();
+                assert!(q.equal(&x)? || !q.equal(&x)?, "always");
+                y = (x.clone() + &y)?;
+            }
+            'l25: for h26 in 0..2 {
+                x = (&x + h26 as i32)?;
+                y = Tensor::from(6);
+                return Ok((p.clone() % 5)?);
+            }
+        } else {
+            let mut v28 = if y.greater(4)? {
+                Tensor::from(3)
+            } else {
+                let mut v27 = Tensor::from(0);
+                Tensor::from(-4)
+            };
+        }
     }
+    Ok((
+        if q.less_equal(&y)? {
+            Tensor::from(2)
+        } else if y.not_equal(&y)? {
+            y.clone()
+        } else {
+            Tensor::from(8)
+        },
+        (x.clone() - p.clone())?,
+    )
+        .0)
 }
 
 fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -456,71 +971,203 @@ fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !(!(y <= ({ y }))) {
         if (n > 1) {
-            match n {
-                1 => {
-                    let mut v1 = y;
-                    let mut v2 = (-3i32);
-                }
-                _ => {
-                    x = x;
-                }
+            let mut v1;
+            if (q == ({ 5 })) {
+                v1 = (-3i32);
+            } else if flag {
+                let mut v2 = (5i32);
+                v1 = y;
+            } else {
+                v1 = y;
+            }
+            assert!((q == ({ y })) || !(q == ({ y })), "always");
+            x = match y {
+                0 => (-3i32),
+                1 | -3 | 4..=6 => (v1),
+                _ => (p),
+            };
+        } else if (y > ({ 5 })) {
+            if ((y > ({ x })) || is_small(n)) {
+                y = add((4i32), y);
+                (x, y) = (p, p);
+            } else {
+            }
+        } else {
+            let mut v3;
+            if (!(x <= ({ 6 })) || (x >= ({ 9 })) && (q == ({ y }))) {
+                let mut v4 = y;
+                v3 = x;
+            } else {
+                v3 = x;
             }
             {
-                y = x;
+                (y, x) = (y, v3);
+                assert!((p == ({ y })) || !(p == ({ y })), "always");
             }
-            y = add((sub(y, q)), y);
-        } else {
-            let mut k3 = 0;
-            'l4: loop {
-                if k3 > 1 {
-                    break;
+        }
+        if (x != ({ 6 })) || !flag && flag && (p > ({ 11 })) {
+            x = sub(
+                match n {
+                    0 => (x),
+                    1 | 2 => (y),
+                    _ => y,
+                },
+                x,
+            );
+            match n {
+                1 => {
+                    x = x;
+                    x = p;
                 }
-                k3 += 1;
-                x = y;
-                y = (6i32);
-                x = (2i32);
+                _ => {
+                    y = q;
+                    x = p;
+                }
             }
-            return (sub(y, p));
+            'l5: for h6 in (0..3).rev() {
+                y = add(y, h6 as i32);
+                let mut v7 = x;
+                y = mul(q, y);
+            }
         }
-        assert!((x == ({ 4 })) || !(x == ({ 4 })), "always");
-        'l5: for mut r6 in [3i32, -1, 5] {
-            for mut r8 in [3i32, -1, 5] {
-                assert!((p < ({ r6 })) || !(p < ({ r6 })), "always");
+        y = (sub(q, y));
+    } else if is_small(n) && (y >= ({ x })) {
+        'l8: for h9 in (0..3).rev() {
+            y = add(y, h9 as i32);
+            let mut k10 = 0;
+            'l11: while k10 < 4 && (!(p == ({ y }))) {
+                k10 += 1;
+                x = (5i32);
             }
-            (x, y) = (p, {
-                let t9 = y;
-                mul(t9, 2)
-            });
+            break;
         }
-    }
-    if is_small(n) {
-        add(x, p)
-    } else if (p >= ({ 11 })) {
-        ((add(p, (-2i32))).max(y))
-    } else {
-        if (q < ({ x })) {
-            'l10: for mut r11 in [3i32, -1, 5] {
-                return (1i32);
-            }
-            ((x).max((6i32)))
-        } else {
-            if (q > ({ 0 })) {
-                sub(0, p)
-            } else {
-                sub(
-                    0,
-                    if (p == ({ 1 })) {
-                        x
-                    } else if (p == ({ y })) {
-                        y
-                    } else {
-                        y = y;
-                        p
+        match n {
+            1 => {
+                x = x;
+                x = mul(
+                    match n {
+                        0 => y,
+                        1 | 2 => (q),
+                        _ => (p),
                     },
-                )
+                    x,
+                );
+                x = (-3i32);
+            }
+            _ => {
+                {
+                    return twice(mul(q, 3i32));
+                }
+                let mut v12;
+                match n {
+                    0 => {
+                        v12 = q;
+                    }
+                    _ => {
+                        if (q >= ({ 5 })) && ((x >= ({ 7 })) || (q > ({ 0 }))) {
+                            v12 = x;
+                        } else {
+                            let mut v13 = p;
+                            v12 = x;
+                        }
+                    }
+                }
             }
         }
+        let mut v14;
+        if !(p <= ({ 11 })) {
+            v14 = match q {
+                -2..=2 => (q),
+                5 => p,
+                _ => q,
+            };
+        } else {
+            v14 = twice(sub((1i32), y));
+        }
+    } else {
+        'l17: for mut r18 in [3i32, -1, 5] {
+            if (n == 0) {
+                x = (5i32);
+            } else if (q == ({ 9 })) && (p <= ({ 4 })) {
+                r18 = p;
+            } else {
+                let mut v19 = r18;
+                break 'l17;
+            }
+            match n {
+                1 => {
+                    r18 = p;
+                }
+                _ => {
+                    let mut v20 = y;
+                    r18 = y;
+                }
+            }
+        }
+        let mut k21 = 0;
+        'l22: loop {
+            if k21 > 0 {
+                break;
+            }
+            k21 += 1;
+            let mut v23;
+            if ((p) < ({ y })) {
+                v23 = (4i32);
+            } else {
+                v23 = x;
+            }
+            (x, y) = (v23, (sub((1i32), p)));
+            {
+                assert!((q > ({ 2 })) || !(q > ({ 2 })), "always");
+                let mut v24 = (4i32);
+            }
+        }
+        if !(n == 0) {
+            assert!((p == ({ 1 })) || !(p == ({ 1 })), "always");
+            if (y != ({ y })) {
+                y = p;
+            }
+            if (y <= ({ 3 })) && (!(p == ({ y }))) {
+                x = p;
+                x = (2i32);
+            } else {
+            }
+        } else if (y != ({ 3 })) || !is_small(n) {
+            if (x < ({ y })) {
+                y = q;
+            } else if (q < ({ 1 })) {
+                assert!((p == ({ 0 })) || !(p == ({ 0 })), "always");
+                (x, y) = (p, p);
+            } else {
+                y = p;
+                assert!((q == ({ x })) || !(q == ({ x })), "always");
+                y = add(x, y);
+            }
+            'l25: for h26 in 0..2 {
+                x = add(x, h26 as i32);
+                y = (6i32);
+                return (rem(p, 5));
+            }
+        } else {
+            let mut v28 = if (y > ({ 4 })) {
+                (3i32)
+            } else {
+                let mut v27 = (0i32);
+                (-4i32)
+            };
+        }
     }
+    (
+        if (q <= ({ y })) {
+            (2i32)
+        } else if (y != ({ y })) {
+            y
+        } else {
+            (8i32)
+        },
+        (sub(x, p)),
+    )
+        .0
 }
 
 #[function]
@@ -531,18 +1178,40 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut z = t.clone();
         if q.equal(5)? {
             z = p.clone();
-            return Ok((q.clone() + Tensor::from(-3))?);
-        } else if z.equal(4)? {
-            z = z.clone();
-            z = q.clone();
+            return Ok(if t.not_equal(&z)? { t.clone() } else { z.clone() });
+        } else if z.equal(&z)? && t.less(6)? {
+            z = t.clone();
+            z = (z.clone() * &z)?;
         } else {
-            z = (Tensor::from(-2) + &z)?;
-            z = (t.clone() + &z)?;
+            let mut v2 = q.clone();
+            assert!(q.less(2)? || !q.less(2)?, "always");
         }
-        Ok(Tensor::from(-4))
+        Ok((-p)?)
     };
-    let mut v2 = x.equal(&y)?.cast(DType::I32)?;
-    Ok(twice(0 * x.clone())?)
+    if (x.greater_equal(&x)? || x.less_equal(8)?) {
+        'l3: for h4 in 0..2 {
+            x = (&x + h4 as i32)?;
+            if (n > 1) {
+                (x, y) = (Tensor::from(1), x.clone());
+                y = (Tensor::from(-1) * &y)?;
+                let mut v5 = y.clone();
+            } else if !(p.less(7)?) {
+                let mut v6 = p.clone();
+            } else {
+                x = p.clone();
+                y = q.clone();
+            }
+        }
+        return Ok(if y.not_equal(7)? {
+            q.clone()
+        } else if p.less(9)? {
+            Tensor::from(-1)
+        } else {
+            let mut v7 = Tensor::from(1);
+            v7.clone()
+        });
+    }
+    Ok(x.clone())
 }
 
 fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -552,18 +1221,40 @@ fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         let mut z = t;
         if (q == ({ 5 })) {
             z = p;
-            return (add(q, (-3i32)));
-        } else if (z == ({ 4 })) {
-            z = z;
-            z = q;
+            return if (t != ({ z })) { t } else { z };
+        } else if (z == ({ z })) && (t < ({ 6 })) {
+            z = t;
+            z = mul(z, z);
         } else {
-            z = add((-2i32), z);
-            z = add(t, z);
+            let mut v2 = q;
+            assert!((q < ({ 2 })) || !(q < ({ 2 })), "always");
         }
-        (-4i32)
+        (sub(0, p))
     };
-    let mut v2 = i32::from((x == ({ y })));
-    twice(mul(0i32, x))
+    if ((x >= ({ x })) || (x <= ({ 8 }))) {
+        'l3: for h4 in 0..2 {
+            x = add(x, h4 as i32);
+            if (n > 1) {
+                (x, y) = ((1i32), x);
+                y = mul((-1i32), y);
+                let mut v5 = y;
+            } else if !(p < ({ 7 })) {
+                let mut v6 = p;
+            } else {
+                x = p;
+                y = q;
+            }
+        }
+        return if (y != ({ 7 })) {
+            q
+        } else if (p < ({ 9 })) {
+            (-1i32)
+        } else {
+            let mut v7 = (1i32);
+            v7
+        };
+    }
+    x
 }
 
 #[function]
@@ -572,7 +1263,7 @@ fn tensors_5(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if (n == 0) {
         if p.equal(8)? && (y.clone()).greater_equal(Tensor::from(-4))? {
-            return Ok(twice(2 * q)?);
+            return Ok((2 * q)?);
         }
         assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
         'l1: for h2 in (0..3).rev() {
@@ -591,7 +1282,7 @@ fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if (n == 0) {
         if (p == ({ 8 })) && ((y) >= ({ (-4i32) })) {
-            return twice(mul(2i32, q));
+            return (mul(2i32, q));
         }
         assert!((p <= ({ y })) || !(p <= ({ y })), "always");
         'l1: for h2 in (0..3).rev() {
@@ -610,108 +1301,20 @@ fn tensors_6(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-        r2 = (6 * if y.greater_equal(0)? { q.clone() } else { r2.clone() })?;
+        r2 = y.clone();
     }
-    {
-        if flag {
-            let mut k3 = Tensor::from(0);
-            'l4: loop {
-                if k3.greater(1)? {
-                    break;
-                }
-                k3 = (&k3 + 1)?;
-                x = q.clone();
-            }
-            assert!(p.greater_equal(8)? || !p.greater_equal(8)?, "always");
-            if !(p.greater(7)?) && ((n == 0) && y.greater_equal(0)?) {
-                x = (q.clone() * &x)?;
-                assert!(x.greater(6)? || !x.greater(6)?, "always");
-            }
-        } else if is_small(n) {
-            if ((n == 0) && p.less(&x)? || !(q.less(8)?)) {
-                assert!(q.greater(&y)? || !q.greater(&y)?, "always");
-            }
-        } else {
-            if (p.clone()).less_equal(6)? && p.less(3)? {
-                let mut x = q.clone();
-            } else if p.equal(2)? && (p.less(&y)?) {
-                assert!(y.greater(11)? || !y.greater(11)?, "always");
-            } else {
-            }
-        }
-        if is_small(n) {
-            (y, x) = (
-                match n {
-                    0 => q.clone(),
-                    1 | 2 => x.clone(),
-                    _ => p.clone(),
-                },
-                Tensor::from(3),
-            );
-        } else {
-            x = [q.clone(), Tensor::from(-2)][if (n > 1) { 0 } else { 1 }].clone();
-            let mut k5 = Tensor::from(0);
-            'l6: while k5.less(3)? && (x.less_equal(2)? && q.equal(6)?) {
-                k5 = (&k5 + 1)?;
-                assert!(q.equal(&y)? || !q.equal(&y)?, "always");
-            }
-        }
-    }
-    Result::<Tensor>::Ok(p.clone())
+    assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
+    Ok(x)
 }
 
 fn numbers_6(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut r2 in [3i32, -1, 5] {
-        r2 = (mul(6i32, if (y >= ({ 0 })) { q } else { r2 }));
+        r2 = y;
     }
-    {
-        if flag {
-            let mut k3 = 0;
-            'l4: loop {
-                if k3 > 1 {
-                    break;
-                }
-                k3 += 1;
-                x = q;
-            }
-            assert!((p >= ({ 8 })) || !(p >= ({ 8 })), "always");
-            if !(p > ({ 7 })) && ((n == 0) && (y >= ({ 0 }))) {
-                x = mul(q, x);
-                assert!((x > ({ 6 })) || !(x > ({ 6 })), "always");
-            }
-        } else if is_small(n) {
-            if ((n == 0) && (p < ({ x })) || !(q < ({ 8 }))) {
-                assert!((q > ({ y })) || !(q > ({ y })), "always");
-            }
-        } else {
-            if ((p) <= ({ 6 })) && (p < ({ 3 })) {
-                let mut x = q;
-            } else if (p == ({ 2 })) && (p < ({ y })) {
-                assert!((y > ({ 11 })) || !(y > ({ 11 })), "always");
-            } else {
-            }
-        }
-        if is_small(n) {
-            (y, x) = (
-                match n {
-                    0 => q,
-                    1 | 2 => x,
-                    _ => p,
-                },
-                (3i32),
-            );
-        } else {
-            x = [q, (-2i32)][if (n > 1) { 0 } else { 1 }];
-            let mut k5 = 0;
-            'l6: while k5 < 3 && ((x <= ({ 2 })) && (q == ({ 6 }))) {
-                k5 += 1;
-                assert!((q == ({ y })) || !(q == ({ y })), "always");
-            }
-        }
-    }
-    p
+    assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
+    x
 }
 
 #[function]
@@ -720,181 +1323,101 @@ fn tensors_7(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
+        let mut v2;
+        if p.less(&z)? && (flag) {
+            v2 = z.clone();
+        } else {
+            v2 = t.clone();
+        }
+        'l3: for h4 in (0..3).rev() {
+            z = (&z + h4 as i32)?;
+            let mut v5 = Tensor::from(0);
+        }
         match n {
             1 => {
-                z = z.clone();
-                return Ok((t.clone() * Tensor::from(1))?);
+                let mut v6 = Tensor::from(6);
             }
             _ => {
-                assert!(p.greater(&z)? || !p.greater(&z)?, "always");
+                v2 = Tensor::from(4);
             }
         }
-        z = Tensor::from(-2);
-        if (n > 1) {
-            assert!(q.less(&z)? || !q.less(&z)?, "always");
-        } else {
-            z = p.clone();
-            z = (Tensor::from(0) + &z)?;
-            let mut v2 = Tensor::from(0);
-        }
-        Result::<Tensor>::Ok(t.clone())
+        Ok(z)
     };
-    let mut k3 = Tensor::from(0);
-    'l4: loop {
-        if k3.greater(1)? {
-            break;
-        }
-        k3 = (&k3 + 1)?;
-        if !(p.greater(2)? || !(n > 1)) {
-            assert!(p.greater_equal(&y)? || !p.greater_equal(&y)?, "always");
-            break;
-        } else if (n == 0) {
-            'l5: for h6 in 0..2 {
-                y = (&y + h6 as i32)?;
-                (x, y) = (x.clone(), q.clone());
+    let mut v7;
+    if y.less_equal(5)? {
+        let mut v8 = if is_small(n) { p.clone().abs()? } else { Tensor::from(6) };
+        v7 = (p % 4)?;
+    } else if flag {
+        v7 = match n {
+            0 => match p.clone() {
+                -2..=2 => (q.clone()),
+                5 => Tensor::from(1),
+                _ => Tensor::from(2),
+            },
+            1 | 2 => {
+                let t9 = y.clone();
+                t9
             }
-            'l7: for mut r8 in Tensor::from([3, -1, 5]) {
-                r8 = p.clone();
-                return Ok(q.clone());
+            _ => ((6 * p.clone())?),
+        };
+    } else {
+        let mut v10 = match y.clone() {
+            -2..=2 => p.clone(),
+            5 => {
+                (match y.clone() {
+                    -2..=2 => (y.clone()),
+                    5 => y.clone(),
+                    _ => (x.clone()),
+                })
             }
-            for mut i10 in range((p.clone()).floor_mod(4)?) {
-                y = (i10.clone() - &y)?;
-            }
-        } else {
-            break;
-        }
-        if x.less(2)? {
-            y = (q.greater_equal(0)?.cast(DType::I32)? - &y)?;
-            x = (c1(&p.clone())? * &x)?;
-        } else if (n > 1) {
-            if is_small(n) {
-                x = Tensor::from(-1);
-                y = q.clone();
-                (x, y) = (x.clone(), q.clone());
-            } else {
-                break 'l4;
+            _ => q.clone(),
+        };
+        v7 = Tensor::from(8);
+    }
+    if x.less(2)? {
+        y = ((p % 4)? - &y)?;
+        let mut k11 = Tensor::from(0);
+        'l12: while k11.less(2)? && (x.not_equal(&v7)?) {
+            k11 = (&k11 + 1)?;
+            {
+                x = (Tensor::from(-1) + &x)?;
             }
             match n {
                 1 => {
-                    assert!(q.greater(8)? || !q.greater(8)?, "always");
-                    assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
+                    (x, y) = (v7.clone(), q.clone());
                 }
                 _ => {
-                    let mut v11 = x.clone();
+                    return Ok(Tensor::from(3));
                 }
             }
-            assert!(p.greater(1)? || !p.greater(1)?, "always");
-        } else {
-            let mut k12 = Tensor::from(0);
-            'l13: while k12.less(1)? && ((Tensor::from(7)).equal(Tensor::from(1))?) {
-                k12 = (&k12 + 1)?;
-                let mut v14 = y.clone();
-                y = q.clone();
-                let mut v15 = v14.clone();
-            }
         }
-    }
-    'l16: for h17 in 0..n {
-        y = (&y + h17 as i32)?;
-        return Ok(match n {
-            0 => p.clone(),
-            1 | 2 => (q.clone()),
-            _ => Tensor::from(4),
-        });
-    }
-    if y.less_equal(6)? {
-        (x, y) = (y.clone(), twice(q.clone() % 5)?.floor_mod(7)?);
-        'l18: for mut i19 in range((x.clone()).floor_mod(4)?) {
-            if flag {
-                assert!(p.greater(&x)? || !p.greater(&x)?, "always");
-            }
-            y = (&x + &y)?;
-        }
-    } else if (Tensor::from(6)).less_equal(5)? {
+    } else {
         match n {
             1 => {
-                y = (p.clone() * 8)?;
-                if (x.clone()).equal(1)? {
-                    y = Tensor::from(5);
-                } else {
-                    x = (y.clone() * &x)?;
-                }
+                let mut v14 = {
+                    let t13 = y.clone();
+                    t13
+                };
+                assert!(q.greater(8)? || !q.greater(8)?, "always");
             }
             _ => {
-                x = (Tensor::from(2) * x.clone())?;
-            }
-        }
-        let mut k20 = Tensor::from(0);
-        'l21: loop {
-            if k20.greater(3)? {
-                break;
-            }
-            k20 = (&k20 + 1)?;
-            if (q.less_equal(7)? || q.greater_equal(&y)?) && (x.greater(0)?) {
-                assert!(q.not_equal(3)? || !q.not_equal(3)?, "always");
-                y = q.clone();
-                y = Tensor::from(-3);
-            } else if (n == 0) {
-                let mut v22 = x.clone();
-                v22 = Tensor::from(-2);
-                x = (q.clone() - &x)?;
-            } else {
-                return Ok((-if q.less_equal(9)? {
-                    return Ok(c1(&p.clone())?);
-                } else {
-                    continue 'l21;
-                })?);
-            }
-            if x.not_equal(11)? || !flag {
-                (y, x) = (Tensor::from(-1), Tensor::from(-1));
-            } else {
-                x = Tensor::from(8);
-                assert!(q.less_equal(0)? || !q.less_equal(0)?, "always");
-            }
-            if (!(p.greater(&y)?) || (n > 1) && p.less_equal(9)?) {
-                let mut v23 = p.clone();
-            } else if p.greater(10)? || !(n == 0) {
-                y = x.clone();
-                let mut v24 = p.clone();
-                assert!(q.equal(&y)? || !q.equal(&y)?, "always");
-            } else {
-                y = (Tensor::from(5) * &y)?;
-                y = x.clone();
-                y = (x.clone() - &y)?;
-            }
-        }
-        x = {
-            let t25 = p.clone().abs()?;
-            t25
-        };
-    } else {
-        'l26: for h27 in 0..2 {
-            x = (&x + h27 as i32)?;
-            if (y.greater_equal(9)? || q.greater_equal(&y)?) {
-                y = y.clone();
-            } else {
-                assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
-            }
-        }
-        match n {
-            1 => {
-                'l28: for h29 in 0..2 {
-                    y = (&y + h29 as i32)?;
-                    return Ok(Tensor::from(8));
+                {}
+                match n {
+                    1 => {
+                        let mut v15 = x.clone();
+                    }
+                    _ => {
+                        return Ok(c1(&p.clone())?);
+                    }
                 }
-                'l30: for h31 in (0..3).rev() {
-                    y = (&y + h31 as i32)?;
-                    return Ok(c1(&Tensor::from(8))?);
+                let mut k16 = Tensor::from(0);
+                'l17: while k16.less(1)? && ((Tensor::from(7)).equal(Tensor::from(1))?) {
+                    k16 = (&k16 + 1)?;
+                    let mut v18 = p.clone();
+                    y = v18.clone();
+                    let mut v19 = y.clone();
                 }
             }
-            _ => match n {
-                1 => {
-                    return Ok(q.equal(7)?.cast(DType::I32)?);
-                }
-                _ => {
-                    y = Tensor::from(2);
-                }
-            },
         }
     }
     Ok(x)
@@ -905,184 +1428,101 @@ fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
+        let mut v2;
+        if (p < ({ z })) && (flag) {
+            v2 = z;
+        } else {
+            v2 = t;
+        }
+        'l3: for h4 in (0..3).rev() {
+            z = add(z, h4 as i32);
+            let mut v5 = (0i32);
+        }
         match n {
             1 => {
-                z = z;
-                return (mul(t, (1i32)));
+                let mut v6 = (6i32);
             }
             _ => {
-                assert!((p > ({ z })) || !(p > ({ z })), "always");
+                v2 = (4i32);
             }
         }
-        z = (-2i32);
-        if (n > 1) {
-            assert!((q < ({ z })) || !(q < ({ z })), "always");
-        } else {
-            z = p;
-            z = add((0i32), z);
-            let mut v2 = (0i32);
-        }
-        t
+        z
     };
-    let mut k3 = 0;
-    'l4: loop {
-        if k3 > 1 {
-            break;
-        }
-        k3 += 1;
-        if !((p > ({ 2 })) || !(n > 1)) {
-            assert!((p >= ({ y })) || !(p >= ({ y })), "always");
-            break;
-        } else if (n == 0) {
-            'l5: for h6 in 0..2 {
-                y = add(y, h6 as i32);
-                (x, y) = (x, q);
+    let mut v7;
+    if (y <= ({ 5 })) {
+        let mut v8 = if is_small(n) { ((p).wrapping_abs()) } else { (6i32) };
+        v7 = (rem(p, 4));
+    } else if flag {
+        v7 = match n {
+            0 => match p {
+                -2..=2 => (q),
+                5 => (1i32),
+                _ => (2i32),
+            },
+            1 | 2 => {
+                let t9 = y;
+                t9
             }
-            'l7: for mut r8 in [3i32, -1, 5] {
-                r8 = p;
-                return q;
+            _ => (mul(6i32, p)),
+        };
+    } else {
+        let mut v10 = match y {
+            -2..=2 => p,
+            5 => {
+                (match y {
+                    -2..=2 => (y),
+                    5 => y,
+                    _ => (x),
+                })
             }
-            for mut i10 in 0..rem(p, 4) {
-                y = sub(i10, y);
-            }
-        } else {
-            break;
-        }
-        if (x < ({ 2 })) {
-            y = sub(i32::from((q >= ({ 0 }))), y);
-            x = mul(c1(p), x);
-        } else if (n > 1) {
-            if is_small(n) {
-                x = (-1i32);
-                y = q;
-                (x, y) = (x, q);
-            } else {
-                break 'l4;
+            _ => q,
+        };
+        v7 = (8i32);
+    }
+    if (x < ({ 2 })) {
+        y = sub((rem(p, 4)), y);
+        let mut k11 = 0;
+        'l12: while k11 < 2 && (x != ({ v7 })) {
+            k11 += 1;
+            {
+                x = add((-1i32), x);
             }
             match n {
                 1 => {
-                    assert!((q > ({ 8 })) || !(q > ({ 8 })), "always");
-                    assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
+                    (x, y) = (v7, q);
                 }
                 _ => {
-                    let mut v11 = x;
+                    return (3i32);
                 }
             }
-            assert!((p > ({ 1 })) || !(p > ({ 1 })), "always");
-        } else {
-            let mut k12 = 0;
-            'l13: while k12 < 1 && ((7i32) == ({ (1i32) })) {
-                k12 += 1;
-                let mut v14 = y;
-                y = q;
-                let mut v15 = v14;
-            }
         }
-    }
-    'l16: for h17 in 0..n {
-        y = add(y, h17 as i32);
-        return match n {
-            0 => p,
-            1 | 2 => (q),
-            _ => (4i32),
-        };
-    }
-    if (y <= ({ 6 })) {
-        (x, y) = (y, (rem((twice(rem(q, 5))), 7)));
-        'l18: for mut i19 in 0..rem(x, 4) {
-            if flag {
-                assert!((p > ({ x })) || !(p > ({ x })), "always");
-            }
-            y = (add(x, y));
-        }
-    } else if ((6i32) <= ({ 5 })) {
+    } else {
         match n {
             1 => {
-                y = (mul(p, 8i32));
-                if ((x) == ({ 1 })) {
-                    y = (5i32);
-                } else {
-                    x = mul(y, x);
-                }
+                let mut v14 = {
+                    let t13 = y;
+                    t13
+                };
+                assert!((q > ({ 8 })) || !(q > ({ 8 })), "always");
             }
             _ => {
-                x = (mul((2i32), x));
-            }
-        }
-        let mut k20 = 0;
-        'l21: loop {
-            if k20 > 3 {
-                break;
-            }
-            k20 += 1;
-            if ((q <= ({ 7 })) || (q >= ({ y }))) && (x > ({ 0 })) {
-                assert!((q != ({ 3 })) || !(q != ({ 3 })), "always");
-                y = q;
-                y = (-3i32);
-            } else if (n == 0) {
-                let mut v22 = x;
-                v22 = (-2i32);
-                x = sub(q, x);
-            } else {
-                return (sub(
-                    0,
-                    if (q <= ({ 9 })) {
+                {}
+                match n {
+                    1 => {
+                        let mut v15 = x;
+                    }
+                    _ => {
                         return c1(p);
-                    } else {
-                        continue 'l21;
-                    },
-                ));
-            }
-            if (x != ({ 11 })) || !flag {
-                (y, x) = ((-1i32), (-1i32));
-            } else {
-                x = (8i32);
-                assert!((q <= ({ 0 })) || !(q <= ({ 0 })), "always");
-            }
-            if (!(p > ({ y })) || (n > 1) && (p <= ({ 9 }))) {
-                let mut v23 = p;
-            } else if (p > ({ 10 })) || !(n == 0) {
-                y = x;
-                let mut v24 = p;
-                assert!((q == ({ y })) || !(q == ({ y })), "always");
-            } else {
-                y = mul((5i32), y);
-                y = x;
-                y = sub(x, y);
-            }
-        }
-        x = {
-            let t25 = ((p).wrapping_abs());
-            t25
-        };
-    } else {
-        'l26: for h27 in 0..2 {
-            x = add(x, h27 as i32);
-            if ((y >= ({ 9 })) || (q >= ({ y }))) {
-                y = y;
-            } else {
-                assert!((q != ({ x })) || !(q != ({ x })), "always");
-            }
-        }
-        match n {
-            1 => {
-                'l28: for h29 in 0..2 {
-                    y = add(y, h29 as i32);
-                    return (8i32);
+                    }
                 }
-                'l30: for h31 in (0..3).rev() {
-                    y = add(y, h31 as i32);
-                    return c1((8i32));
+                let mut k16 = 0;
+                'l17: while k16 < 1 && ((7i32) == ({ (1i32) })) {
+                    k16 += 1;
+                    let mut v18 = p;
+                    y = v18;
+                    let mut v19 = y;
                 }
             }
-            _ => match n {
-                1 => {
-                    return i32::from((q == ({ 7 })));
-                }
-                _ => {
-                    y = (2i32);
-                }
-            },
         }
     }
     x
@@ -1095,64 +1535,188 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         let mut v2 = z.clone();
-        Ok(Tensor::from(-1))
+        Ok((t.clone().maximum(1))?)
     };
-    if y.equal(1)? {
-        x = if q.greater_equal(11)? {
-            let mut k3 = Tensor::from(0);
-            'l4: while k3.less(1)? && (x.not_equal(3)?) {
-                k3 = (&k3 + 1)?;
-                (y, x) = (y.clone(), x.clone());
-                y = y.clone();
-            }
-            (4 * Tensor::from(2))?
-        } else {
-            p.clone()
-        };
-        'l5: for mut i6 in range((x.clone()).floor_mod(4)?) {
-            assert!(q.equal(7)? || !q.equal(7)?, "always");
-            {
-                x = Tensor::from(5);
-                let mut v7 = Tensor::from(1);
-            }
-            match n {
-                1 => {
-                    break 'l5;
-                }
-                _ => {
-                    continue 'l5;
-                }
-            }
-        }
-    }
-    y = if y.equal(0)? {
-        Tensor::from(-1)
-    } else {
-        if p.greater_equal(&x)? && x.less_equal(2)? {
-            if q.greater_equal(&x)? {
-                y.clone()
+    if p.not_equal(9)? && (q.greater_equal(4)?) && x.not_equal(&y)? {
+        for h4 in 0..n {
+            y = (&y + h4 as i32)?;
+            let mut v5;
+            if q.less_equal(9)? {
+                v5 = Tensor::from(-3);
+            } else if flag {
+                let mut v6 = x.clone();
+                v5 = Tensor::from(-2);
             } else {
-                let mut v8 = p.clone();
-                q.clone()
+                let mut v7 = p.clone();
+                v5 = y.clone();
             }
+            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                continue;
+            }
+        }
+        {
+            x = y.clone().floor_mod(7)?;
+            x = p.clone();
+        }
+    } else if (q.less(11)? || q.less(6)?) {
+        for h12 in (0..3).rev() {
+            y = (&y + h12 as i32)?;
+            let mut v13 = p.clone().maximum(Tensor::from(8))?;
+            let mut k14 = Tensor::from(0);
+            'l15: loop {
+                if k14.greater(3)? {
+                    break;
+                }
+                k14 = (&k14 + 1)?;
+                assert!(q.equal(&x)? || !q.equal(&x)?, "always");
+                let mut v16 = y.clone();
+                x = x.clone();
+            }
+        }
+        let mut v17;
+        if q.equal(&y)? && (p.less_equal(3)? || p.equal(1)?) {
+            let mut v19 = {
+                let mut k18 = Tensor::from(0);
+                loop {
+                    k18 = (&k18 + 1)?;
+                    if p.greater_equal(5)? || !(n == 0) {
+                        break x.clone();
+                    }
+                    if k18.greater(3)? {
+                        break (Tensor::from(-2));
+                    }
+                }
+            };
+            v17 = c1(&Tensor::from(4))?;
         } else {
+            v17 = c1(&Tensor::from(7))?;
+        }
+        if v17.not_equal(5)? {
+            v17 = ((v17.clone(), q.clone()).1 + &v17)?;
+            let mut k21 = Tensor::from(0);
+            'l22: loop {
+                if k21.greater(1)? {
+                    break;
+                }
+                k21 = (&k21 + 1)?;
+                (y, v17) = (v17.clone(), Tensor::from(7));
+                let mut v23 = q.clone();
+                assert!(v23.less_equal(&y)? || !v23.less_equal(&y)?, "always");
+            }
+        } else if x.greater(3)? {
+            y = (match y.clone() {
+                -2..=2 => (p.clone()),
+                5 => Tensor::from(3),
+                _ => p.clone(),
+            } * &y)?;
+            v17 = Tensor::from(7);
+            v17 = y.less(&v17)?.cast(DType::I32)?;
+        } else {
+            assert!(y.greater_equal(5)? || !y.greater_equal(5)?, "always");
+            'l24: for mut r25 in Tensor::from([3, -1, 5]) {
+                (v17, y) = (Tensor::from(6), r25.clone());
+                y = Tensor::from(0);
+                break 'l24;
+            }
+        }
+    } else {
+        y = if p.equal(&x)? || !is_small(n) {
+            twice(-p)?
+        } else {
+            let mut v26 = match n {
+                0 => (q.clone()),
+                1 | 2 => Tensor::from(7),
+                _ => (Tensor::from(7)),
+            };
+            twice(0 * q)?
+        };
+        if flag && (y.equal(&y)? || !flag) {
             match n {
                 1 => {
+                    assert!(p.less_equal(4)? || !p.less_equal(4)?, "always");
                     x = p.clone();
-                    let mut v9 = Tensor::from(-3);
+                    x = p.clone();
                 }
                 _ => {
-                    let mut v10 = p.clone();
+                    x = (Tensor::from(-4) * &x)?;
                 }
             }
-            q.clone()
+            x = (y.clone(), p.clone()).0;
+            assert!(q.less(3)? || !q.less(3)?, "always");
+        } else if (p.clone()).greater_equal(6)? {
+            {
+                let mut v27 = Tensor::from(2);
+                x = p.clone();
+            }
+            let mut k28 = Tensor::from(0);
+            'l29: loop {
+                if k28.greater(1)? {
+                    break;
+                }
+                k28 = (&k28 + 1)?;
+                break;
+            }
+            x = {
+                let mut k30 = Tensor::from(0);
+                loop {
+                    k30 = (&k30 + 1)?;
+                    if !(q.greater(9)?) {
+                        break Tensor::from(4);
+                    }
+                    if k30.greater(1)? {
+                        break (Tensor::from(-4));
+                    }
+                }
+            };
+        } else {
+            if !(p.greater_equal(1)?) {
+                y = p.clone();
+                x = x.clone();
+                y = y.clone();
+            } else {
+            }
+            'l31: for mut r32 in Tensor::from([3, -1, 5]) {
+                assert!(p.equal(10)? || !p.equal(10)?, "always");
+                assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
+                continue 'l31;
+            }
+            x = q.less(&y)?.cast(DType::I32)?;
         }
-    };
-    Ok(match n {
-        0 => ((p.clone() + p.clone())?),
-        1 | 2 => ((x.clone() * p)?),
-        _ => (x.clone()),
-    })
+        y = (match q.clone() {
+            0 => (p - q)?,
+            1 | -3 | 4..=6 => (Tensor::from(2)),
+            _ => match n {
+                0 => x.clone(),
+                1 | 2 => q.clone(),
+                _ => p.clone(),
+            },
+        } + &y)?;
+    }
+    'l33: for mut r34 in Tensor::from([3, -1, 5]) {
+        break;
+    }
+    let mut v35;
+    if !((y.clone()).greater_equal(q.clone())?) {
+        let mut v36 = if x.equal(2)? {
+            q.equal(3)?.cast(DType::I32)?
+        } else if p.less(1)? {
+            match n {
+                0 => x.clone(),
+                1 | 2 => (Tensor::from(-1)),
+                _ => (p.clone()),
+            }
+        } else {
+            q.clone()
+        };
+        v35 = if p.less_equal(11)? { Tensor::from(1).minimum(&y)? } else { v36.clone() };
+    } else {
+        v35 = (match n {
+            0 => (p.clone()),
+            1 | 2 => Tensor::from(2),
+            _ => (y.clone()),
+        } - q.clone())?;
+    }
+    Ok(x)
 }
 
 fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1161,87 +1725,268 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let c1 = |t: i32| -> i32 {
         let mut z = t;
         let mut v2 = z;
-        (-1i32)
+        ((t).max(1i32))
     };
-    if (y == ({ 1 })) {
-        x = if (q >= ({ 11 })) {
-            let mut k3 = 0;
-            'l4: while k3 < 1 && (x != ({ 3 })) {
-                k3 += 1;
-                (y, x) = (y, x);
-                y = y;
-            }
-            (mul(4i32, (2i32)))
-        } else {
-            p
-        };
-        'l5: for mut i6 in 0..rem(x, 4) {
-            assert!((q == ({ 7 })) || !(q == ({ 7 })), "always");
-            {
-                x = (5i32);
-                let mut v7 = (1i32);
-            }
-            match n {
-                1 => {
-                    break 'l5;
-                }
-                _ => {
-                    continue 'l5;
-                }
-            }
-        }
-    }
-    y = if (y == ({ 0 })) {
-        (-1i32)
-    } else {
-        if (p >= ({ x })) && (x <= ({ 2 })) {
-            if (q >= ({ x })) {
-                y
+    if (p != ({ 9 })) && (q >= ({ 4 })) && (x != ({ y })) {
+        for h4 in 0..n {
+            y = add(y, h4 as i32);
+            let mut v5;
+            if (q <= ({ 9 })) {
+                v5 = (-3i32);
+            } else if flag {
+                let mut v6 = x;
+                v5 = (-2i32);
             } else {
-                let mut v8 = p;
-                q
+                let mut v7 = p;
+                v5 = y;
             }
+            'l8: for mut r9 in [3i32, -1, 5] {
+                continue;
+            }
+        }
+        {
+            x = (rem((y), 7));
+            x = p;
+        }
+    } else if ((q < ({ 11 })) || (q < ({ 6 }))) {
+        for h12 in (0..3).rev() {
+            y = add(y, h12 as i32);
+            let mut v13 = ((p).max((8i32)));
+            let mut k14 = 0;
+            'l15: loop {
+                if k14 > 3 {
+                    break;
+                }
+                k14 += 1;
+                assert!((q == ({ x })) || !(q == ({ x })), "always");
+                let mut v16 = y;
+                x = x;
+            }
+        }
+        let mut v17;
+        if (q == ({ y })) && ((p <= ({ 3 })) || (p == ({ 1 }))) {
+            let mut v19 = {
+                let mut k18 = 0;
+                loop {
+                    k18 += 1;
+                    if (p >= ({ 5 })) || !(n == 0) {
+                        break x;
+                    }
+                    if k18 > 3 {
+                        break (-2i32);
+                    }
+                }
+            };
+            v17 = c1((4i32));
         } else {
+            v17 = c1((7i32));
+        }
+        if (v17 != ({ 5 })) {
+            v17 = add((v17, q).1, v17);
+            let mut k21 = 0;
+            'l22: loop {
+                if k21 > 1 {
+                    break;
+                }
+                k21 += 1;
+                (y, v17) = (v17, (7i32));
+                let mut v23 = q;
+                assert!((v23 <= ({ y })) || !(v23 <= ({ y })), "always");
+            }
+        } else if (x > ({ 3 })) {
+            y = mul(
+                match y {
+                    -2..=2 => (p),
+                    5 => (3i32),
+                    _ => p,
+                },
+                y,
+            );
+            v17 = (7i32);
+            v17 = i32::from((y < ({ v17 })));
+        } else {
+            assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
+            'l24: for mut r25 in [3i32, -1, 5] {
+                (v17, y) = ((6i32), r25);
+                y = (0i32);
+                break 'l24;
+            }
+        }
+    } else {
+        y = if (p == ({ x })) || !is_small(n) {
+            twice(sub(0, p))
+        } else {
+            let mut v26 = match n {
+                0 => (q),
+                1 | 2 => (7i32),
+                _ => (7i32),
+            };
+            twice(mul(0i32, q))
+        };
+        if flag && ((y == ({ y })) || !flag) {
             match n {
                 1 => {
+                    assert!((p <= ({ 4 })) || !(p <= ({ 4 })), "always");
                     x = p;
-                    let mut v9 = (-3i32);
+                    x = p;
                 }
                 _ => {
-                    let mut v10 = p;
+                    x = mul((-4i32), x);
                 }
             }
-            q
+            x = (y, p).0;
+            assert!((q < ({ 3 })) || !(q < ({ 3 })), "always");
+        } else if ((p) >= ({ 6 })) {
+            {
+                let mut v27 = (2i32);
+                x = p;
+            }
+            let mut k28 = 0;
+            'l29: loop {
+                if k28 > 1 {
+                    break;
+                }
+                k28 += 1;
+                break;
+            }
+            x = {
+                let mut k30 = 0;
+                loop {
+                    k30 += 1;
+                    if !(q > ({ 9 })) {
+                        break (4i32);
+                    }
+                    if k30 > 1 {
+                        break (-4i32);
+                    }
+                }
+            };
+        } else {
+            if !(p >= ({ 1 })) {
+                y = p;
+                x = x;
+                y = y;
+            } else {
+            }
+            'l31: for mut r32 in [3i32, -1, 5] {
+                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
+                assert!((x != ({ x })) || !(x != ({ x })), "always");
+                continue 'l31;
+            }
+            x = i32::from((q < ({ y })));
         }
-    };
-    match n {
-        0 => (add(p, p)),
-        1 | 2 => (mul(x, p)),
-        _ => (x),
+        y = add(
+            match q {
+                0 => (sub(p, q)),
+                1 | -3 | 4..=6 => (2i32),
+                _ => match n {
+                    0 => x,
+                    1 | 2 => q,
+                    _ => p,
+                },
+            },
+            y,
+        );
     }
+    'l33: for mut r34 in [3i32, -1, 5] {
+        break;
+    }
+    let mut v35;
+    if !((y) >= ({ q })) {
+        let mut v36 = if (x == ({ 2 })) {
+            i32::from((q == ({ 3 })))
+        } else if (p < ({ 1 })) {
+            match n {
+                0 => x,
+                1 | 2 => (-1i32),
+                _ => (p),
+            }
+        } else {
+            q
+        };
+        v35 = if (p <= ({ 11 })) { ((1i32).min(y)) } else { v36 };
+    } else {
+        v35 = (sub(
+            match n {
+                0 => (p),
+                1 | 2 => (2i32),
+                _ => (y),
+            },
+            q,
+        ));
+    }
+    x
 }
 
 #[function]
 fn tensors_9(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = p.equal(&y)?.cast(DType::I32)?;
-    Ok(match n {
-        0 => Tensor::from(3),
-        1 | 2 => q.clone(),
-        _ => (Tensor::from(4)),
-    })
+    x = match n {
+        0 => {
+            ({
+                let mut k1 = Tensor::from(0);
+                loop {
+                    k1 = (&k1 + 1)?;
+                    if (q.clone()).greater(&x)? {
+                        break if q.less_equal(3)? {
+                            p.clone()
+                        } else {
+                            let mut v2 = q.clone();
+                            p.clone()
+                        };
+                    }
+                    if k1.greater(2)? {
+                        break (y.clone().floor_mod(7)?);
+                    }
+                }
+            })
+        }
+        1 | 2 => {
+            (match x.clone() {
+                0 => (q.clone()),
+                1 | -3 | 4..=6 => (y.clone().minimum(q.clone())?),
+                _ => Tensor::from(-3),
+            })
+        }
+        _ => ([(1 - p.clone())?, keep(&p.clone())][if (n > 1) { 0 } else { 1 }].clone()),
+    };
+    Ok(Tensor::from(-3))
 }
 
 fn numbers_9(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = i32::from((p == ({ y })));
-    match n {
-        0 => (3i32),
-        1 | 2 => q,
-        _ => (4i32),
-    }
+    x = match n {
+        0 => {
+            ({
+                let mut k1 = 0;
+                loop {
+                    k1 += 1;
+                    if ((q) > ({ x })) {
+                        break if (q <= ({ 3 })) {
+                            p
+                        } else {
+                            let mut v2 = q;
+                            p
+                        };
+                    }
+                    if k1 > 2 {
+                        break (rem((y), 7));
+                    }
+                }
+            })
+        }
+        1 | 2 => {
+            (match x {
+                0 => (q),
+                1 | -3 | 4..=6 => ((y).min(q)),
+                _ => (-3i32),
+            })
+        }
+        _ => ([(sub(1i32, p)), p][if (n > 1) { 0 } else { 1 }]),
+    };
+    (-3i32)
 }
 
 #[function]
@@ -1249,289 +1994,169 @@ fn tensors_10(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if !(p.greater_equal(10)?) {
+        let mut v1;
         match n {
-            1 => match n {
-                1 => {
-                    let mut y = Tensor::from(1);
-                }
-                _ => {
-                    assert!(p.greater(&y)? || !p.greater(&y)?, "always");
-                }
-            },
+            0 => {
+                v1 = [Tensor::from(-1), Tensor::from(2)][if (n > 1) { 0 } else { 1 }].clone();
+            }
             _ => {
-                let mut v1 = q.clone();
-            }
-        }
-        assert!(y.less(9)? || !y.less(9)?, "always");
-    } else {
-        if !(q.less(&y)? || !(n > 1)) {
-            'l2: for mut i3 in range((q.clone()).floor_mod(4)?) {
-                assert!(y.greater_equal(1)? || !y.greater_equal(1)?, "always");
-            }
-        } else if (x.not_equal(2)? || x.less(7)?) {
-            (y, x) = (
-                if y.less(7)? {
-                    x = q.clone();
-                    q.clone()
+                if x.less_equal(0)? && (p.less(6)?) && (q.clone()).less(3)? {
+                    let mut v2 = x.clone();
+                    v1 = (q.clone(), q.clone()).0;
                 } else {
-                    assert!(q.greater(2)? || !q.greater(2)?, "always");
-                    y.clone()
-                },
-                keep(&Tensor::from(6)),
-            );
-        } else {
-            let mut k4 = Tensor::from(0);
-            'l5: loop {
-                if k4.greater(2)? {
-                    break;
+                    v1 = (q + Tensor::from(8))?;
                 }
-                k4 = (&k4 + 1)?;
-            }
-            if is_small(n) && (Tensor::from(5)).less(Tensor::from(0))? {
-                assert!(p.not_equal(8)? || !p.not_equal(8)?, "always");
-            } else if q.less(10)? {
-                assert!(x.less(&y)? || !x.less(&y)?, "always");
-                x = (y.clone() * &x)?;
-                x = x.clone();
-            } else {
-                let mut v6 = p.clone();
             }
         }
-        let mut k7 = Tensor::from(0);
-        'l8: while k7.less(4)? && (p.greater(9)?) {
-            k7 = (&k7 + 1)?;
-            let mut v10 = {
-                let t9 = x.clone();
-                t9
-            };
+        match n {
+            1 => {
+                (v1, y) = (v1.clone(), y.clone());
+                let mut v3 = q.clone();
+                y = p.clone();
+            }
+            _ => {
+                x = q.clone().maximum(p.clone())?;
+                'l4: for h5 in 0..2 {
+                    v1 = (&v1 + h5 as i32)?;
+                    let mut v6 = Tensor::from(0);
+                }
+            }
         }
+    } else if p.less_equal(&x)? && (q.less_equal(9)?) {
+        assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
+    } else {
+        let mut x = keep(&if p.not_equal(5)? {
+            assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
+            Tensor::from(8)
+        } else {
+            let mut v7 = y.clone();
+            x.clone()
+        });
+        if (n > 1) && (p.not_equal(6)?) {
+            let mut k8 = Tensor::from(0);
+            'l9: while k8.less(3)? && (!(p.greater(&y)?)) {
+                k8 = (&k8 + 1)?;
+                assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
+            }
+        }
+        assert!(p.greater_equal(&x)? || !p.greater_equal(&x)?, "always");
     }
-    Ok(q.clone())
+    Ok(x)
 }
 
 fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     if !(p >= ({ 10 })) {
+        let mut v1;
         match n {
-            1 => match n {
-                1 => {
-                    let mut y = (1i32);
-                }
-                _ => {
-                    assert!((p > ({ y })) || !(p > ({ y })), "always");
-                }
-            },
+            0 => {
+                v1 = [(-1i32), (2i32)][if (n > 1) { 0 } else { 1 }];
+            }
             _ => {
-                let mut v1 = q;
-            }
-        }
-        assert!((y < ({ 9 })) || !(y < ({ 9 })), "always");
-    } else {
-        if !((q < ({ y })) || !(n > 1)) {
-            'l2: for mut i3 in 0..rem(q, 4) {
-                assert!((y >= ({ 1 })) || !(y >= ({ 1 })), "always");
-            }
-        } else if ((x != ({ 2 })) || (x < ({ 7 }))) {
-            (y, x) = (
-                if (y < ({ 7 })) {
-                    x = q;
-                    q
+                if (x <= ({ 0 })) && (p < ({ 6 })) && ((q) < ({ 3 })) {
+                    let mut v2 = x;
+                    v1 = (q, q).0;
                 } else {
-                    assert!((q > ({ 2 })) || !(q > ({ 2 })), "always");
-                    y
-                },
-                (6i32),
-            );
-        } else {
-            let mut k4 = 0;
-            'l5: loop {
-                if k4 > 2 {
-                    break;
+                    v1 = (add(q, (8i32)));
                 }
-                k4 += 1;
-            }
-            if is_small(n) && ((5i32) < ({ (0i32) })) {
-                assert!((p != ({ 8 })) || !(p != ({ 8 })), "always");
-            } else if (q < ({ 10 })) {
-                assert!((x < ({ y })) || !(x < ({ y })), "always");
-                x = mul(y, x);
-                x = x;
-            } else {
-                let mut v6 = p;
             }
         }
-        let mut k7 = 0;
-        'l8: while k7 < 4 && (p > ({ 9 })) {
-            k7 += 1;
-            let mut v10 = {
-                let t9 = x;
-                t9
-            };
+        match n {
+            1 => {
+                (v1, y) = (v1, y);
+                let mut v3 = q;
+                y = p;
+            }
+            _ => {
+                x = ((q).max(p));
+                'l4: for h5 in 0..2 {
+                    v1 = add(v1, h5 as i32);
+                    let mut v6 = (0i32);
+                }
+            }
         }
+    } else if (p <= ({ x })) && (q <= ({ 9 })) {
+        assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
+    } else {
+        let mut x = if (p != ({ 5 })) {
+            assert!((x != ({ x })) || !(x != ({ x })), "always");
+            (8i32)
+        } else {
+            let mut v7 = y;
+            x
+        };
+        if (n > 1) && (p != ({ 6 })) {
+            let mut k8 = 0;
+            'l9: while k8 < 3 && (!(p > ({ y }))) {
+                k8 += 1;
+                assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
+            }
+        }
+        assert!((p >= ({ x })) || !(p >= ({ x })), "always");
     }
-    q
+    x
 }
 
 #[function]
 fn tensors_11(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = (match n {
-        0 => {
-            if !(p.less(9)?) {
-                [Tensor::from(6), x.clone()][if (n == 0) { 0 } else { 1 }].clone()
-            } else {
-                twice(p.clone() - 6)?
-            }
-        }
+    y = ((match n {
+        0 => y.clone(),
         1 | 2 => {
-            ({
-                let t1 = match n {
-                    0 => q.clone(),
-                    1 | 2 => (x.clone()),
-                    _ => q.clone(),
-                };
-                t1
+            (match q.clone() {
+                0 => Tensor::from(-1),
+                1 | -3 | 4..=6 => (p.clone()),
+                _ => (p.clone()),
             })
         }
-        _ => y.clone(),
-    } - &y)?;
-    Ok((q * y.clone())?)
+        _ => (Tensor::from(6) % 2)?,
+    } % 6)?
+        + &y)?;
+    Ok(x)
 }
 
 fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = sub(
-        match n {
-            0 => {
-                if !(p < ({ 9 })) {
-                    [(6i32), x][if (n == 0) { 0 } else { 1 }]
-                } else {
-                    twice(sub(p, 6i32))
+    y = add(
+        (rem(
+            match n {
+                0 => y,
+                1 | 2 => {
+                    (match q {
+                        0 => (-1i32),
+                        1 | -3 | 4..=6 => (p),
+                        _ => (p),
+                    })
                 }
-            }
-            1 | 2 => {
-                ({
-                    let t1 = match n {
-                        0 => q,
-                        1 | 2 => (x),
-                        _ => q,
-                    };
-                    t1
-                })
-            }
-            _ => y,
-        },
+                _ => (rem((6i32), 2)),
+            },
+            6,
+        )),
         y,
     );
-    (mul(q, y))
+    x
 }
 
 #[function]
 fn tensors_12(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = (({
-        let t1 = q.clone();
-        (t1 * 2)?
-    })
-    .greater((-Tensor::from(1))?)?
-    .cast(DType::I32)?
-        * &y)?;
-    let mut v2 = keep(
-        &[
-            if q.less(2)? { x.clone() } else { Tensor::from(-4) },
-            if p.greater_equal(7)? {
-                assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
-                Tensor::from(2)
-            } else {
-                q.clone()
-            },
-        ][if is_small(n) { 0 } else { 1 }]
-        .clone(),
-    );
-    'l3: for h4 in 0..n {
-        y = (&y + h4 as i32)?;
-        y = (if p.not_equal(2)? {
-            let mut k5 = Tensor::from(0);
-            'l6: loop {
-                if k5.greater(1)? {
-                    break;
-                }
-                k5 = (&k5 + 1)?;
-                y = q.clone();
-                y = p.clone();
-                v2 = Tensor::from(-4);
-            }
-            Tensor::from(6)
-        } else {
-            Tensor::from(6).abs()?
-        } * &y)?;
-        assert!(q.equal(6)? || !q.equal(6)?, "always");
-    }
-    Ok({
-        let t7 = match n {
-            0 => v2.clone(),
-            1 | 2 => (q.clone()),
-            _ => v2.clone(),
-        };
-        t7
-    })
+    y = ((8 * q)? * &y)?;
+    x = (-Tensor::from(1))?;
+    x = (p * twice(x.clone().maximum(q))?)?;
+    &x + y.clone()
 }
 
 fn numbers_12(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = mul(
-        i32::from(
-            (({
-                let t1 = q;
-                mul(t1, 2)
-            }) > ({ (sub(0, (1i32))) })),
-        ),
-        y,
-    );
-    let mut v2 = [
-        if (q < ({ 2 })) { x } else { (-4i32) },
-        if (p >= ({ 7 })) {
-            assert!((q >= ({ y })) || !(q >= ({ y })), "always");
-            (2i32)
-        } else {
-            q
-        },
-    ][if is_small(n) { 0 } else { 1 }];
-    'l3: for h4 in 0..n {
-        y = add(y, h4 as i32);
-        y = mul(
-            if (p != ({ 2 })) {
-                let mut k5 = 0;
-                'l6: loop {
-                    if k5 > 1 {
-                        break;
-                    }
-                    k5 += 1;
-                    y = q;
-                    y = p;
-                    v2 = (-4i32);
-                }
-                (6i32)
-            } else {
-                ((6i32).wrapping_abs())
-            },
-            y,
-        );
-        assert!((q == ({ 6 })) || !(q == ({ 6 })), "always");
-    }
-    {
-        let t7 = match n {
-            0 => v2,
-            1 | 2 => (q),
-            _ => v2,
-        };
-        t7
-    }
+    y = mul((mul(8i32, q)), y);
+    x = (sub(0, (1i32)));
+    x = (mul(p, twice(((x).max(q)))));
+    add(x, y)
 }
 
 #[function]
@@ -1540,78 +2165,129 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        'l2: for mut i3 in range((Tensor::from(0)).floor_mod(4)?) {
+        'l2: for mut i3 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
             (i3, z) = (p.clone(), z.clone());
         }
         'l4: for mut r5 in Tensor::from([3, -1, 5]) {
             r5 = Tensor::from(6);
             r5 = t.clone();
         }
-        Tensor::from(2) + Tensor::from(4)
+        let mut k6 = Tensor::from(0);
+        loop {
+            if k6.greater(3)? {
+                break;
+            }
+            k6 = (&k6 + 1)?;
+            z = q.clone();
+            assert!(z.equal(&z)? || !z.equal(&z)?, "always");
+            z = Tensor::from(-1);
+        }
+        (match z.clone() {
+            0 => (p.clone()),
+            1 | -3 | 4..=6 => (t.clone()),
+            _ => q.clone(),
+        }
+        .maximum(t))?
+            % 6
     };
-    y = ({
-        let t6 = (if y.less_equal(0)? {
-            x.clone() * p.clone()
-        } else {
-            y = Tensor::from(-1);
-            p.clone() % 4
-        })?;
-        (t6 * 2)?
-    } + &y)?;
-    if flag {
-        y = (y.clone() * &y)?;
-        let mut k7 = Tensor::from(0);
-        'l8: while k7.less(0)? && (!(x.equal(9)?)) {
-            k7 = (&k7 + 1)?;
-            match n {
-                1 => {
-                    y = x.clone();
-                }
-                _ => {
-                    assert!(x.less_equal(10)? || !x.less_equal(10)?, "always");
-                }
-            }
+    let mut k8 = Tensor::from(0);
+    'l9: loop {
+        if k8.greater(3)? {
+            break;
         }
-    } else {
-        for mut i10 in range((p.clone()).floor_mod(4)?) {
-            'l11: for h12 in (0..3).rev() {
-                i10 = (&i10 + h12 as i32)?;
-                y = q.clone();
+        k8 = (&k8 + 1)?;
+        match n {
+            1 => {
+                (x, y) =
+                    (Tensor::from(6), [q.clone(), y.clone()][if (n > 1) { 0 } else { 1 }].clone());
             }
-            let mut k13 = Tensor::from(0);
-            'l14: while k13.less(3)? && (q.less(6)?) {
-                k13 = (&k13 + 1)?;
-                (i10, x) = (q.clone(), q.clone());
-            }
-            'l15: for mut i16 in range((i10.clone()).floor_mod(4)?) {
-                i16 = (y.clone() * &i16)?;
-            }
-        }
-        if (n > 1) {
-            'l17: for h18 in 0..2 {
-                y = (&y + h18 as i32)?;
-                assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-                (y, x) = (p.clone(), q.clone());
-            }
-            match n {
-                1 => {
-                    y = q.clone();
+            _ => {
+                let mut k10 = Tensor::from(0);
+                'l11: while k10.less(0)? && (!(x.equal(9)?)) {
+                    k10 = (&k10 + 1)?;
                 }
-                _ => {
+                if (Tensor::from(7)).greater_equal(&y)? {
+                    assert!(q.greater_equal(10)? || !q.greater_equal(10)?, "always");
                     y = p.clone();
+                    x = (Tensor::from(5) * &x)?;
+                } else {
+                    x = (Tensor::from(-2) - &x)?;
+                    y = y.clone();
+                }
+                if q.less(&x)? {
+                    y = Tensor::from(-1);
+                } else if q.less_equal(7)? {
+                } else {
+                    let mut y = q.clone();
+                    assert!(y.not_equal(&y)? || !y.not_equal(&y)?, "always");
                 }
             }
         }
     }
-    {
-        'l19: for mut i20 in range((q.clone()).floor_mod(4)?) {
-            {
-                y = Tensor::from(5);
-                i20 = Tensor::from(-2);
+    (y, x) = (
+        match p.clone() {
+            -2..=2 => (q.clone()),
+            5 => (c1(&c1(&x.clone())?)?),
+            _ => twice(y.clone() % 4)?,
+        },
+        match y.clone() {
+            -2..=2 => {
+                ({
+                    let t12 = (y.clone() * &x)?;
+                    (t12 * 2)?
+                })
+            }
+            5 => {
+                let t13 = {
+                    let t14 = y.clone();
+                    (t14 * 2)?
+                };
+                (t13 * 2)?
+            }
+            _ => (6 + (Tensor::from(1) - p.clone())?)?,
+        },
+    );
+    match n {
+        1 => {
+            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
+                {
+                    let mut x = x.clone();
+                    x = Tensor::from(3);
+                }
+            }
+            if p.greater_equal(&y)? || !(n == 0) {
+                {
+                    y = (y.clone() * &y)?;
+                    (y, x) = (Tensor::from(4), y.clone());
+                    x = (x.clone() + &x)?;
+                }
+            } else {
+                y = {
+                    let mut k17 = Tensor::from(0);
+                    loop {
+                        k17 = (&k17 + 1)?;
+                        if q.greater(6)? {
+                            break p.clone();
+                        }
+                        if k17.greater(0)? {
+                            break (x.clone());
+                        }
+                    }
+                };
+                let mut v18 = (1 * q)?;
             }
         }
+        _ => {
+            x = if !(p.greater(&y)?) {
+                y.clone()
+            } else if is_small(n) && p.not_equal(3)? {
+                twice(q.clone() * Tensor::from(3))?
+            } else {
+                twice(x.clone() - Tensor::from(-4))?
+            };
+        }
     }
-    Ok(x)
+    x.clone() - p.clone()
 }
 
 fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1619,153 +2295,170 @@ fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        'l2: for mut i3 in 0..rem((0i32), 4) {
+        'l2: for mut i3 in -1..rem((0i32), 3) {
             (i3, z) = (p, z);
         }
         'l4: for mut r5 in [3i32, -1, 5] {
             r5 = (6i32);
             r5 = t;
         }
-        add((2i32), (4i32))
+        let mut k6 = 0;
+        loop {
+            if k6 > 3 {
+                break;
+            }
+            k6 += 1;
+            z = q;
+            assert!((z == ({ z })) || !(z == ({ z })), "always");
+            z = (-1i32);
+        }
+        rem(
+            ((match z {
+                0 => (p),
+                1 | -3 | 4..=6 => (t),
+                _ => q,
+            })
+            .max(t)),
+            6,
+        )
     };
-    y = add(
-        {
-            let t6 = (if (y <= ({ 0 })) {
-                mul(x, p)
-            } else {
-                y = (-1i32);
-                rem(p, 4)
-            });
-            mul(t6, 2)
-        },
-        y,
-    );
-    if flag {
-        y = mul(y, y);
-        let mut k7 = 0;
-        'l8: while k7 < 0 && (!(x == ({ 9 }))) {
-            k7 += 1;
-            match n {
-                1 => {
-                    y = x;
-                }
-                _ => {
-                    assert!((x <= ({ 10 })) || !(x <= ({ 10 })), "always");
-                }
-            }
+    let mut k8 = 0;
+    'l9: loop {
+        if k8 > 3 {
+            break;
         }
-    } else {
-        for mut i10 in 0..rem(p, 4) {
-            'l11: for h12 in (0..3).rev() {
-                i10 = add(i10, h12 as i32);
-                y = q;
+        k8 += 1;
+        match n {
+            1 => {
+                (x, y) = ((6i32), [q, y][if (n > 1) { 0 } else { 1 }]);
             }
-            let mut k13 = 0;
-            'l14: while k13 < 3 && (q < ({ 6 })) {
-                k13 += 1;
-                (i10, x) = (q, q);
-            }
-            'l15: for mut i16 in 0..rem(i10, 4) {
-                i16 = mul(y, i16);
-            }
-        }
-        if (n > 1) {
-            'l17: for h18 in 0..2 {
-                y = add(y, h18 as i32);
-                assert!((x != ({ x })) || !(x != ({ x })), "always");
-                (y, x) = (p, q);
-            }
-            match n {
-                1 => {
-                    y = q;
+            _ => {
+                let mut k10 = 0;
+                'l11: while k10 < 0 && (!(x == ({ 9 }))) {
+                    k10 += 1;
                 }
-                _ => {
+                if ((7i32) >= ({ y })) {
+                    assert!((q >= ({ 10 })) || !(q >= ({ 10 })), "always");
                     y = p;
+                    x = mul((5i32), x);
+                } else {
+                    x = sub((-2i32), x);
+                    y = y;
+                }
+                if (q < ({ x })) {
+                    y = (-1i32);
+                } else if (q <= ({ 7 })) {
+                } else {
+                    let mut y = q;
+                    assert!((y != ({ y })) || !(y != ({ y })), "always");
                 }
             }
         }
     }
-    {
-        'l19: for mut i20 in 0..rem(q, 4) {
-            {
-                y = (5i32);
-                i20 = (-2i32);
+    (y, x) = (
+        match p {
+            -2..=2 => (q),
+            5 => (c1(c1(x))),
+            _ => twice(rem(y, 4)),
+        },
+        match y {
+            -2..=2 => {
+                ({
+                    let t12 = (mul(y, x));
+                    mul(t12, 2)
+                })
+            }
+            5 => {
+                let t13 = {
+                    let t14 = y;
+                    mul(t14, 2)
+                };
+                mul(t13, 2)
+            }
+            _ => (add(6i32, (sub((1i32), p)))),
+        },
+    );
+    match n {
+        1 => {
+            'l15: for mut r16 in [3i32, -1, 5] {
+                {
+                    let mut x = x;
+                    x = (3i32);
+                }
+            }
+            if (p >= ({ y })) || !(n == 0) {
+                {
+                    y = mul(y, y);
+                    (y, x) = ((4i32), y);
+                    x = add(x, x);
+                }
+            } else {
+                y = {
+                    let mut k17 = 0;
+                    loop {
+                        k17 += 1;
+                        if (q > ({ 6 })) {
+                            break p;
+                        }
+                        if k17 > 0 {
+                            break (x);
+                        }
+                    }
+                };
+                let mut v18 = (mul(1i32, q));
             }
         }
+        _ => {
+            x = if !(p > ({ y })) {
+                y
+            } else if is_small(n) && (p != ({ 3 })) {
+                twice(mul(q, (3i32)))
+            } else {
+                twice(sub(x, (-4i32)))
+            };
+        }
     }
-    x
+    sub(x, p)
 }
 
 #[function]
 fn tensors_14(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = if (n > 1) {
-        (y.clone() * x.clone())?
-    } else {
-        {
-            let t1 = {
-                let t2 = Tensor::from(-3);
-                (t2 * 2)?
-            };
-            (t1 * 2)?
-        }
-    };
-    'l3: for h4 in 0..n {
-        y = (&y + h4 as i32)?;
-        match n {
-            1 => {
-                y = (q.greater_equal(10)?.cast(DType::I32)? - &y)?;
-                assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
+    x = if (n > 1) { twice(y.clone() * x.clone())? } else { Tensor::from(-3) };
+    let mut v1 = [
+        if q.greater(11)? || !(n == 0) {
+            [y.clone(), p.clone()][if (n == 0) { 0 } else { 1 }].clone()
+        } else {
+            match n {
+                0 => Tensor::from(-2),
+                1 | 2 => (Tensor::from(0)),
+                _ => (p.clone()),
             }
-            _ => {
-                break 'l3;
-            }
-        }
-    }
-    Ok((if q.less(6)? {
-        Tensor::from(6)
-    } else {
-        y = x.clone();
-        y.clone()
-    } + 1)?)
+        },
+        [(q - q)?, keep(&y.clone())][if (n == 0) { 0 } else { 1 }].clone(),
+    ][if flag { 0 } else { 1 }]
+    .clone();
+    Ok(x)
 }
 
 fn numbers_14(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = if (n > 1) {
-        (mul(y, x))
-    } else {
-        {
-            let t1 = {
-                let t2 = (-3i32);
-                mul(t2, 2)
-            };
-            mul(t1, 2)
-        }
-    };
-    'l3: for h4 in 0..n {
-        y = add(y, h4 as i32);
-        match n {
-            1 => {
-                y = sub(i32::from((q >= ({ 10 }))), y);
-                assert!((p <= ({ y })) || !(p <= ({ y })), "always");
-            }
-            _ => {
-                break 'l3;
-            }
-        }
-    }
-    (add(
-        if (q < ({ 6 })) {
-            (6i32)
+    x = if (n > 1) { twice(mul(y, x)) } else { (-3i32) };
+    let mut v1 = [
+        if (q > ({ 11 })) || !(n == 0) {
+            [y, p][if (n == 0) { 0 } else { 1 }]
         } else {
-            y = x;
-            y
+            match n {
+                0 => (-2i32),
+                1 | 2 => (0i32),
+                _ => (p),
+            }
         },
-        1i32,
-    ))
+        [(sub(q, q)), y][if (n == 0) { 0 } else { 1 }],
+    ][if flag { 0 } else { 1 }];
+    x
 }
 
 #[function]
@@ -1791,106 +2484,58 @@ fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i4 = Tensor::from(-4);
             }
         }
-        match n {
-            1 => {
-                if (n > 1) {
-                    let mut v5 = p.clone();
-                    (v5, x) = (v5.clone(), v5.clone());
-                } else if p.greater_equal(6)? {
-                    x = Tensor::from(0);
-                    let mut v6 = Tensor::from(-4);
-                    v6 = Tensor::from(2);
+        (x, y) = (
+            if (n > 1) { (8 - y.clone())? } else { (6 * p)? },
+            if x.greater(&x)? {
+                Tensor::from(-4)
+            } else if q.not_equal(11)? {
+                (p.clone() - 7)?
+            } else {
+                (-if y.less_equal(3)? {
+                    q.clone()
                 } else {
-                    y = Tensor::from(-4);
-                }
-                y = twice(7 * &x)?;
-            }
-            _ => {
-                if !(q.greater_equal(&x)? && (p.equal(&y)?)) {
-                    let mut v7 = x.clone();
-                }
-            }
-        }
-        let mut v8 = p.clone();
+                    let mut v5 = Tensor::from(4);
+                    y.clone()
+                })?
+            },
+        );
+        x = (keep(&if y.less(8)? { x.clone() } else { y.clone() }) * &x)?;
     } else {
-        y = ((if q.less(1)? {
-            p.clone() + 4
-        } else if q.greater(&y)? {
-            x = p.clone();
-            &x - y.clone()
-        } else {
-            x = q.clone();
-            7 - q
-        })? * &y)?;
-        if (n == 0) {
-            if (p.clone()).less_equal(y.clone())? {
-            } else if is_small(n) {
-                return Ok(keep(&p.clone()));
+        {
+            let mut v6;
+            if (p.clone()).equal(4)? {
+                v6 = Tensor::from(-2);
             } else {
-                assert!(y.less_equal(&y)? || !y.less_equal(&y)?, "always");
-                x = q.clone();
+                v6 = Tensor::from(0);
             }
-            (y, x) = (
-                (6 * &x)?,
-                match n {
-                    0 => Tensor::from(-1),
-                    1 | 2 => y.clone(),
-                    _ => q.clone(),
-                },
-            );
-            'l9: for mut r10 in Tensor::from([3, -1, 5]) {
-                y = y.clone();
-            }
-        } else {
-            x = if p.less(0)? {
-                Tensor::from(3)
-            } else if q.greater(&y)? {
-                y = Tensor::from(-4);
-                Tensor::from(1)
-            } else {
-                y = y.clone();
-                x.clone()
-            };
-            for mut r12 in Tensor::from([3, -1, 5]) {
-                let mut v13 = x.clone();
-                (y, v13) = (y.clone(), y.clone());
+            'l8: for h9 in (0..3).rev() {
+                x = (&x + h9 as i32)?;
+                break;
             }
         }
-        match n {
-            1 => {
-                for mut r15 in Tensor::from([3, -1, 5]) {
-                    continue;
-                }
-                if (x.greater_equal(11)? || (Tensor::from(6)).equal(8)?) {
-                    let mut v16 = Tensor::from(-4);
-                }
-            }
-            _ => {
-                match n {
-                    1 => {
-                        x = Tensor::from(2);
-                    }
-                    _ => {
-                        let mut v17 = Tensor::from(-3);
-                        let mut v18 = p.clone();
-                    }
-                }
-                let mut v19 = match n {
-                    0 => y.clone(),
-                    1 | 2 => (q.clone()),
-                    _ => p.clone(),
-                };
+        'l10: for h11 in 0..n {
+            y = (&y + h11 as i32)?;
+            if q.greater_equal(0)? {
+                assert!(x.not_equal(&y)? || !x.not_equal(&y)?, "always");
             }
         }
     }
-    Ok(if y.greater_equal(2)? {
-        'l20: for h21 in 0..2 {
-            y = (&y + h21 as i32)?;
-            break 'l20;
-        }
-        (Tensor::from(2) + &x)?
+    Ok(if p.not_equal(&y)? && q.less_equal(3)? {
+        p.greater(&y)?.cast(DType::I32)?
     } else {
-        keep(&x.clone())
+        let mut v13 = {
+            let mut k12 = Tensor::from(0);
+            loop {
+                k12 = (&k12 + 1)?;
+                if (n == 0) && y.greater(9)? {
+                    break y.clone();
+                }
+                if k12.greater(1)? {
+                    break (Tensor::from(-1));
+                }
+            }
+        };
+        v13.clone()
     })
 }
 
@@ -1916,109 +2561,61 @@ fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 i4 = (-4i32);
             }
         }
-        match n {
-            1 => {
-                if (n > 1) {
-                    let mut v5 = p;
-                    (v5, x) = (v5, v5);
-                } else if (p >= ({ 6 })) {
-                    x = (0i32);
-                    let mut v6 = (-4i32);
-                    v6 = (2i32);
-                } else {
-                    y = (-4i32);
-                }
-                y = twice(mul(7i32, x));
-            }
-            _ => {
-                if !((q >= ({ x })) && (p == ({ y }))) {
-                    let mut v7 = x;
-                }
-            }
-        }
-        let mut v8 = p;
-    } else {
-        y = mul(
-            (if (q < ({ 1 })) {
-                add(p, 4i32)
-            } else if (q > ({ y })) {
-                x = p;
-                sub(x, y)
+        (x, y) = (
+            if (n > 1) { (sub(8i32, y)) } else { (mul(6i32, p)) },
+            if (x > ({ x })) {
+                (-4i32)
+            } else if (q != ({ 11 })) {
+                (sub(p, 7i32))
             } else {
-                x = q;
-                sub(7i32, q)
-            }),
-            y,
+                (sub(
+                    0,
+                    if (y <= ({ 3 })) {
+                        q
+                    } else {
+                        let mut v5 = (4i32);
+                        y
+                    },
+                ))
+            },
         );
-        if (n == 0) {
-            if ((p) <= ({ y })) {
-            } else if is_small(n) {
-                return p;
+        x = mul(if (y < ({ 8 })) { x } else { y }, x);
+    } else {
+        {
+            let mut v6;
+            if ((p) == ({ 4 })) {
+                v6 = (-2i32);
             } else {
-                assert!((y <= ({ y })) || !(y <= ({ y })), "always");
-                x = q;
+                v6 = (0i32);
             }
-            (y, x) = (
-                (mul(6i32, x)),
-                match n {
-                    0 => (-1i32),
-                    1 | 2 => y,
-                    _ => q,
-                },
-            );
-            'l9: for mut r10 in [3i32, -1, 5] {
-                y = y;
-            }
-        } else {
-            x = if (p < ({ 0 })) {
-                (3i32)
-            } else if (q > ({ y })) {
-                y = (-4i32);
-                (1i32)
-            } else {
-                y = y;
-                x
-            };
-            for mut r12 in [3i32, -1, 5] {
-                let mut v13 = x;
-                (y, v13) = (y, y);
+            'l8: for h9 in (0..3).rev() {
+                x = add(x, h9 as i32);
+                break;
             }
         }
-        match n {
-            1 => {
-                for mut r15 in [3i32, -1, 5] {
-                    continue;
-                }
-                if ((x >= ({ 11 })) || ((6i32) == ({ 8 }))) {
-                    let mut v16 = (-4i32);
-                }
-            }
-            _ => {
-                match n {
-                    1 => {
-                        x = (2i32);
-                    }
-                    _ => {
-                        let mut v17 = (-3i32);
-                        let mut v18 = p;
-                    }
-                }
-                let mut v19 = match n {
-                    0 => y,
-                    1 | 2 => (q),
-                    _ => p,
-                };
+        'l10: for h11 in 0..n {
+            y = add(y, h11 as i32);
+            if (q >= ({ 0 })) {
+                assert!((x != ({ y })) || !(x != ({ y })), "always");
             }
         }
     }
-    if (y >= ({ 2 })) {
-        'l20: for h21 in 0..2 {
-            y = add(y, h21 as i32);
-            break 'l20;
-        }
-        (add((2i32), x))
+    if (p != ({ y })) && (q <= ({ 3 })) {
+        i32::from((p > ({ y })))
     } else {
-        x
+        let mut v13 = {
+            let mut k12 = 0;
+            loop {
+                k12 += 1;
+                if (n == 0) && (y > ({ 9 })) {
+                    break y;
+                }
+                if k12 > 1 {
+                    break (-1i32);
+                }
+            }
+        };
+        v13
     }
 }
 
@@ -2028,35 +2625,122 @@ fn tensors_16(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
+        let mut v2;
+        if (p.clone()).not_equal(2)? {
+            let mut v3 = Tensor::from(-4);
+            v2 = t.clone();
+        } else if flag {
+            let mut v4 = t.clone();
+            v2 = z.clone();
+        } else {
+            let mut v5 = Tensor::from(2);
+            v2 = Tensor::from(5);
+        }
+        Ok(z)
+    };
+    {
+        let mut v6;
         match n {
-            1 => {
-                z = (p.clone() - &z)?;
+            0 => {
+                v6 = Tensor::from(2);
             }
             _ => {
-                z = (q.clone() + &z)?;
-                z = (z.clone() * &z)?;
+                if is_small(n) {
+                    let mut v7 = if q.not_equal(&x)? { Tensor::from(-2) } else { Tensor::from(-4) };
+                    v6 = {
+                        let mut k8 = Tensor::from(0);
+                        loop {
+                            k8 = (&k8 + 1)?;
+                            if q.less_equal(2)? && (p.less_equal(&x)?) {
+                                break v7.clone();
+                            }
+                            if k8.greater(0)? {
+                                break (p.clone());
+                            }
+                        }
+                    };
+                } else {
+                    let mut v9 = twice(q.clone() % 3)?;
+                    v6 = {
+                        let mut k10 = Tensor::from(0);
+                        loop {
+                            k10 = (&k10 + 1)?;
+                            if p.less_equal(11)? {
+                                break Tensor::from(4);
+                            }
+                            if k10.greater(3)? {
+                                break (q.clone());
+                            }
+                        }
+                    };
+                }
             }
         }
-        Ok(Tensor::from(5))
-    };
-    x = (twice(
-        p * if x.equal(11)? && (p.greater(8)?) {
-            if y.less(3)? {
-                Tensor::from(8)
+        if q.not_equal(7)? {
+            match n {
+                1 => {
+                    assert!(q.less_equal(&v6)? || !q.less_equal(&v6)?, "always");
+                }
+                _ => {
+                    let mut v11 = p.clone();
+                }
+            }
+            if (v6.clone()).less(p.clone())? {
+                v6 = x.clone();
+                y = Tensor::from(-2);
+                let mut v12 = v6.clone();
             } else {
-                x = x.clone();
-                Tensor::from(1)
+                v6 = y.clone();
+            }
+            {
+                assert!(p.greater_equal(4)? || !p.greater_equal(4)?, "always");
+                return Ok((q.clone() % 4)?);
+            }
+        } else if y.less(&x)? {
+            v6 = v6.clone();
+            (v6, x) = (
+                match v6.clone() {
+                    0 => Tensor::from(-1),
+                    1 | -3 | 4..=6 => v6.clone(),
+                    _ => (q.clone()),
+                },
+                if q.greater(0)? {
+                    v6 = Tensor::from(7);
+                    v6.clone()
+                } else if q.greater(10)? {
+                    x.clone()
+                } else {
+                    q.clone()
+                },
+            );
+            let mut k13 = Tensor::from(0);
+            'l14: loop {
+                if k13.greater(1)? {
+                    break;
+                }
+                k13 = (&k13 + 1)?;
+                return Ok((-q)?);
             }
         } else {
-            return Ok(twice(7 * Tensor::from(0))?);
+            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
+                break;
+            }
+        }
+    }
+    Ok(match x.clone() {
+        -2..=2 => (if q.not_equal(&y)? { Tensor::from(2) } else { p.clone() }),
+        5 => {
+            (match x.clone() {
+                0 => Tensor::from(0),
+                1 | -3 | 4..=6 => (x.clone()),
+                _ => y.clone(),
+            })
+        }
+        _ => match q.clone() {
+            -2..=2 => (q.clone()),
+            5 => (y.clone()),
+            _ => (Tensor::from(-2)),
         },
-    )? - &x)?;
-    Ok({
-        let t2 = {
-            let t3 = Tensor::from(4);
-            t3
-        };
-        (t2 * 2)?
     })
 }
 
@@ -2065,39 +2749,122 @@ fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
+        let mut v2;
+        if ((p) != ({ 2 })) {
+            let mut v3 = (-4i32);
+            v2 = t;
+        } else if flag {
+            let mut v4 = t;
+            v2 = z;
+        } else {
+            let mut v5 = (2i32);
+            v2 = (5i32);
+        }
+        z
+    };
+    {
+        let mut v6;
         match n {
-            1 => {
-                z = sub(p, z);
+            0 => {
+                v6 = (2i32);
             }
             _ => {
-                z = add(q, z);
-                z = mul(z, z);
+                if is_small(n) {
+                    let mut v7 = if (q != ({ x })) { (-2i32) } else { (-4i32) };
+                    v6 = {
+                        let mut k8 = 0;
+                        loop {
+                            k8 += 1;
+                            if (q <= ({ 2 })) && (p <= ({ x })) {
+                                break v7;
+                            }
+                            if k8 > 0 {
+                                break (p);
+                            }
+                        }
+                    };
+                } else {
+                    let mut v9 = twice(rem(q, 3));
+                    v6 = {
+                        let mut k10 = 0;
+                        loop {
+                            k10 += 1;
+                            if (p <= ({ 11 })) {
+                                break (4i32);
+                            }
+                            if k10 > 3 {
+                                break (q);
+                            }
+                        }
+                    };
+                }
             }
         }
-        (5i32)
-    };
-    x = sub(
-        twice(mul(
-            p,
-            if (x == ({ 11 })) && (p > ({ 8 })) {
-                if (y < ({ 3 })) {
-                    (8i32)
-                } else {
-                    x = x;
-                    (1i32)
+        if (q != ({ 7 })) {
+            match n {
+                1 => {
+                    assert!((q <= ({ v6 })) || !(q <= ({ v6 })), "always");
                 }
+                _ => {
+                    let mut v11 = p;
+                }
+            }
+            if ((v6) < ({ p })) {
+                v6 = x;
+                y = (-2i32);
+                let mut v12 = v6;
             } else {
-                return twice(mul(7i32, (0i32)));
-            },
-        )),
-        x,
-    );
-    {
-        let t2 = {
-            let t3 = (4i32);
-            t3
-        };
-        mul(t2, 2)
+                v6 = y;
+            }
+            {
+                assert!((p >= ({ 4 })) || !(p >= ({ 4 })), "always");
+                return (rem(q, 4));
+            }
+        } else if (y < ({ x })) {
+            v6 = v6;
+            (v6, x) = (
+                match v6 {
+                    0 => (-1i32),
+                    1 | -3 | 4..=6 => v6,
+                    _ => (q),
+                },
+                if (q > ({ 0 })) {
+                    v6 = (7i32);
+                    v6
+                } else if (q > ({ 10 })) {
+                    x
+                } else {
+                    q
+                },
+            );
+            let mut k13 = 0;
+            'l14: loop {
+                if k13 > 1 {
+                    break;
+                }
+                k13 += 1;
+                return (sub(0, q));
+            }
+        } else {
+            'l15: for mut r16 in [3i32, -1, 5] {
+                break;
+            }
+        }
+    }
+    match x {
+        -2..=2 => (if (q != ({ y })) { (2i32) } else { p }),
+        5 => {
+            (match x {
+                0 => (0i32),
+                1 | -3 | 4..=6 => (x),
+                _ => y,
+            })
+        }
+        _ => match q {
+            -2..=2 => (q),
+            5 => (y),
+            _ => (-2i32),
+        },
     }
 }
 
@@ -2109,29 +2876,65 @@ fn tensors_17(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         if q.equal(9)? {
             break;
         } else {
-            r2 = if p.greater(&r2)? { p.clone() } else { x.clone() };
+            (x, y) = (x.less_equal(5)?.cast(DType::I32)?, Tensor::from(-2));
         }
-        (r2, y) = (
-            twice(Result::<Tensor>::Ok(Tensor::from(3)))?,
-            (if y.greater_equal(11)? {
-                continue;
-            } else {
-                Tensor::from(-2) % 5
-            })?,
-        );
-        let mut k3 = Tensor::from(0);
-        'l4: loop {
-            if k3.greater(0)? {
-                break;
+        if p.not_equal(&r2)? || !(n > 1) {
+            for mut i4 in range((q.clone()).floor_mod(4)?) {
+                let mut v5 = x.clone();
+                x = (i4.clone() - &x)?;
             }
-            k3 = (&k3 + 1)?;
-            if p.greater(6)? && (x.greater(&y)? || p.less(&r2)?) {
-                y = Tensor::from(-4);
+            if r2.greater(2)? {
+                y = y.clone();
+                y = r2.clone();
             }
+        } else {
+            if !(n == 0) {
+                break 'l1;
+            }
+            assert!(q.less(7)? || !q.less(7)?, "always");
+        }
+        assert!(q.greater(4)? || !q.greater(4)?, "always");
+    }
+    let mut k6 = Tensor::from(0);
+    'l7: while k6.less(4)? && (n == 0) {
+        k6 = (&k6 + 1)?;
+        x = (Tensor::from(7) % 2)?;
+        'l8: for mut i9 in range((p.clone()).floor_mod(4)?) {
+            (x, y) = (
+                match n {
+                    0 => y.clone(),
+                    1 | 2 => (i9.clone()),
+                    _ => p.clone(),
+                },
+                match i9.clone() {
+                    -2..=2 => Tensor::from(0),
+                    5 => (p.clone()),
+                    _ => (y.clone()),
+                },
+            );
+            break 'l8;
+        }
+        let mut v10;
+        if x.less(8)? {
+            v10 = keep(&q.clone());
+        } else if flag {
+            v10 = (x.clone() % 5)?;
+        } else {
+            v10 = {
+                let mut k11 = Tensor::from(0);
+                loop {
+                    k11 = (&k11 + 1)?;
+                    if !(p.greater(4)?) {
+                        break Tensor::from(7);
+                    }
+                    if k11.greater(0)? {
+                        break (y.clone());
+                    }
+                }
+            };
         }
     }
-    (x, y) = ((-&x)?.abs()?, Tensor::from(5));
-    p % 4
+    Ok(x)
 }
 
 fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2141,51 +2944,157 @@ fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         if (q == ({ 9 })) {
             break;
         } else {
-            r2 = if (p > ({ r2 })) { p } else { x };
+            (x, y) = (i32::from((x <= ({ 5 }))), (-2i32));
         }
-        (r2, y) = (
-            twice((3i32)),
-            (if (y >= ({ 11 })) {
-                continue;
-            } else {
-                rem((-2i32), 5)
-            }),
-        );
-        let mut k3 = 0;
-        'l4: loop {
-            if k3 > 0 {
-                break;
+        if (p != ({ r2 })) || !(n > 1) {
+            for mut i4 in 0..rem(q, 4) {
+                let mut v5 = x;
+                x = sub(i4, x);
             }
-            k3 += 1;
-            if (p > ({ 6 })) && ((x > ({ y })) || (p < ({ r2 }))) {
-                y = (-4i32);
+            if (r2 > ({ 2 })) {
+                y = y;
+                y = r2;
             }
+        } else {
+            if !(n == 0) {
+                break 'l1;
+            }
+            assert!((q < ({ 7 })) || !(q < ({ 7 })), "always");
+        }
+        assert!((q > ({ 4 })) || !(q > ({ 4 })), "always");
+    }
+    let mut k6 = 0;
+    'l7: while k6 < 4 && (n == 0) {
+        k6 += 1;
+        x = (rem((7i32), 2));
+        'l8: for mut i9 in 0..rem(p, 4) {
+            (x, y) = (
+                match n {
+                    0 => y,
+                    1 | 2 => (i9),
+                    _ => p,
+                },
+                match i9 {
+                    -2..=2 => (0i32),
+                    5 => (p),
+                    _ => (y),
+                },
+            );
+            break 'l8;
+        }
+        let mut v10;
+        if (x < ({ 8 })) {
+            v10 = q;
+        } else if flag {
+            v10 = (rem(x, 5));
+        } else {
+            v10 = {
+                let mut k11 = 0;
+                loop {
+                    k11 += 1;
+                    if !(p > ({ 4 })) {
+                        break (7i32);
+                    }
+                    if k11 > 0 {
+                        break (y);
+                    }
+                }
+            };
         }
     }
-    (x, y) = (((sub(0, x)).wrapping_abs()), (5i32));
-    rem(p, 4)
+    x
 }
 
 #[function]
 fn tensors_18(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = (q * q.clone())?;
-    assert!(q.greater(11)? || !q.greater(11)?, "always");
-    Ok(keep(&{
-        let t1 = q.clone();
-        t1
-    }))
+    y = twice(q * q.clone())?;
+    let mut k2 = Tensor::from(0);
+    'l3: while k2.less(4)? && (flag && y.less_equal(8)?) {
+        k2 = (&k2 + 1)?;
+        let mut v6 = if q.equal(&x)? {
+            {
+                let mut k4 = Tensor::from(0);
+                loop {
+                    k4 = (&k4 + 1)?;
+                    if (n > 1) {
+                        break x.clone();
+                    }
+                    if k4.greater(3)? {
+                        break (y.clone());
+                    }
+                }
+            }
+        } else {
+            let mut v5 = Tensor::from(8);
+            Tensor::from(1)
+        };
+        y = keep(&[p.clone(), v6.clone()][if (n == 0) { 0 } else { 1 }].clone());
+    }
+    Ok({
+        let mut k7 = Tensor::from(0);
+        loop {
+            k7 = (&k7 + 1)?;
+            if !(x.greater_equal(3)?) {
+                break q.equal(&x)?.cast(DType::I32)?;
+            }
+            if k7.greater(0)? {
+                break (if p.less(&x)? {
+                    Tensor::from(3)
+                } else if p.not_equal(7)? {
+                    Tensor::from(2)
+                } else {
+                    x.clone()
+                });
+            }
+        }
+    })
 }
 
 fn numbers_18(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = (mul(q, q));
-    assert!((q > ({ 11 })) || !(q > ({ 11 })), "always");
+    y = twice(mul(q, q));
+    let mut k2 = 0;
+    'l3: while k2 < 4 && (flag && (y <= ({ 8 }))) {
+        k2 += 1;
+        let mut v6 = if (q == ({ x })) {
+            {
+                let mut k4 = 0;
+                loop {
+                    k4 += 1;
+                    if (n > 1) {
+                        break x;
+                    }
+                    if k4 > 3 {
+                        break (y);
+                    }
+                }
+            }
+        } else {
+            let mut v5 = (8i32);
+            (1i32)
+        };
+        y = [p, v6][if (n == 0) { 0 } else { 1 }];
+    }
     {
-        let t1 = q;
-        t1
+        let mut k7 = 0;
+        loop {
+            k7 += 1;
+            if !(x >= ({ 3 })) {
+                break i32::from((q == ({ x })));
+            }
+            if k7 > 0 {
+                break (if (p < ({ x })) {
+                    (3i32)
+                } else if (p != ({ 7 })) {
+                    (2i32)
+                } else {
+                    x
+                });
+            }
+        }
     }
 }
 
@@ -2195,94 +3104,39 @@ fn tensors_19(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if (p.less(&y)? && (p.greater(8)?) || !(q.greater(&y)?)) {
         if (y.clone()).equal(y.clone())? {
-            y = (Tensor::from(7).minimum(x.clone())? - &y)?;
-            x = Tensor::from(2);
-        } else if (p.less(2)? || p.greater(&x)?) {
-            x = keep(&y.clone());
-            return Ok(x.clone());
-        } else {
-            'l1: for h2 in 0..2 {
-                y = (&y + h2 as i32)?;
-                break;
-            }
-            let mut v3 = (&y + p.clone())?;
-            let mut k4 = Tensor::from(0);
-            'l5: while k4.less(1)? && (!(p.greater(8)?)) {
-                k4 = (&k4 + 1)?;
+            y = ((x.clone() - &x)? - &y)?;
+            let mut k1 = Tensor::from(0);
+            'l2: loop {
+                if k1.greater(2)? {
+                    break;
+                }
+                k1 = (&k1 + 1)?;
                 x = p.clone();
-                y = (y.clone() * &y)?;
             }
-        }
-    } else if y.equal(3)? && (p.equal(1)?) {
-        {
-            let mut k6 = Tensor::from(0);
-            'l7: while k6.less(0)? && (flag) {
-                k6 = (&k6 + 1)?;
-                break 'l7;
-            }
-            'l8: for h9 in 0..n {
-                x = (&x + h9 as i32)?;
-                y = Tensor::from(6);
-                x = q.clone();
-            }
+        } else {
             {
                 x = x.clone();
-                (x, y) = (y.clone(), Tensor::from(-4));
+                x = p.clone();
+            }
+            if p.greater_equal(&x)? {
+                assert!(q.less(6)? || !q.less(6)?, "always");
+                assert!(p.not_equal(1)? || !p.not_equal(1)?, "always");
+                assert!(y.not_equal(1)? || !y.not_equal(1)?, "always");
+            } else if p.not_equal(8)? {
+                return Ok(x.clone().maximum(7)?);
+            } else {
+                (y, x) = (x.clone(), Tensor::from(8));
+                (y, x) = (Tensor::from(3), q.clone());
+            }
+            let mut k3 = Tensor::from(0);
+            'l4: while k3.less(0)? && (y.greater_equal(5)? && p.not_equal(4)?) {
+                k3 = (&k3 + 1)?;
+                assert!(x.less(&x)? || !x.less(&x)?, "always");
+                let mut v5 = Tensor::from(-2);
             }
         }
-    } else {
-        'l10: for h11 in (0..3).rev() {
-            x = (&x + h11 as i32)?;
-            'l12: for h13 in (0..3).rev() {
-                x = (&x + h13 as i32)?;
-                x = Tensor::from(8);
-                let mut v14 = Tensor::from(2);
-                assert!(q.equal(&y)? || !q.equal(&y)?, "always");
-            }
-            for h16 in 0..n {
-                x = (&x + h16 as i32)?;
-                x = Tensor::from(-1);
-            }
-            break 'l10;
-        }
-        match n {
-            1 => {
-                return Ok((q.clone(), p.clone()).1);
-            }
-            _ => {
-                if x.not_equal(3)? {
-                    y = (y.clone() * &y)?;
-                    x = p.clone();
-                    x = (p.clone() - &x)?;
-                }
-                if (p.less_equal(9)? || (q.greater_equal(10)? || q.less_equal(1)?)) {
-                    x = x.clone();
-                    y = Tensor::from(1);
-                } else if p.less_equal(7)? {
-                    y = p.clone();
-                    assert!(p.less(&x)? || !p.less(&x)?, "always");
-                    let mut v17 = p.clone();
-                } else {
-                    let mut v18 = q.clone();
-                }
-                assert!(p.greater_equal(&y)? || !p.greater_equal(&y)?, "always");
-            }
-        }
-        let mut v19 = p.less(&x)?.cast(DType::I32)?;
     }
-    if x.less_equal(11)? && flag {
-        Result::<Tensor>::Ok(match n {
-            0 => x.clone(),
-            1 | 2 => p.clone(),
-            _ => p.clone(),
-        })
-    } else {
-        if (y.clone()).greater_equal(2)? {
-            x = q.clone();
-            let mut v20 = y.clone();
-        }
-        q * q.clone()
-    }
+    p.clone() - 7
 }
 
 fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2290,94 +3144,39 @@ fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if ((p < ({ y })) && (p > ({ 8 })) || !(q > ({ y }))) {
         if ((y) == ({ y })) {
-            y = sub(((7i32).min(x)), y);
-            x = (2i32);
-        } else if ((p < ({ 2 })) || (p > ({ x }))) {
-            x = y;
-            return x;
-        } else {
-            'l1: for h2 in 0..2 {
-                y = add(y, h2 as i32);
-                break;
-            }
-            let mut v3 = (add(y, p));
-            let mut k4 = 0;
-            'l5: while k4 < 1 && (!(p > ({ 8 }))) {
-                k4 += 1;
+            y = sub((sub(x, x)), y);
+            let mut k1 = 0;
+            'l2: loop {
+                if k1 > 2 {
+                    break;
+                }
+                k1 += 1;
                 x = p;
-                y = mul(y, y);
             }
-        }
-    } else if (y == ({ 3 })) && (p == ({ 1 })) {
-        {
-            let mut k6 = 0;
-            'l7: while k6 < 0 && (flag) {
-                k6 += 1;
-                break 'l7;
-            }
-            'l8: for h9 in 0..n {
-                x = add(x, h9 as i32);
-                y = (6i32);
-                x = q;
-            }
+        } else {
             {
                 x = x;
-                (x, y) = (y, (-4i32));
+                x = p;
+            }
+            if (p >= ({ x })) {
+                assert!((q < ({ 6 })) || !(q < ({ 6 })), "always");
+                assert!((p != ({ 1 })) || !(p != ({ 1 })), "always");
+                assert!((y != ({ 1 })) || !(y != ({ 1 })), "always");
+            } else if (p != ({ 8 })) {
+                return ((x).max(7i32));
+            } else {
+                (y, x) = (x, (8i32));
+                (y, x) = ((3i32), q);
+            }
+            let mut k3 = 0;
+            'l4: while k3 < 0 && ((y >= ({ 5 })) && (p != ({ 4 }))) {
+                k3 += 1;
+                assert!((x < ({ x })) || !(x < ({ x })), "always");
+                let mut v5 = (-2i32);
             }
         }
-    } else {
-        'l10: for h11 in (0..3).rev() {
-            x = add(x, h11 as i32);
-            'l12: for h13 in (0..3).rev() {
-                x = add(x, h13 as i32);
-                x = (8i32);
-                let mut v14 = (2i32);
-                assert!((q == ({ y })) || !(q == ({ y })), "always");
-            }
-            for h16 in 0..n {
-                x = add(x, h16 as i32);
-                x = (-1i32);
-            }
-            break 'l10;
-        }
-        match n {
-            1 => {
-                return (q, p).1;
-            }
-            _ => {
-                if (x != ({ 3 })) {
-                    y = mul(y, y);
-                    x = p;
-                    x = sub(p, x);
-                }
-                if ((p <= ({ 9 })) || ((q >= ({ 10 })) || (q <= ({ 1 })))) {
-                    x = x;
-                    y = (1i32);
-                } else if (p <= ({ 7 })) {
-                    y = p;
-                    assert!((p < ({ x })) || !(p < ({ x })), "always");
-                    let mut v17 = p;
-                } else {
-                    let mut v18 = q;
-                }
-                assert!((p >= ({ y })) || !(p >= ({ y })), "always");
-            }
-        }
-        let mut v19 = i32::from((p < ({ x })));
     }
-    if (x <= ({ 11 })) && flag {
-        match n {
-            0 => x,
-            1 | 2 => p,
-            _ => p,
-        }
-    } else {
-        if ((y) >= ({ 2 })) {
-            x = q;
-            let mut v20 = y;
-        }
-        mul(q, q)
-    }
+    sub(p, 7i32)
 }
 
 #[function]
@@ -2387,67 +3186,137 @@ fn tensors_20(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         z = keep(&z.clone());
-        match n {
-            1 => {
-                z = z.clone();
-                let mut v2 = t.clone();
-            }
-            _ => {
-                z = z.clone();
-                assert!(q.greater(&z)? || !q.greater(&z)?, "always");
-            }
-        }
-        Ok(q.equal(&z)?.cast(DType::I32)?)
-    };
-    if (Tensor::from(2)).not_equal(Tensor::from(1))? {
-        return Ok(q.clone());
-    } else {
-        match n {
-            1 => {
-                let mut v3 = twice(x.clone() % 5)?;
-                if p.less(3)? {
-                    return Ok(Tensor::from(2));
-                } else {
-                    (x, v3) = (Tensor::from(6), v3.clone());
-                    v3 = x.clone();
-                }
-            }
-            _ => {
-                y = if q.less_equal(&x)? { Tensor::from(-1) } else { p.clone() };
-            }
-        }
-        x = (if (q.clone()).greater_equal(&y)? {
-            match n {
-                1 => {
-                    y = (q.clone() - &y)?;
-                    return Ok(match n {
-                        0 => q.clone(),
-                        1 | 2 => y.clone(),
-                        _ => (p.clone()),
-                    });
-                }
-                _ => {
-                    assert!(y.less_equal(&y)? || !y.less_equal(&y)?, "always");
-                    x = Tensor::from(2);
-                    let mut v5 = Tensor::from(-4);
-                }
-            }
-            q.equal(3)?.cast(DType::I32)?
+        let mut v2;
+        if (q.less(9)? || is_small(n)) {
+            v2 = z.clone();
         } else {
-            let mut k6 = Tensor::from(0);
-            'l7: loop {
-                if k6.greater(0)? {
-                    break;
+            let mut v3 = Tensor::from(3);
+            v2 = v3.clone();
+        }
+        'l4: for mut i5 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
+            z = Tensor::from(8);
+            z = Tensor::from(2);
+            continue;
+        }
+        Ok(z)
+    };
+    if (Tensor::from(1)).less_equal(1)? && q.less(&x)? {
+        assert!(p.less_equal(1)? || !p.less_equal(1)?, "always");
+        return Ok({
+            let t6 = Tensor::from(4);
+            t6
+        });
+    } else if q.less_equal(11)? {
+        for mut i8 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+            if (i8.clone()).less_equal(p.clone())? {
+                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
+                let mut v9 = Tensor::from(7);
+            } else if q.greater_equal(10)? || !flag {
+                x = p.clone();
+                i8 = (q.clone() - &i8)?;
+                return Ok(x.clone());
+            } else {
+                return Ok(y.clone());
+            }
+            let mut v10;
+            if !(q.less(2)? || !is_small(n)) {
+                v10 = i8.clone();
+            } else {
+                let mut v11 = p.clone();
+                v10 = y.clone();
+            }
+            let mut v13;
+            if (n == 0) {
+                let mut v14 = i8.clone();
+                v13 = Tensor::from(1);
+            } else if flag {
+                let mut v15 = x.clone();
+                v13 = q.clone();
+            } else {
+                v13 = i8.clone();
+            }
+        }
+        'l16: for h17 in 0..2 {
+            x = (&x + h17 as i32)?;
+            (y, x) = (
+                match n {
+                    0 => (x.clone()),
+                    1 | 2 => x.clone(),
+                    _ => (x.clone()),
+                },
+                match q.clone() {
+                    0 => p.clone(),
+                    1 | -3 | 4..=6 => p.clone(),
+                    _ => Tensor::from(-4),
+                },
+            );
+            if q.equal(1)? {
+                y = x.clone();
+            } else {
+                x = (x.clone() * &x)?;
+            }
+        }
+        match n {
+            1 => {
+                assert!(x.less(&y)? || !x.less(&y)?, "always");
+                match n {
+                    1 => {
+                        assert!(x.greater(5)? || !x.greater(5)?, "always");
+                    }
+                    _ => {
+                        y = y.clone();
+                        x = y.clone();
+                        (x, y) = (q.clone(), q.clone());
+                    }
                 }
-                k6 = (&k6 + 1)?;
-                x = Tensor::from(3);
-                x = q.clone();
             }
+            _ => {
+                let mut k18 = Tensor::from(0);
+                'l19: while k18.less(2)? && (y.equal(9)? && (p.less(6)?)) {
+                    k18 = (&k18 + 1)?;
+                    x = p.clone();
+                }
+            }
+        }
+    } else {
+    }
+    'l20: for mut r21 in Tensor::from([3, -1, 5]) {
+        if is_small(n) {
+            let mut v22;
+            if !(!(y.equal(&r21)?)) {
+                v22 = r21.clone();
+            } else if flag {
+                v22 = y.clone();
+            } else {
+                v22 = Tensor::from(6);
+            }
+            break 'l20;
+        } else {
+            if (r21.less_equal(6)? || p.not_equal(6)?) && p.greater_equal(&r21)? || !flag {
+                let mut v23 = r21.clone();
+            } else if p.greater(9)? {
+                r21 = r21.clone();
+                (x, r21) = (p.clone(), Tensor::from(-2));
+            } else {
+                r21 = p.clone();
+                return Ok(r21.clone());
+            }
+            r21 = if p.equal(1)? {
+                y.clone()
+            } else if q.greater_equal(&y)? {
+                Tensor::from(5)
+            } else {
+                y.clone()
+            };
             {
-                let t8 = x.clone();
-                (t8 * 2)?
+                assert!(r21.greater_equal(3)? || !r21.greater_equal(3)?, "always");
+                x = p.clone();
             }
-        } - &x)?;
+        }
+        x = Tensor::from(-3).minimum(x.clone())?.maximum((x.clone() * p.clone())?)?;
+        'l24: for mut r25 in Tensor::from([3, -1, 5]) {
+            return Ok((q * 6)?);
+        }
     }
     Ok(x)
 }
@@ -2458,70 +3327,137 @@ fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let c1 = |t: i32| -> i32 {
         let mut z = t;
         z = z;
-        match n {
-            1 => {
-                z = z;
-                let mut v2 = t;
-            }
-            _ => {
-                z = z;
-                assert!((q > ({ z })) || !(q > ({ z })), "always");
-            }
+        let mut v2;
+        if ((q < ({ 9 })) || is_small(n)) {
+            v2 = z;
+        } else {
+            let mut v3 = (3i32);
+            v2 = v3;
         }
-        i32::from((q == ({ z })))
+        'l4: for mut i5 in counts(rem(p, 6), 0, -2) {
+            z = (8i32);
+            z = (2i32);
+            continue;
+        }
+        z
     };
-    if ((2i32) != ({ (1i32) })) {
-        return q;
-    } else {
-        match n {
-            1 => {
-                let mut v3 = twice(rem(x, 5));
-                if (p < ({ 3 })) {
-                    return (2i32);
-                } else {
-                    (x, v3) = ((6i32), v3);
-                    v3 = x;
-                }
+    if ((1i32) <= ({ 1 })) && (q < ({ x })) {
+        assert!((p <= ({ 1 })) || !(p <= ({ 1 })), "always");
+        return {
+            let t6 = (4i32);
+            t6
+        };
+    } else if (q <= ({ 11 })) {
+        for mut i8 in counts(rem(x, 6), 0, -2) {
+            if ((i8) <= ({ p })) {
+                assert!((p == ({ x })) || !(p == ({ x })), "always");
+                let mut v9 = (7i32);
+            } else if (q >= ({ 10 })) || !flag {
+                x = p;
+                i8 = sub(q, i8);
+                return x;
+            } else {
+                return y;
             }
-            _ => {
-                y = if (q <= ({ x })) { (-1i32) } else { p };
+            let mut v10;
+            if !((q < ({ 2 })) || !is_small(n)) {
+                v10 = i8;
+            } else {
+                let mut v11 = p;
+                v10 = y;
+            }
+            let mut v13;
+            if (n == 0) {
+                let mut v14 = i8;
+                v13 = (1i32);
+            } else if flag {
+                let mut v15 = x;
+                v13 = q;
+            } else {
+                v13 = i8;
             }
         }
-        x = sub(
-            if ((q) >= ({ y })) {
+        'l16: for h17 in 0..2 {
+            x = add(x, h17 as i32);
+            (y, x) = (
+                match n {
+                    0 => (x),
+                    1 | 2 => x,
+                    _ => (x),
+                },
+                match q {
+                    0 => p,
+                    1 | -3 | 4..=6 => p,
+                    _ => (-4i32),
+                },
+            );
+            if (q == ({ 1 })) {
+                y = x;
+            } else {
+                x = mul(x, x);
+            }
+        }
+        match n {
+            1 => {
+                assert!((x < ({ y })) || !(x < ({ y })), "always");
                 match n {
                     1 => {
-                        y = sub(q, y);
-                        return match n {
-                            0 => q,
-                            1 | 2 => y,
-                            _ => (p),
-                        };
+                        assert!((x > ({ 5 })) || !(x > ({ 5 })), "always");
                     }
                     _ => {
-                        assert!((y <= ({ y })) || !(y <= ({ y })), "always");
-                        x = (2i32);
-                        let mut v5 = (-4i32);
+                        y = y;
+                        x = y;
+                        (x, y) = (q, q);
                     }
                 }
-                i32::from((q == ({ 3 })))
+            }
+            _ => {
+                let mut k18 = 0;
+                'l19: while k18 < 2 && ((y == ({ 9 })) && (p < ({ 6 }))) {
+                    k18 += 1;
+                    x = p;
+                }
+            }
+        }
+    } else {
+    }
+    'l20: for mut r21 in [3i32, -1, 5] {
+        if is_small(n) {
+            let mut v22;
+            if !(!(y == ({ r21 }))) {
+                v22 = r21;
+            } else if flag {
+                v22 = y;
             } else {
-                let mut k6 = 0;
-                'l7: loop {
-                    if k6 > 0 {
-                        break;
-                    }
-                    k6 += 1;
-                    x = (3i32);
-                    x = q;
-                }
-                {
-                    let t8 = x;
-                    mul(t8, 2)
-                }
-            },
-            x,
-        );
+                v22 = (6i32);
+            }
+            break 'l20;
+        } else {
+            if ((r21 <= ({ 6 })) || (p != ({ 6 }))) && (p >= ({ r21 })) || !flag {
+                let mut v23 = r21;
+            } else if (p > ({ 9 })) {
+                r21 = r21;
+                (x, r21) = (p, (-2i32));
+            } else {
+                r21 = p;
+                return r21;
+            }
+            r21 = if (p == ({ 1 })) {
+                y
+            } else if (q >= ({ y })) {
+                (5i32)
+            } else {
+                y
+            };
+            {
+                assert!((r21 >= ({ 3 })) || !(r21 >= ({ 3 })), "always");
+                x = p;
+            }
+        }
+        x = (((-3i32).min(x)).max((mul(x, p))));
+        'l24: for mut r25 in [3i32, -1, 5] {
+            return (mul(q, 6i32));
+        }
     }
     x
 }
@@ -2537,97 +3473,138 @@ fn tensors_21(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 break;
             }
             k1 = (&k1 + 1)?;
+            let mut v3;
             match n {
-                1 => {
-                    assert!(y.less_equal(6)? || !y.less_equal(6)?, "always");
+                0 => {
+                    let mut x = q.clone();
+                    v3 = q.clone();
                 }
                 _ => {
-                    y = Tensor::from(4);
-                    x = (Tensor::from(6) - &x)?;
-                    x = (Tensor::from(-2) * &x)?;
-                }
-            }
-        }
-        match n {
-            1 => {}
-            _ => {
-                match n {
-                    1 => {
-                        y = (q.clone() - &y)?;
-                        y = y.clone();
-                    }
-                    _ => {
-                        y = Tensor::from(5);
+                    if q.less(10)? {
+                        let mut v4 = Tensor::from(-2);
+                        v3 = Tensor::from(4);
+                    } else {
+                        v3 = y.clone();
                     }
                 }
-                if q.greater(10)? {
-                    x = Tensor::from(2);
-                } else if q.greater_equal(&x)? || !flag {
-                } else {
-                    y = p.clone();
-                    assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
-                }
             }
         }
-        'l3: for mut i4 in range((q.clone()).floor_mod(4)?) {}
-    }
-    if (y.greater_equal(0)? || x.less_equal(0)?) {
-        'l5: for mut i6 in range((x.clone()).floor_mod(4)?) {
-            'l7: for h8 in 0..n {
-                y = (&y + h8 as i32)?;
-                x = (q.clone() * &x)?;
-            }
-        }
-        x = (q.clone() + &x)?;
-    } else {
-        let mut k9 = Tensor::from(0);
-        'l10: loop {
-            if k9.greater(3)? {
-                break;
-            }
-            k9 = (&k9 + 1)?;
-            if !((p.clone()).not_equal(y.clone())?) {
-                x = (y.clone() + &x)?;
-                y = x.clone();
-            } else {
-                assert!(q.less(&x)? || !q.less(&x)?, "always");
-            }
-            'l11: for mut r12 in Tensor::from([3, -1, 5]) {
-                (x, r12) = (Tensor::from(-2), r12.clone());
-                let mut v13 = p.clone();
-            }
-            if p.not_equal(4)? {
-                let mut y = x.clone();
-                y = (x.clone() + &y)?;
-                assert!(p.less_equal(0)? || !p.less_equal(0)?, "always");
-            } else {
-                x = (q.clone() * &x)?;
-            }
-        }
-        let mut y = (if x.greater_equal(7)? {
-            x.clone() - x.clone()
-        } else {
-            -if y.less(7)? {
-                Tensor::from(5)
-            } else if p.not_equal(5)? {
-                p.clone()
-            } else {
-                x = Tensor::from(7);
-                y.clone()
-            }
-        })?;
         match n {
             1 => {
-                'l14: for mut i15 in range((y.clone()).floor_mod(4)?) {
-                    x = q.clone();
+                let mut k5 = Tensor::from(0);
+                'l6: while k5.less(4)? && (y.less_equal(3)?) {
+                    k5 = (&k5 + 1)?;
+                    y = y.clone();
+                    y = Tensor::from(1);
+                }
+                if p.equal(1)? {
+                    assert!(p.less_equal(11)? || !p.less_equal(11)?, "always");
+                } else {
+                    (y, x) = (Tensor::from(2), Tensor::from(5));
+                }
+                if y.less(1)? {
+                    y = p.clone();
+                    assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
+                } else if !(p.not_equal(10)?) {
+                    y = Tensor::from(3);
+                    x = x.clone();
+                } else {
+                    assert!(p.less(11)? || !p.less(11)?, "always");
+                    x = (p.clone() * &x)?;
                 }
             }
             _ => {
-                y = (-q)?;
+                if y.less(4)? {
+                    y = q.clone();
+                    y = Tensor::from(-2);
+                    assert!(x.less(6)? || !x.less(6)?, "always");
+                }
             }
         }
+        if x.not_equal(&y)? && q.equal(1)? {
+            if !(x.not_equal(&x)? && x.equal(3)?) {
+                let mut v7 = y.clone();
+                v7 = Tensor::from(-4);
+                assert!(p.less_equal(9)? || !p.less_equal(9)?, "always");
+            } else if (p.not_equal(&x)? || p.less_equal(0)?) {
+                x = (q.clone() * &x)?;
+            } else {
+            }
+            x = ((Tensor::from(3), q.clone()).1 + &x)?;
+        } else {
+            x = (x.clone(), y.clone()).1;
+            match n {
+                1 => {
+                    y = (Tensor::from(6) - &y)?;
+                }
+                _ => {
+                    let mut v8 = Tensor::from(6);
+                }
+            }
+            let mut k9 = Tensor::from(0);
+            'l10: while k9.less(2)? && (x.greater(&x)?) {
+                k9 = (&k9 + 1)?;
+                let mut x = p.clone();
+                (x, y) = (Tensor::from(7), p.clone());
+                y = x.clone();
+            }
+        }
+    } else {
+        'l11: for mut i12 in range(-1, (p.clone()).floor_mod(3)?) {
+            match n {
+                1 => {
+                    i12 = p.clone();
+                    x = q.clone();
+                }
+                _ => {
+                    y = y.clone();
+                }
+            }
+            'l13: for h14 in (0..3).rev() {
+                i12 = (&i12 + h14 as i32)?;
+                y = q.clone();
+                assert!(q.greater(3)? || !q.greater(3)?, "always");
+                let mut x = p.clone();
+            }
+        }
+        let mut v15;
+        if p.greater_equal(1)? {
+            let mut v16 = y.clone();
+            v15 = (q % 4)?;
+        } else if flag {
+            let mut y = (x.clone() * p)?;
+            v15 = q.less_equal(0)?.cast(DType::I32)?;
+        } else {
+            let mut v17 = keep(&x.clone());
+            v15 = match y.clone() {
+                -2..=2 => (q.clone()),
+                5 => (p.clone()),
+                _ => (q.clone()),
+            };
+        }
     }
-    Result::<Tensor>::Ok(y.clone())
+    let mut x = if p.less(&y)? {
+        let mut k18 = Tensor::from(0);
+        'l19: while k18.less(3)? && (p.greater_equal(&y)? || !(n > 1)) {
+            k18 = (&k18 + 1)?;
+            x = x.clone();
+            let mut v20 = y.clone();
+            y = q.clone();
+        }
+        [y.greater_equal(&x)?.cast(DType::I32)?, keep(&x.clone())][if flag { 0 } else { 1 }].clone()
+    } else if (n == 0) {
+        keep(&twice(p.clone() - p)?)
+    } else {
+        let mut y = {
+            let t21 = Tensor::from(5);
+            (t21 * 2)?
+        };
+        {
+            let t22 = y.clone();
+            (t22 * 2)?
+        }
+    };
+    Ok(x)
 }
 
 fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2640,275 +3617,312 @@ fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 break;
             }
             k1 += 1;
+            let mut v3;
             match n {
-                1 => {
-                    assert!((y <= ({ 6 })) || !(y <= ({ 6 })), "always");
+                0 => {
+                    let mut x = q;
+                    v3 = q;
                 }
                 _ => {
-                    y = (4i32);
-                    x = sub((6i32), x);
-                    x = mul((-2i32), x);
-                }
-            }
-        }
-        match n {
-            1 => {}
-            _ => {
-                match n {
-                    1 => {
-                        y = sub(q, y);
-                        y = y;
-                    }
-                    _ => {
-                        y = (5i32);
+                    if (q < ({ 10 })) {
+                        let mut v4 = (-2i32);
+                        v3 = (4i32);
+                    } else {
+                        v3 = y;
                     }
                 }
-                if (q > ({ 10 })) {
-                    x = (2i32);
-                } else if (q >= ({ x })) || !flag {
-                } else {
-                    y = p;
-                    assert!((p <= ({ y })) || !(p <= ({ y })), "always");
-                }
             }
         }
-        'l3: for mut i4 in 0..rem(q, 4) {}
-    }
-    if ((y >= ({ 0 })) || (x <= ({ 0 }))) {
-        'l5: for mut i6 in 0..rem(x, 4) {
-            'l7: for h8 in 0..n {
-                y = add(y, h8 as i32);
-                x = mul(q, x);
-            }
-        }
-        x = add(q, x);
-    } else {
-        let mut k9 = 0;
-        'l10: loop {
-            if k9 > 3 {
-                break;
-            }
-            k9 += 1;
-            if !((p) != ({ y })) {
-                x = add(y, x);
-                y = x;
-            } else {
-                assert!((q < ({ x })) || !(q < ({ x })), "always");
-            }
-            'l11: for mut r12 in [3i32, -1, 5] {
-                (x, r12) = ((-2i32), r12);
-                let mut v13 = p;
-            }
-            if (p != ({ 4 })) {
-                let mut y = x;
-                y = add(x, y);
-                assert!((p <= ({ 0 })) || !(p <= ({ 0 })), "always");
-            } else {
-                x = mul(q, x);
-            }
-        }
-        let mut y = (if (x >= ({ 7 })) {
-            sub(x, x)
-        } else {
-            sub(
-                0,
-                if (y < ({ 7 })) {
-                    (5i32)
-                } else if (p != ({ 5 })) {
-                    p
-                } else {
-                    x = (7i32);
-                    y
-                },
-            )
-        });
         match n {
             1 => {
-                'l14: for mut i15 in 0..rem(y, 4) {
-                    x = q;
+                let mut k5 = 0;
+                'l6: while k5 < 4 && (y <= ({ 3 })) {
+                    k5 += 1;
+                    y = y;
+                    y = (1i32);
+                }
+                if (p == ({ 1 })) {
+                    assert!((p <= ({ 11 })) || !(p <= ({ 11 })), "always");
+                } else {
+                    (y, x) = ((2i32), (5i32));
+                }
+                if (y < ({ 1 })) {
+                    y = p;
+                    assert!((p <= ({ y })) || !(p <= ({ y })), "always");
+                } else if !(p != ({ 10 })) {
+                    y = (3i32);
+                    x = x;
+                } else {
+                    assert!((p < ({ 11 })) || !(p < ({ 11 })), "always");
+                    x = mul(p, x);
                 }
             }
             _ => {
-                y = (sub(0, q));
+                if (y < ({ 4 })) {
+                    y = q;
+                    y = (-2i32);
+                    assert!((x < ({ 6 })) || !(x < ({ 6 })), "always");
+                }
             }
         }
+        if (x != ({ y })) && (q == ({ 1 })) {
+            if !((x != ({ x })) && (x == ({ 3 }))) {
+                let mut v7 = y;
+                v7 = (-4i32);
+                assert!((p <= ({ 9 })) || !(p <= ({ 9 })), "always");
+            } else if ((p != ({ x })) || (p <= ({ 0 }))) {
+                x = mul(q, x);
+            } else {
+            }
+            x = add(((3i32), q).1, x);
+        } else {
+            x = (x, y).1;
+            match n {
+                1 => {
+                    y = sub((6i32), y);
+                }
+                _ => {
+                    let mut v8 = (6i32);
+                }
+            }
+            let mut k9 = 0;
+            'l10: while k9 < 2 && (x > ({ x })) {
+                k9 += 1;
+                let mut x = p;
+                (x, y) = ((7i32), p);
+                y = x;
+            }
+        }
+    } else {
+        'l11: for mut i12 in -1..rem(p, 3) {
+            match n {
+                1 => {
+                    i12 = p;
+                    x = q;
+                }
+                _ => {
+                    y = y;
+                }
+            }
+            'l13: for h14 in (0..3).rev() {
+                i12 = add(i12, h14 as i32);
+                y = q;
+                assert!((q > ({ 3 })) || !(q > ({ 3 })), "always");
+                let mut x = p;
+            }
+        }
+        let mut v15;
+        if (p >= ({ 1 })) {
+            let mut v16 = y;
+            v15 = (rem(q, 4));
+        } else if flag {
+            let mut y = (mul(x, p));
+            v15 = i32::from((q <= ({ 0 })));
+        } else {
+            let mut v17 = x;
+            v15 = match y {
+                -2..=2 => (q),
+                5 => (p),
+                _ => (q),
+            };
+        }
     }
-    y
+    let mut x = if (p < ({ y })) {
+        let mut k18 = 0;
+        'l19: while k18 < 3 && ((p >= ({ y })) || !(n > 1)) {
+            k18 += 1;
+            x = x;
+            let mut v20 = y;
+            y = q;
+        }
+        [i32::from((y >= ({ x }))), x][if flag { 0 } else { 1 }]
+    } else if (n == 0) {
+        twice(sub(p, p))
+    } else {
+        let mut y = {
+            let t21 = (5i32);
+            mul(t21, 2)
+        };
+        {
+            let t22 = y;
+            mul(t22, 2)
+        }
+    };
+    x
 }
 
 #[function]
 fn tensors_22(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    'l1: for mut i2 in range((p.clone()).floor_mod(4)?) {
-        y = (p.greater(7)?.cast(DType::I32)? + 1)?;
-        match n {
-            1 => {
-                match n {
-                    1 => {
-                        let mut v3 = y.clone();
-                        x = p.clone();
-                        return Ok(p.less_equal(3)?.cast(DType::I32)?);
+    'l1: for mut i2 in 0..(p.clone()).floor_mod(4)? {
+        y = if flag { Tensor::from(-4) } else { (p.clone() % 4)? };
+        if (n == 0) {
+            let mut v3;
+            if q.less(4)? {
+                v3 = x.clone();
+            } else {
+                v3 = q.clone();
+            }
+            if (p.less_equal(9)? || q.less(2)?) && (q.greater(1)? && p.greater_equal(&i2)?) {
+                assert!(p.equal(10)? || !p.equal(10)?, "always");
+                assert!(v3.greater_equal(&y)? || !v3.greater_equal(&y)?, "always");
+            }
+        }
+        (y, x) = (
+            y.clone(),
+            match y.clone() {
+                0 => Tensor::from(4),
+                1 | -3 | 4..=6 => match n {
+                    0 => p.clone(),
+                    1 | 2 => Tensor::from(0),
+                    _ => q.clone(),
+                },
+                _ => match x.clone() {
+                    0 => (p.clone()),
+                    1 | -3 | 4..=6 => (x.clone()),
+                    _ => (i2.clone()),
+                },
+            },
+        );
+    }
+    {
+        let mut v6 = match n {
+            0 => (keep(&Tensor::from(5))),
+            1 | 2 => {
+                ({
+                    let mut k5 = Tensor::from(0);
+                    loop {
+                        k5 = (&k5 + 1)?;
+                        if q.not_equal(6)? && p.equal(&y)? {
+                            break p.clone();
+                        }
+                        if k5.greater(3)? {
+                            break (Tensor::from(3));
+                        }
                     }
-                    _ => {
-                        assert!(p.equal(3)? || !p.equal(3)?, "always");
-                        assert!(i2.less(10)? || !i2.less(10)?, "always");
-                        (x, y) = (i2.clone(), q.clone());
-                    }
-                }
-                let mut k4 = Tensor::from(0);
-                'l5: loop {
-                    if k4.greater(2)? {
-                        break;
-                    }
-                    k4 = (&k4 + 1)?;
-                    continue 'l5;
-                }
+                })
             }
             _ => {
-                if (i2.less(11)? || p.greater(&x)?) {
-                    let mut v6 = Tensor::from(0);
-                    let mut v7 = v6.clone();
-                }
-                (x, y) = (
-                    if p.greater(&i2)? {
-                        p.clone()
-                    } else if x.equal(2)? {
-                        Tensor::from(2)
-                    } else {
-                        p.clone()
-                    },
-                    x.clone(),
-                );
+                (match p.clone() {
+                    -2..=2 => Tensor::from(-2),
+                    5 => y.clone(),
+                    _ => (x.clone()),
+                })
             }
+        };
+        {
+            v6 = (Tensor::from(-1) - p.clone())?;
         }
-        let mut k8 = Tensor::from(0);
-        'l9: while k8.less(3)? && (p.equal(11)?) {
-            k8 = (&k8 + 1)?;
-            let mut v10 = if q.not_equal(3)? { Tensor::from(-4) } else { i2.clone() };
-            let mut k11 = Tensor::from(0);
-            'l12: loop {
-                if k11.greater(1)? {
-                    break;
-                }
-                k11 = (&k11 + 1)?;
-                assert!(q.not_equal(2)? || !q.not_equal(2)?, "always");
-                break;
-            }
-            let mut v13 = (v10.clone() + x.clone())?;
-        }
+        y = p.greater_equal(&y)?.cast(DType::I32)?.minimum(q)?;
     }
-    y = q.less_equal(9)?.cast(DType::I32)?;
-    7 - &x
+    Tensor::from(1) * &y
 }
 
 fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut i2 in 0..rem(p, 4) {
-        y = (add(i32::from((p > ({ 7 }))), 1i32));
-        match n {
-            1 => {
-                match n {
-                    1 => {
-                        let mut v3 = y;
-                        x = p;
-                        return i32::from((p <= ({ 3 })));
+        y = if flag { (-4i32) } else { (rem(p, 4)) };
+        if (n == 0) {
+            let mut v3;
+            if (q < ({ 4 })) {
+                v3 = x;
+            } else {
+                v3 = q;
+            }
+            if ((p <= ({ 9 })) || (q < ({ 2 }))) && ((q > ({ 1 })) && (p >= ({ i2 }))) {
+                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
+                assert!((v3 >= ({ y })) || !(v3 >= ({ y })), "always");
+            }
+        }
+        (y, x) = (
+            y,
+            match y {
+                0 => (4i32),
+                1 | -3 | 4..=6 => match n {
+                    0 => p,
+                    1 | 2 => (0i32),
+                    _ => q,
+                },
+                _ => match x {
+                    0 => (p),
+                    1 | -3 | 4..=6 => (x),
+                    _ => (i2),
+                },
+            },
+        );
+    }
+    {
+        let mut v6 = match n {
+            0 => (5i32),
+            1 | 2 => {
+                ({
+                    let mut k5 = 0;
+                    loop {
+                        k5 += 1;
+                        if (q != ({ 6 })) && (p == ({ y })) {
+                            break p;
+                        }
+                        if k5 > 3 {
+                            break (3i32);
+                        }
                     }
-                    _ => {
-                        assert!((p == ({ 3 })) || !(p == ({ 3 })), "always");
-                        assert!((i2 < ({ 10 })) || !(i2 < ({ 10 })), "always");
-                        (x, y) = (i2, q);
-                    }
-                }
-                let mut k4 = 0;
-                'l5: loop {
-                    if k4 > 2 {
-                        break;
-                    }
-                    k4 += 1;
-                    continue 'l5;
-                }
+                })
             }
             _ => {
-                if ((i2 < ({ 11 })) || (p > ({ x }))) {
-                    let mut v6 = (0i32);
-                    let mut v7 = v6;
-                }
-                (x, y) = (
-                    if (p > ({ i2 })) {
-                        p
-                    } else if (x == ({ 2 })) {
-                        (2i32)
-                    } else {
-                        p
-                    },
-                    x,
-                );
+                (match p {
+                    -2..=2 => (-2i32),
+                    5 => y,
+                    _ => (x),
+                })
             }
+        };
+        {
+            v6 = (sub((-1i32), p));
         }
-        let mut k8 = 0;
-        'l9: while k8 < 3 && (p == ({ 11 })) {
-            k8 += 1;
-            let mut v10 = if (q != ({ 3 })) { (-4i32) } else { i2 };
-            let mut k11 = 0;
-            'l12: loop {
-                if k11 > 1 {
-                    break;
-                }
-                k11 += 1;
-                assert!((q != ({ 2 })) || !(q != ({ 2 })), "always");
-                break;
-            }
-            let mut v13 = (add(v10, x));
-        }
+        y = ((i32::from((p >= ({ y })))).min(q));
     }
-    y = i32::from((q <= ({ 9 })));
-    sub(7i32, x)
+    mul((1i32), y)
 }
 
 #[function]
 fn tensors_23(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = ((q
-        + (q * match n {
-            0 => Tensor::from(6),
-            1 | 2 => (p.clone()),
-            _ => (Tensor::from(-4)),
-        })?)?
-        - &y)?;
-    match n {
-        0 => q.clone(),
-        1 | 2 => (Tensor::from(0)),
-        _ => y.clone(),
-    }
-    .maximum(1)
+    y = ((q + [
+        Tensor::from(-4),
+        if p.less(8)? {
+            (x, y) = (p.clone(), y.clone());
+            y.clone()
+        } else {
+            p.clone()
+        },
+    ][if (n == 0) { 0 } else { 1 }]
+    .clone())?
+        * &y)?;
+    &x + p
 }
 
 fn numbers_23(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = sub(
+    y = mul(
         (add(
             q,
-            (mul(
-                q,
-                match n {
-                    0 => (6i32),
-                    1 | 2 => (p),
-                    _ => (-4i32),
+            [
+                (-4i32),
+                if (p < ({ 8 })) {
+                    (x, y) = (p, y);
+                    y
+                } else {
+                    p
                 },
-            )),
+            ][if (n == 0) { 0 } else { 1 }],
         )),
         y,
     );
-    ((match n {
-        0 => q,
-        1 | 2 => (0i32),
-        _ => y,
-    })
-    .max(1i32))
+    add(x, p)
 }
 
 #[function]
@@ -2917,37 +3931,53 @@ fn tensors_24(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if !((n > 1) && q.greater(&x)?) {
         'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-            r2 = ((r2.clone() % 4)? - &r2)?;
+            r2 = (Tensor::from(-2) + &r2)?;
         }
     } else {
-        x = (Tensor::from(-3).maximum(p.clone()))?;
-        let mut x = keep(&x.clone());
+        assert!(q.greater_equal(&x)? || !q.greater_equal(&x)?, "always");
     }
-    let mut k3 = Tensor::from(0);
-    loop {
-        if k3.greater(2)? {
-            break;
-        }
-        k3 = (&k3 + 1)?;
-        match n {
-            1 => {
-                'l5: for mut i6 in range((p.clone()).floor_mod(4)?) {
-                    assert!(p.not_equal(1)? || !p.not_equal(1)?, "always");
+    match n {
+        1 => {
+            (y, x) = (
+                Tensor::from(-3).abs()?.floor_mod(7)?,
+                match n {
+                    0 => {
+                        ({
+                            let t3 = p.clone();
+                            t3
+                        })
+                    }
+                    1 | 2 => keep(&y.clone()),
+                    _ => (p.clone()),
+                },
+            );
+            'l4: for h5 in 0..2 {
+                y = (&y + h5 as i32)?;
+                'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+                    let mut v8 = Tensor::from(1);
                 }
-            }
-            _ => {
-                'l7: for h8 in (0..3).rev() {
-                    x = (&x + h8 as i32)?;
-                    x = y.clone();
-                }
+                let mut v9 = match y.clone() {
+                    0 => Tensor::from(-4),
+                    1 | -3 | 4..=6 => (y.clone()),
+                    _ => (x.clone()),
+                };
             }
         }
-        assert!(y.less(&x)? || !y.less(&x)?, "always");
+        _ => {
+            assert!(q.equal(10)? || !q.equal(10)?, "always");
+            'l10: for mut i11 in range(&(Tensor::from(-3)).floor_mod(6)?, 0, -2) {
+                let mut v12 = x.clone().floor_mod(7)?;
+            }
+        }
     }
-    Ok(match n {
-        0 => (&y * Tensor::from(5))?,
-        1 | 2 => [q.clone(), q.clone()][if (n == 0) { 0 } else { 1 }].clone(),
-        _ => ([y.clone(), y.clone()][if (n > 1) { 0 } else { 1 }].clone()),
+    Ok(if is_small(n) {
+        match y.clone() {
+            -2..=2 => y.clone(),
+            5 => Tensor::from(6),
+            _ => p.clone(),
+        }
+    } else {
+        y.clone()
     })
 }
 
@@ -2956,37 +3986,53 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !((n > 1) && (q > ({ x }))) {
         'l1: for mut r2 in [3i32, -1, 5] {
-            r2 = sub((rem(r2, 4)), r2);
+            r2 = add((-2i32), r2);
         }
     } else {
-        x = ((-3i32).max(p));
-        let mut x = x;
-    }
-    let mut k3 = 0;
-    loop {
-        if k3 > 2 {
-            break;
-        }
-        k3 += 1;
-        match n {
-            1 => {
-                'l5: for mut i6 in 0..rem(p, 4) {
-                    assert!((p != ({ 1 })) || !(p != ({ 1 })), "always");
-                }
-            }
-            _ => {
-                'l7: for h8 in (0..3).rev() {
-                    x = add(x, h8 as i32);
-                    x = y;
-                }
-            }
-        }
-        assert!((y < ({ x })) || !(y < ({ x })), "always");
+        assert!((q >= ({ x })) || !(q >= ({ x })), "always");
     }
     match n {
-        0 => (mul(y, (5i32))),
-        1 | 2 => [q, q][if (n == 0) { 0 } else { 1 }],
-        _ => ([y, y][if (n > 1) { 0 } else { 1 }]),
+        1 => {
+            (y, x) = (
+                (rem(((-3i32).wrapping_abs()), 7)),
+                match n {
+                    0 => {
+                        ({
+                            let t3 = p;
+                            t3
+                        })
+                    }
+                    1 | 2 => y,
+                    _ => (p),
+                },
+            );
+            'l4: for h5 in 0..2 {
+                y = add(y, h5 as i32);
+                'l6: for mut r7 in [3i32, -1, 5] {
+                    let mut v8 = (1i32);
+                }
+                let mut v9 = match y {
+                    0 => (-4i32),
+                    1 | -3 | 4..=6 => (y),
+                    _ => (x),
+                };
+            }
+        }
+        _ => {
+            assert!((q == ({ 10 })) || !(q == ({ 10 })), "always");
+            'l10: for mut i11 in counts(rem((-3i32), 6), 0, -2) {
+                let mut v12 = (rem((x), 7));
+            }
+        }
+    }
+    if is_small(n) {
+        match y {
+            -2..=2 => y,
+            5 => (6i32),
+            _ => p,
+        }
+    } else {
+        y
     }
 }
 
@@ -2999,65 +4045,29 @@ fn tensors_25(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     'l2: while k1.less(4)? && ((n == 0) && p.equal(4)?) {
         k1 = (&k1 + 1)?;
         if (q.greater(&x)? || q.equal(&y)?) && y.less(&y)? {
-            x = x.clone();
-        }
-        if (n > 1) && x.greater_equal(6)? {
-            assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
-        } else if p.equal(6)? {
-        } else {
-        }
-    }
-    match n {
-        1 => {
-            x = (if q.equal(3)? {
+            x = if x.greater_equal(9)? {
+                x.clone()
+            } else if p.less(&y)? {
                 x.clone()
             } else {
-                let mut v3 = (q.clone() % 3)?;
-                Tensor::from(2)
-            } - &x)?;
+                Tensor::from(-3)
+            };
+        } else {
+            if !(p.less(3)?) && flag {
+                assert!(q.less_equal(8)? || !q.less_equal(8)?, "always");
+            }
         }
-        _ => {
-            if ((p.clone()).less_equal(p.clone())? || (x.less_equal(&x)? || y.less_equal(10)?)) {
-            } else if (n == 0) {
-                let mut k4 = Tensor::from(0);
-                'l5: while k4.less(0)? && (q.greater(7)? || p.greater(3)?) {
-                    k4 = (&k4 + 1)?;
-                    x = Tensor::from(7);
-                }
-            } else {
-                let mut k6 = Tensor::from(0);
-                'l7: while k6.less(4)? && (!(y.less(&y)?)) {
-                    k6 = (&k6 + 1)?;
-                    x = p.clone();
-                }
-            }
-            {
-                if q.greater(&x)? && q.less(6)? && (q.less(&x)? && p.greater(3)?) {
-                    x = x.clone();
-                    assert!(p.less(8)? || !p.less(8)?, "always");
-                } else {
-                    y = Tensor::from(-1);
-                    (x, y) = (q.clone(), y.clone());
-                    y = (Tensor::from(-3) + &y)?;
-                }
-                if x.less(&y)? && (y.not_equal(&y)? || p.less_equal(4)?) {
-                    y = (q.clone() - &y)?;
-                }
-            }
-            y = (if q.greater(5)? {
-                y.clone()
-            } else if p.less(6)? {
-                (y, x) = (q.clone(), q.clone());
-                p.clone()
-            } else {
-                (y, x) = (y.clone(), Tensor::from(0));
-                q.clone()
-            }
-            .maximum(8)?
-                - &y)?;
+        x = ((if x.equal(9)? { q + 6 } else { q.clone() + q })? * &x)?;
+    }
+    if (q.not_equal(4)? && p.less(2)? || x.greater(&y)? && q.equal(&x)?) {
+        let mut k3 = Tensor::from(0);
+        'l4: while k3.less(0)? && ((x.clone()).greater(p.clone())?) {
+            k3 = (&k3 + 1)?;
+            assert!(p.not_equal(1)? || !p.not_equal(1)?, "always");
+            x = p.clone();
         }
     }
-    Ok(x)
+    &y + Tensor::from(2)
 }
 
 fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3068,133 +4078,165 @@ fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     'l2: while k1 < 4 && ((n == 0) && (p == ({ 4 }))) {
         k1 += 1;
         if ((q > ({ x })) || (q == ({ y }))) && (y < ({ y })) {
-            x = x;
-        }
-        if (n > 1) && (x >= ({ 6 })) {
-            assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
-        } else if (p == ({ 6 })) {
-        } else {
-        }
-    }
-    match n {
-        1 => {
-            x = sub(
-                if (q == ({ 3 })) {
-                    x
-                } else {
-                    let mut v3 = (rem(q, 3));
-                    (2i32)
-                },
-                x,
-            );
-        }
-        _ => {
-            if (((p) <= ({ p })) || ((x <= ({ x })) || (y <= ({ 10 })))) {
-            } else if (n == 0) {
-                let mut k4 = 0;
-                'l5: while k4 < 0 && ((q > ({ 7 })) || (p > ({ 3 }))) {
-                    k4 += 1;
-                    x = (7i32);
-                }
+            x = if (x >= ({ 9 })) {
+                x
+            } else if (p < ({ y })) {
+                x
             } else {
-                let mut k6 = 0;
-                'l7: while k6 < 4 && (!(y < ({ y }))) {
-                    k6 += 1;
-                    x = p;
-                }
+                (-3i32)
+            };
+        } else {
+            if !(p < ({ 3 })) && flag {
+                assert!((q <= ({ 8 })) || !(q <= ({ 8 })), "always");
             }
-            {
-                if (q > ({ x })) && (q < ({ 6 })) && ((q < ({ x })) && (p > ({ 3 }))) {
-                    x = x;
-                    assert!((p < ({ 8 })) || !(p < ({ 8 })), "always");
-                } else {
-                    y = (-1i32);
-                    (x, y) = (q, y);
-                    y = add((-3i32), y);
-                }
-                if (x < ({ y })) && ((y != ({ y })) || (p <= ({ 4 }))) {
-                    y = sub(q, y);
-                }
-            }
-            y = sub(
-                ((if (q > ({ 5 })) {
-                    y
-                } else if (p < ({ 6 })) {
-                    (y, x) = (q, q);
-                    p
-                } else {
-                    (y, x) = (y, (0i32));
-                    q
-                })
-                .max(8i32)),
-                y,
-            );
+        }
+        x = mul((if (x == ({ 9 })) { add(q, 6i32) } else { add(q, q) }), x);
+    }
+    if ((q != ({ 4 })) && (p < ({ 2 })) || (x > ({ y })) && (q == ({ x }))) {
+        let mut k3 = 0;
+        'l4: while k3 < 0 && ((x) > ({ p })) {
+            k3 += 1;
+            assert!((p != ({ 1 })) || !(p != ({ 1 })), "always");
+            x = p;
         }
     }
-    x
+    add(y, (2i32))
 }
 
 #[function]
 fn tensors_26(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
+    let mut v1;
     match n {
-        1 => {
-            (x, y) = (keep(&q.clone()), (q + p)?);
-            let mut v2 = match n {
-                0 => {
-                    let t1 = x.clone();
-                    (t1 * 2)?
-                }
-                1 | 2 => y.clone(),
-                _ => {
-                    if p.equal(9)? {
-                        q.clone()
-                    } else if p.equal(&x)? {
-                        q.clone()
-                    } else {
-                        x = (x.clone() * &x)?;
-                        Tensor::from(7)
-                    }
-                }
-            };
+        0 => {
+            let mut v4 = (q + {
+                let t3 = y.clone();
+                t3
+            })?;
+            v1 = (if y.less_equal(&x)? { q.clone() } else { Tensor::from(4) } - (-p.clone())?)?;
         }
         _ => {
-            y = (p * y.clone())?;
+            if (n == 0) {
+                v1 = if (n > 1) {
+                    match n {
+                        1 => {}
+                        _ => {
+                            x = y.clone();
+                            x = (Tensor::from(-1) + &x)?;
+                        }
+                    }
+                    q.equal(4)?.cast(DType::I32)?
+                } else {
+                    match n {
+                        0 => (y.clone()),
+                        1 | 2 => (q.clone()),
+                        _ => q.clone(),
+                    }
+                };
+            } else {
+                let mut v2 = y.clone();
+                v1 = (4 * (y.clone(), v2.clone()).1)?;
+            }
         }
     }
-    Ok(x)
+    if p.less_equal(&y)? {
+        if (v1.clone()).greater_equal(y.clone())? {
+            if q.greater_equal(0)? {
+                q + p
+            } else {
+                -if q.less(9)? {
+                    (x, y) = (Tensor::from(5), Tensor::from(-3));
+                    p.clone()
+                } else if p.less(&x)? {
+                    q.clone()
+                } else {
+                    let mut v5 = p.clone();
+                    y.clone()
+                }
+            }
+        } else if q.greater_equal(3)? || !(n == 0) {
+            Tensor::from(5) * 4
+        } else {
+            q.clone().maximum(7)
+        }
+    } else {
+        match q.clone() {
+            -2..=2 => x.clone(),
+            5 => (Tensor::from(2)),
+            _ => p.clone(),
+        }
+        .maximum(7)
+    }
 }
 
 fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
+    let mut v1;
     match n {
-        1 => {
-            (x, y) = (q, (add(q, p)));
-            let mut v2 = match n {
-                0 => {
-                    let t1 = x;
-                    mul(t1, 2)
-                }
-                1 | 2 => y,
-                _ => {
-                    if (p == ({ 9 })) {
-                        q
-                    } else if (p == ({ x })) {
-                        q
-                    } else {
-                        x = mul(x, x);
-                        (7i32)
-                    }
-                }
-            };
+        0 => {
+            let mut v4 = (add(q, {
+                let t3 = y;
+                t3
+            }));
+            v1 = (sub(if (y <= ({ x })) { q } else { (4i32) }, (sub(0, p))));
         }
         _ => {
-            y = (mul(p, y));
+            if (n == 0) {
+                v1 = if (n > 1) {
+                    match n {
+                        1 => {}
+                        _ => {
+                            x = y;
+                            x = add((-1i32), x);
+                        }
+                    }
+                    i32::from((q == ({ 4 })))
+                } else {
+                    match n {
+                        0 => (y),
+                        1 | 2 => (q),
+                        _ => q,
+                    }
+                };
+            } else {
+                let mut v2 = y;
+                v1 = (mul(4i32, (y, v2).1));
+            }
         }
     }
-    x
+    if (p <= ({ y })) {
+        if ((v1) >= ({ y })) {
+            if (q >= ({ 0 })) {
+                add(q, p)
+            } else {
+                sub(
+                    0,
+                    if (q < ({ 9 })) {
+                        (x, y) = ((5i32), (-3i32));
+                        p
+                    } else if (p < ({ x })) {
+                        q
+                    } else {
+                        let mut v5 = p;
+                        y
+                    },
+                )
+            }
+        } else if (q >= ({ 3 })) || !(n == 0) {
+            mul((5i32), 4i32)
+        } else {
+            ((q).max(7i32))
+        }
+    } else {
+        ((match q {
+            -2..=2 => x,
+            5 => (2i32),
+            _ => p,
+        })
+        .max(7i32))
+    }
 }
 
 #[function]
@@ -3205,89 +4247,36 @@ fn tensors_27(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut z = t.clone();
         if q.not_equal(3)? && (z.greater_equal(&z)?) && (z.less_equal(0)?) {
             z = p.clone();
-            return Ok(if q.less_equal(10)? {
-                q.clone()
-            } else if t.greater_equal(2)? {
-                z.clone()
-            } else {
-                z.clone()
-            });
+            return Ok(z.clone());
+        } else {
+            z = q.clone();
         }
-        Ok((t.clone(), (t - t.clone())?).1)
+        Ok((-&z)?)
     };
-    if flag && (Tensor::from(-1)).less(q.clone())? {
-        x = q.less(0)?.cast(DType::I32)?;
-        y = if q.less_equal(&x)? { Tensor::from(0) } else { p.clone().minimum(q.clone())? };
-        if (Tensor::from(-1)).less_equal(p.clone())? {
-            y = (6 - &y)?;
-        } else {
-            {
-                return Ok(if x.greater(4)? {
-                    x.clone()
-                } else if y.greater(1)? {
-                    assert!(p.less(6)? || !p.less(6)?, "always");
-                    Tensor::from(4)
+    if (q.clone()).less(&y)? && (p.less_equal(5)?) {
+        {
+            let mut v2 = if p.greater_equal(2)? { y.clone() } else { Tensor::from(1) };
+            (x, y) = (
+                (p + q.clone())?,
+                if x.less_equal(8)? {
+                    p.clone()
                 } else {
-                    x.clone()
-                });
+                    let mut v3 = Tensor::from(1);
+                    y.clone()
+                },
+            );
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+                r5 = p.clone();
             }
-            (y, x) =
-                (twice(2 * &x)?, if q.greater_equal(0)? { y.clone() } else { Tensor::from(-4) });
-            let mut k2 = Tensor::from(0);
-            loop {
-                if k2.greater(2)? {
-                    break;
-                }
-                k2 = (&k2 + 1)?;
-                let mut v4 = Tensor::from(7);
-                v4 = p.clone();
-            }
-        }
-    } else {
-        if (n == 0) && q.greater_equal(&y)? {
-            'l5: for mut i6 in range((Tensor::from(2)).floor_mod(4)?) {
-                return Ok(c1(&i6.clone())?);
-            }
-            let mut k7 = Tensor::from(0);
-            'l8: loop {
-                if k7.greater(3)? {
-                    break;
-                }
-                k7 = (&k7 + 1)?;
-                (x, y) = (y.clone(), Tensor::from(1));
-            }
-        } else {
-            'l9: for h10 in 0..2 {
-                x = (&x + h10 as i32)?;
-                x = q.clone();
-            }
-        }
-        'l11: for h12 in 0..n {
-            x = (&x + h12 as i32)?;
-            if x.not_equal(&y)? {
-                y = (Tensor::from(7) * &y)?;
-                y = y.clone();
-            } else {
-                x = y.clone();
-                assert!(y.greater(7)? || !y.greater(7)?, "always");
-            }
-            break 'l11;
         }
     }
-    y = (if !(flag && q.less(&x)?) {
-        (q.clone() + (&y * q.clone())?)?
-    } else {
-        match n {
-            0 => (q.less_equal(1)?.cast(DType::I32)?),
-            1 | 2 => Tensor::from(5),
-            _ => Tensor::from(1),
-        }
-    } - &y)?;
-    Ok(if p.not_equal(&x)? && (x.greater(11)?) {
-        return Ok(x.less(&x)?.cast(DType::I32)?);
-    } else {
-        p.clone()
-    })
+    assert!(q.greater(0)? || !q.greater(0)?, "always");
+    Ok(match y.clone() {
+        0 => Tensor::from(-3),
+        1 | -3 | 4..=6 => Tensor::from(6),
+        _ => p.clone(),
+    }
+    .floor_mod(7)?)
 }
 
 fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3297,91 +4286,38 @@ fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         let mut z = t;
         if (q != ({ 3 })) && (z >= ({ z })) && (z <= ({ 0 })) {
             z = p;
-            return if (q <= ({ 10 })) {
-                q
-            } else if (t >= ({ 2 })) {
-                z
-            } else {
-                z
-            };
+            return z;
+        } else {
+            z = q;
         }
-        (t, (sub(t, t))).1
+        (sub(0, z))
     };
-    if flag && ((-1i32) < ({ q })) {
-        x = i32::from((q < ({ 0 })));
-        y = if (q <= ({ x })) { (0i32) } else { ((p).min(q)) };
-        if ((-1i32) <= ({ p })) {
-            y = (sub(6i32, y));
-        } else {
-            {
-                return if (x > ({ 4 })) {
-                    x
-                } else if (y > ({ 1 })) {
-                    assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
-                    (4i32)
+    if ((q) < ({ y })) && (p <= ({ 5 })) {
+        {
+            let mut v2 = if (p >= ({ 2 })) { y } else { (1i32) };
+            (x, y) = (
+                (add(p, q)),
+                if (x <= ({ 8 })) {
+                    p
                 } else {
-                    x
-                };
+                    let mut v3 = (1i32);
+                    y
+                },
+            );
+            'l4: for mut r5 in [3i32, -1, 5] {
+                r5 = p;
             }
-            (y, x) = (twice(mul(2i32, x)), if (q >= ({ 0 })) { y } else { (-4i32) });
-            let mut k2 = 0;
-            loop {
-                if k2 > 2 {
-                    break;
-                }
-                k2 += 1;
-                let mut v4 = (7i32);
-                v4 = p;
-            }
-        }
-    } else {
-        if (n == 0) && (q >= ({ y })) {
-            'l5: for mut i6 in 0..rem((2i32), 4) {
-                return c1(i6);
-            }
-            let mut k7 = 0;
-            'l8: loop {
-                if k7 > 3 {
-                    break;
-                }
-                k7 += 1;
-                (x, y) = (y, (1i32));
-            }
-        } else {
-            'l9: for h10 in 0..2 {
-                x = add(x, h10 as i32);
-                x = q;
-            }
-        }
-        'l11: for h12 in 0..n {
-            x = add(x, h12 as i32);
-            if (x != ({ y })) {
-                y = mul((7i32), y);
-                y = y;
-            } else {
-                x = y;
-                assert!((y > ({ 7 })) || !(y > ({ 7 })), "always");
-            }
-            break 'l11;
         }
     }
-    y = sub(
-        if !(flag && (q < ({ x }))) {
-            (add(q, (mul(y, q))))
-        } else {
-            match n {
-                0 => (i32::from((q <= ({ 1 })))),
-                1 | 2 => (5i32),
-                _ => (1i32),
-            }
-        },
-        y,
-    );
-    if (p != ({ x })) && (x > ({ 11 })) {
-        return i32::from((x < ({ x })));
-    } else {
-        p
-    }
+    assert!((q > ({ 0 })) || !(q > ({ 0 })), "always");
+    (rem(
+        (match y {
+            0 => (-3i32),
+            1 | -3 | 4..=6 => (6i32),
+            _ => p,
+        }),
+        7,
+    ))
 }
 
 #[function]
@@ -3403,26 +4339,43 @@ fn tensors_28(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
             }
         } else {
-            match n {
-                1 => {}
-                _ => {
-                    x = Tensor::from(6);
-                    x = (y.clone() * &x)?;
-                    y = y.clone();
-                }
-            }
-            if x.greater(&y)? {
-                x = (Tensor::from(6) * &x)?;
-                y = y.clone();
+            let mut v5;
+            if q.less(0)? {
+                v5 = Tensor::from(-2);
+            } else {
+                let mut v6 = y.clone();
+                v5 = Tensor::from(-4);
             }
             match n {
                 1 => {
-                    (x, y) = (y.clone(), q.clone());
+                    x = Tensor::from(4);
+                    x = (p.clone() - &x)?;
+                    (x, y) = (q.clone(), v5.clone());
                 }
                 _ => {
-                    (y, x) = (y.clone(), p.clone());
-                    y = p.clone();
+                    (v5, x) = (Tensor::from(-3), p.clone());
                 }
+            }
+            let mut v7 = Tensor::from(3);
+        }
+    } else {
+        'l8: for mut i9 in range((x.clone()).floor_mod(4)?) {
+            if i9.greater(10)? {
+                return Ok(match x.clone() {
+                    0 => i9.clone(),
+                    1 | -3 | 4..=6 => (x.clone()),
+                    _ => p.clone(),
+                });
+            }
+            if x.greater_equal(6)? {
+                y = i9.clone();
+            } else {
+                x = Tensor::from(-3);
+                return Ok(match n {
+                    0 => Tensor::from(2),
+                    1 | 2 => Tensor::from(6),
+                    _ => (p.clone()),
+                });
             }
         }
     }
@@ -3447,26 +4400,43 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 assert!((q != ({ x })) || !(q != ({ x })), "always");
             }
         } else {
-            match n {
-                1 => {}
-                _ => {
-                    x = (6i32);
-                    x = mul(y, x);
-                    y = y;
-                }
-            }
-            if (x > ({ y })) {
-                x = mul((6i32), x);
-                y = y;
+            let mut v5;
+            if (q < ({ 0 })) {
+                v5 = (-2i32);
+            } else {
+                let mut v6 = y;
+                v5 = (-4i32);
             }
             match n {
                 1 => {
-                    (x, y) = (y, q);
+                    x = (4i32);
+                    x = sub(p, x);
+                    (x, y) = (q, v5);
                 }
                 _ => {
-                    (y, x) = (y, p);
-                    y = p;
+                    (v5, x) = ((-3i32), p);
                 }
+            }
+            let mut v7 = (3i32);
+        }
+    } else {
+        'l8: for mut i9 in 0..rem(x, 4) {
+            if (i9 > ({ 10 })) {
+                return match x {
+                    0 => i9,
+                    1 | -3 | 4..=6 => (x),
+                    _ => p,
+                };
+            }
+            if (x >= ({ 6 })) {
+                y = i9;
+            } else {
+                x = (-3i32);
+                return match n {
+                    0 => (2i32),
+                    1 | 2 => (6i32),
+                    _ => (p),
+                };
             }
         }
     }
@@ -3477,149 +4447,84 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_29(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    let mut v2 = match n {
-        0 => {
+    let mut v4 = {
+        let mut k1 = Tensor::from(0);
+        loop {
+            k1 = (&k1 + 1)?;
             if (Tensor::from(-3)).equal(q.clone())? {
-                match n {
-                    0 => (Tensor::from(-1)),
-                    1 | 2 => q.clone(),
-                    _ => Tensor::from(4),
-                }
-            } else {
-                twice(Tensor::from(1) % 2)?
+                break if q.not_equal(3)? { x.clone().floor_mod(7)? } else { Tensor::from(8) };
+            }
+            if k1.greater(2)? {
+                break ({
+                    let t2 = {
+                        let t3 = p.clone();
+                        t3
+                    };
+                    (t2 * 2)?
+                });
             }
         }
-        1 | 2 => {
-            ({
-                let t1 = keep(&y.clone());
-                t1
-            })
-        }
-        _ => keep(&(p + q)?),
     };
-    Ok((y.clone().floor_mod(7)? - x.greater(&y)?.cast(DType::I32)?)?)
+    Ok((4 - p)?)
 }
 
 fn numbers_29(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    let mut v2 = match n {
-        0 => {
+    let mut v4 = {
+        let mut k1 = 0;
+        loop {
+            k1 += 1;
             if ((-3i32) == ({ q })) {
-                match n {
-                    0 => (-1i32),
-                    1 | 2 => q,
-                    _ => (4i32),
-                }
-            } else {
-                twice(rem((1i32), 2))
+                break if (q != ({ 3 })) { (rem((x), 7)) } else { (8i32) };
+            }
+            if k1 > 2 {
+                break ({
+                    let t2 = {
+                        let t3 = p;
+                        t3
+                    };
+                    mul(t2, 2)
+                });
             }
         }
-        1 | 2 => {
-            ({
-                let t1 = y;
-                t1
-            })
-        }
-        _ => (add(p, q)),
     };
-    (sub((rem((y), 7)), i32::from((x > ({ y })))))
+    (sub(4i32, p))
 }
 
 #[function]
 fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    match n {
-        1 => match n {
-            1 => match n {
-                1 => {}
-                _ => {
-                    x = p.clone();
-                    x = y.clone();
-                }
-            },
-            _ => {
-                let mut k1 = Tensor::from(0);
-                'l2: while k1.less(0)? && (p.greater_equal(&x)?) {
-                    k1 = (&k1 + 1)?;
-                    x = y.clone();
-                    (y, x) = (p.clone(), p.clone());
-                }
-                y = (q * 2)?;
+    let mut v1;
+    if (Tensor::from(5)).not_equal(x.clone())? {
+        let mut v2 = match p.clone() {
+            -2..=2 => (keep(&q.clone())),
+            5 => (x.clone()),
+            _ => ((q.clone(), x.clone()).0),
+        };
+        v1 = (match q.clone() {
+            -2..=2 => y.clone(),
+            5 => (x.clone()),
+            _ => q.clone(),
+        } + 2)?;
+    } else {
+        v1 = if (q.clone()).greater(2)? {
+            if (q.clone()).equal(9)? {
+                (x, y) = (q.clone(), Tensor::from(0));
+                let mut v3 = p.clone();
             }
-        },
-        _ => {
-            'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-                (y, r4) = (keep(&p.clone()), p.clone());
+            (p.clone() - &x)?
+        } else {
+            if x.less(0)? {
+                x.clone()
+            } else if p.greater_equal(&y)? {
+                p.clone()
+            } else {
+                let mut v4 = y.clone();
+                Tensor::from(2)
             }
-            let mut k5 = Tensor::from(0);
-            'l6: loop {
-                if k5.greater(0)? {
-                    break;
-                }
-                k5 = (&k5 + 1)?;
-                if flag {
-                    x = q.clone();
-                } else {
-                    assert!(p.less_equal(11)? || !p.less_equal(11)?, "always");
-                }
-                if !(p.not_equal(2)? || x.less(6)?) {
-                    let mut v7 = y.clone();
-                    (v7, x) = (x.clone(), v7.clone());
-                    y = x.clone();
-                } else {
-                    return Ok((Tensor::from(8) + p)?);
-                }
-            }
-        }
-    }
-    let mut k8 = Tensor::from(0);
-    'l9: while k8.less(4)? && (q.not_equal(1)? && (q.greater_equal(2)?)) {
-        k8 = (&k8 + 1)?;
-        match n {
-            1 => {
-                if (n > 1) {
-                    y = p.clone();
-                    x = (q.clone() - &x)?;
-                } else {
-                    x = p.clone();
-                    y = (p.clone() + &y)?;
-                }
-                y = twice(q.clone() - x.clone())?;
-                x = (q + y.clone())?;
-            }
-            _ => {
-                match n {
-                    1 => {
-                        break;
-                    }
-                    _ => {
-                        x = (x.clone() - &x)?;
-                        x = Tensor::from(8);
-                        y = Tensor::from(0);
-                    }
-                }
-                'l10: for h11 in 0..2 {
-                    y = (&y + h11 as i32)?;
-                    assert!(x.greater(&x)? || !x.greater(&x)?, "always");
-                    y = Tensor::from(-1);
-                }
-                for h13 in (0..3).rev() {
-                    x = (&x + h13 as i32)?;
-                    return Ok(if q.greater(3)? {
-                        break 'l9;
-                    } else {
-                        x.clone()
-                    });
-                }
-            }
-        }
-        let mut k14 = Tensor::from(0);
-        'l15: while k14.less(0)? && (!(y.equal(2)?)) {
-            k14 = (&k14 + 1)?;
-            y = (p.clone(), p.clone()).0;
-        }
+        };
     }
     Ok(x)
 }
@@ -3627,96 +4532,38 @@ fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
 fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    match n {
-        1 => match n {
-            1 => match n {
-                1 => {}
-                _ => {
-                    x = p;
-                    x = y;
-                }
+    let mut v1;
+    if ((5i32) != ({ x })) {
+        let mut v2 = match p {
+            -2..=2 => (q),
+            5 => (x),
+            _ => ((q, x).0),
+        };
+        v1 = (add(
+            match q {
+                -2..=2 => y,
+                5 => (x),
+                _ => q,
             },
-            _ => {
-                let mut k1 = 0;
-                'l2: while k1 < 0 && (p >= ({ x })) {
-                    k1 += 1;
-                    x = y;
-                    (y, x) = (p, p);
-                }
-                y = (mul(q, 2i32));
+            2i32,
+        ));
+    } else {
+        v1 = if ((q) > ({ 2 })) {
+            if ((q) == ({ 9 })) {
+                (x, y) = (q, (0i32));
+                let mut v3 = p;
             }
-        },
-        _ => {
-            'l3: for mut r4 in [3i32, -1, 5] {
-                (y, r4) = (p, p);
+            (sub(p, x))
+        } else {
+            if (x < ({ 0 })) {
+                x
+            } else if (p >= ({ y })) {
+                p
+            } else {
+                let mut v4 = y;
+                (2i32)
             }
-            let mut k5 = 0;
-            'l6: loop {
-                if k5 > 0 {
-                    break;
-                }
-                k5 += 1;
-                if flag {
-                    x = q;
-                } else {
-                    assert!((p <= ({ 11 })) || !(p <= ({ 11 })), "always");
-                }
-                if !((p != ({ 2 })) || (x < ({ 6 }))) {
-                    let mut v7 = y;
-                    (v7, x) = (x, v7);
-                    y = x;
-                } else {
-                    return (add((8i32), p));
-                }
-            }
-        }
-    }
-    let mut k8 = 0;
-    'l9: while k8 < 4 && ((q != ({ 1 })) && (q >= ({ 2 }))) {
-        k8 += 1;
-        match n {
-            1 => {
-                if (n > 1) {
-                    y = p;
-                    x = sub(q, x);
-                } else {
-                    x = p;
-                    y = add(p, y);
-                }
-                y = twice(sub(q, x));
-                x = (add(q, y));
-            }
-            _ => {
-                match n {
-                    1 => {
-                        break;
-                    }
-                    _ => {
-                        x = sub(x, x);
-                        x = (8i32);
-                        y = (0i32);
-                    }
-                }
-                'l10: for h11 in 0..2 {
-                    y = add(y, h11 as i32);
-                    assert!((x > ({ x })) || !(x > ({ x })), "always");
-                    y = (-1i32);
-                }
-                for h13 in (0..3).rev() {
-                    x = add(x, h13 as i32);
-                    return if (q > ({ 3 })) {
-                        break 'l9;
-                    } else {
-                        x
-                    };
-                }
-            }
-        }
-        let mut k14 = 0;
-        'l15: while k14 < 0 && (!(y == ({ 2 }))) {
-            k14 += 1;
-            y = (p, p).0;
-        }
+        };
     }
     x
 }
@@ -3745,54 +4592,108 @@ fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         twice(if p.less(2)? {
             t - Tensor::from(7)
         } else if q.greater(&z)? {
-            return Ok({
-                let t7 = p.clone();
-                t7
-            });
+            return Ok((q.clone() + Tensor::from(-3))?);
         } else {
-            6 + Tensor::from(-3)
+            t * z.clone()
         })?
-        .maximum(z.clone())
+        .maximum(Tensor::from(3))
     };
-    let mut k8 = Tensor::from(0);
-    'l9: loop {
-        if k8.greater(3)? {
-            break;
-        }
-        k8 = (&k8 + 1)?;
-        'l10: for mut i11 in range((y.clone()).floor_mod(4)?) {
-            i11 = i11.clone();
-            'l12: for h13 in (0..3).rev() {
-                y = (&y + h13 as i32)?;
-                assert!(i11.less(11)? || !i11.less(11)?, "always");
-                y = (Tensor::from(6) - &y)?;
-                (i11, x) = (Tensor::from(3), Tensor::from(0));
+    y = if (n > 1) {
+        c1(&match q.clone() {
+            0 => (q.clone()),
+            1 | -3 | 4..=6 => y.clone(),
+            _ => (p.clone()),
+        })?
+    } else if !(q.greater(11)?) {
+        match p.clone() {
+            0 => {
+                ({
+                    let t7 = Tensor::from(7);
+                    t7
+                })
             }
-            match n {
-                1 => {
-                    y = (Tensor::from(-1) * &y)?;
-                }
-                _ => {
-                    y = y.clone();
-                    return Ok(q.greater_equal(6)?.cast(DType::I32)?);
+            1 | -3 | 4..=6 => {
+                ({
+                    let t8 = Tensor::from(3);
+                    t8
+                })
+            }
+            _ => (x.clone()),
+        }
+    } else {
+        match p.clone() {
+            -2..=2 => {
+                let mut k9 = Tensor::from(0);
+                loop {
+                    k9 = (&k9 + 1)?;
+                    if (q.clone()).equal(&y)? {
+                        break q.clone();
+                    }
+                    if k9.greater(0)? {
+                        break (p.clone());
+                    }
                 }
             }
+            5 => {
+                if q.equal(&x)? {
+                    y = q.clone();
+                    y.clone()
+                } else if p.less_equal(10)? {
+                    assert!(p.equal(&x)? || !p.equal(&x)?, "always");
+                    p.clone()
+                } else {
+                    x.clone()
+                }
+            }
+            _ => (4 * x.clone())?,
         }
-        x = ({
-            let t14 = Tensor::from(-3);
-            (t14 * 2)?
-        } * p)?;
-        let mut k15 = Tensor::from(0);
-        'l16: while k15.less(2)? && (q.less(11)?) {
-            k15 = (&k15 + 1)?;
-            continue 'l16;
+    };
+    y = x.less(4)?.cast(DType::I32)?.abs()?;
+    let mut v10;
+    match n {
+        0 => {
+            v10 = (8 - q)?;
+        }
+        _ => {
+            if q.greater_equal(&y)? {
+                let mut v11 = x.clone();
+                v10 = c1(&twice(-p)?)?;
+            } else {
+                let mut v13 = match n {
+                    0 => {
+                        (if p.greater_equal(2)? {
+                            q.clone()
+                        } else {
+                            let mut v12 = Tensor::from(5);
+                            x.clone()
+                        })
+                    }
+                    1 | 2 => ((p * Tensor::from(7))?),
+                    _ => (Tensor::from(3)),
+                };
+                v10 = match x.clone() {
+                    -2..=2 => {
+                        (match q.clone() {
+                            0 => Tensor::from(2),
+                            1 | -3 | 4..=6 => Tensor::from(2),
+                            _ => (q.clone()),
+                        })
+                    }
+                    5 => twice(q.clone() + x.clone())?,
+                    _ => {
+                        ({
+                            let t14 = y.clone();
+                            t14
+                        })
+                    }
+                };
+            }
         }
     }
-    'l17: for h18 in 0..2 {
-        x = (&x + h18 as i32)?;
-        return Ok(p.clone());
-    }
-    Ok(x)
+    Result::<Tensor>::Ok({
+        let t15 = (Tensor::from(1), Tensor::from(6)).0;
+        (t15 * 2)?
+    })
 }
 
 fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3818,57 +4719,108 @@ fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         ((twice(if (p < ({ 2 })) {
             sub(t, (7i32))
         } else if (q > ({ z })) {
-            return {
-                let t7 = p;
-                t7
-            };
+            return (add(q, (-3i32)));
         } else {
-            add(6i32, (-3i32))
+            mul(t, z)
         }))
-        .max(z))
+        .max((3i32)))
     };
-    let mut k8 = 0;
-    'l9: loop {
-        if k8 > 3 {
-            break;
-        }
-        k8 += 1;
-        'l10: for mut i11 in 0..rem(y, 4) {
-            i11 = i11;
-            'l12: for h13 in (0..3).rev() {
-                y = add(y, h13 as i32);
-                assert!((i11 < ({ 11 })) || !(i11 < ({ 11 })), "always");
-                y = sub((6i32), y);
-                (i11, x) = ((3i32), (0i32));
+    y = if (n > 1) {
+        c1(match q {
+            0 => (q),
+            1 | -3 | 4..=6 => y,
+            _ => (p),
+        })
+    } else if !(q > ({ 11 })) {
+        match p {
+            0 => {
+                ({
+                    let t7 = (7i32);
+                    t7
+                })
             }
-            match n {
-                1 => {
-                    y = mul((-1i32), y);
-                }
-                _ => {
-                    y = y;
-                    return i32::from((q >= ({ 6 })));
+            1 | -3 | 4..=6 => {
+                ({
+                    let t8 = (3i32);
+                    t8
+                })
+            }
+            _ => (x),
+        }
+    } else {
+        match p {
+            -2..=2 => {
+                let mut k9 = 0;
+                loop {
+                    k9 += 1;
+                    if ((q) == ({ y })) {
+                        break q;
+                    }
+                    if k9 > 0 {
+                        break (p);
+                    }
                 }
             }
+            5 => {
+                if (q == ({ x })) {
+                    y = q;
+                    y
+                } else if (p <= ({ 10 })) {
+                    assert!((p == ({ x })) || !(p == ({ x })), "always");
+                    p
+                } else {
+                    x
+                }
+            }
+            _ => (mul(4i32, x)),
         }
-        x = (mul(
-            {
-                let t14 = (-3i32);
-                mul(t14, 2)
-            },
-            p,
-        ));
-        let mut k15 = 0;
-        'l16: while k15 < 2 && (q < ({ 11 })) {
-            k15 += 1;
-            continue 'l16;
+    };
+    y = ((i32::from((x < ({ 4 })))).wrapping_abs());
+    let mut v10;
+    match n {
+        0 => {
+            v10 = (sub(8i32, q));
+        }
+        _ => {
+            if (q >= ({ y })) {
+                let mut v11 = x;
+                v10 = c1(twice(sub(0, p)));
+            } else {
+                let mut v13 = match n {
+                    0 => {
+                        (if (p >= ({ 2 })) {
+                            q
+                        } else {
+                            let mut v12 = (5i32);
+                            x
+                        })
+                    }
+                    1 | 2 => (mul(p, (7i32))),
+                    _ => (3i32),
+                };
+                v10 = match x {
+                    -2..=2 => {
+                        (match q {
+                            0 => (2i32),
+                            1 | -3 | 4..=6 => (2i32),
+                            _ => (q),
+                        })
+                    }
+                    5 => twice(add(q, x)),
+                    _ => {
+                        ({
+                            let t14 = y;
+                            t14
+                        })
+                    }
+                };
+            }
         }
     }
-    'l17: for h18 in 0..2 {
-        x = add(x, h18 as i32);
-        return p;
+    {
+        let t15 = ((1i32), (6i32)).0;
+        mul(t15, 2)
     }
-    x
 }
 
 #[function]
@@ -3876,18 +4828,26 @@ fn tensors_32(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     {
-        (y, x) = (Tensor::from(-1), (p.clone(), Tensor::from(4)).0.maximum(q)?);
+        y = match p.clone() {
+            -2..=2 => ((&x % 2)?),
+            5 => (keep(&x.clone())),
+            _ => (y.clone()),
+        };
     }
-    Tensor::from(-4) + Tensor::from(7)
+    Ok(x)
 }
 
 fn numbers_32(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     {
-        (y, x) = ((-1i32), (((p, (4i32)).0).max(q)));
+        y = match p {
+            -2..=2 => (rem(x, 2)),
+            5 => (x),
+            _ => (y),
+        };
     }
-    add((-4i32), (7i32))
+    x
 }
 
 #[function]
@@ -3896,89 +4856,54 @@ fn tensors_33(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
-        z = (if q.less(4)? {
-            z = (p.clone() * &z)?;
-            p.clone()
-        } else {
-            q.clone()
-        } + &z)?;
+        z = (p.clone() + &z)?;
+        z = [p.clone(), Tensor::from(8)][if (n > 1) { 0 } else { 1 }].clone();
+        z = z.greater_equal(6)?.cast(DType::I32)?;
         match n {
-            1 => {
-                z = p.clone();
-                z = t.clone();
+            0 => (Tensor::from(0) * Tensor::from(8))?,
+            1 | 2 => {
+                (match n {
+                    0 => (z.clone()),
+                    1 | 2 => (t.clone()),
+                    _ => (q.clone()),
+                })
             }
-            _ => {
-                assert!(p.less(3)? || !p.less(3)?, "always");
-                z = q.clone();
-                assert!(z.less(&z)? || !z.less(&z)?, "always");
-            }
+            _ => (twice(p * &z)?),
         }
-        let mut k2 = Tensor::from(0);
-        'l3: loop {
-            if k2.greater(0)? {
-                break;
-            }
-            k2 = (&k2 + 1)?;
-            assert!(q.equal(7)? || !q.equal(7)?, "always");
-            let mut v4 = q.clone();
-        }
-        Ok(z)
+        .maximum(&z)
     };
-    match n {
-        1 => {
-            match n {
-                1 => {
-                    x = (y.less(&x)?.cast(DType::I32)? * &x)?;
-                    if q.greater_equal(&y)? {
-                    } else if (n > 1) {
-                        y = (Tensor::from(-3) - &y)?;
-                    } else {
-                        let mut v5 = Tensor::from(-4);
-                        v5 = (x.clone() + &v5)?;
-                    }
-                }
-                _ => {
-                    x = Tensor::from(-1);
-                }
+    'l3: for mut r4 in Tensor::from([3, -1, 5]) {
+        if ((Tensor::from(8)).greater_equal(x.clone())? || is_small(n) && p.greater(&y)?) {
+            'l5: for mut i6 in range((r4.clone()).floor_mod(4)?) {
+                i6 = (q.clone() * &i6)?;
+                break 'l3;
             }
-            let mut k6 = Tensor::from(0);
-            'l7: while k6.less(1)? && ((q.clone()).greater(3)?) {
-                k6 = (&k6 + 1)?;
-                if (p.clone()).greater(q.clone())? {
-                    x = q.clone();
-                    (x, y) = (Tensor::from(-3), Tensor::from(-2));
-                    continue 'l7;
-                } else {
-                    x = q.clone();
-                    let mut v8 = p.clone();
-                    assert!(x.less(3)? || !x.less(3)?, "always");
-                }
-            }
+            return Ok(if x.less_equal(3)? {
+                p.clone()
+            } else {
+                let mut v7 = Tensor::from(-3);
+                x.clone()
+            });
         }
-        _ => {
-            let mut v10 = {
-                let t9 = c1(&y.clone())?;
-                t9
+        y = {
+            let t8 = match n {
+                0 => (r4.clone()),
+                1 | 2 => x.clone(),
+                _ => Tensor::from(-2),
             };
-            assert!(p.greater_equal(9)? || !p.greater_equal(9)?, "always");
-            x = (Tensor::from(4).maximum(q))?;
-        }
+            (t8 * 2)?
+        };
     }
-    assert!(q.not_equal(7)? || !q.not_equal(7)?, "always");
-    if p.greater_equal(4)? && (y.greater(&x)? && x.greater_equal(4)?) {
-        let mut k11 = Tensor::from(0);
-        'l12: loop {
-            if k11.greater(2)? {
-                break;
-            }
-            k11 = (&k11 + 1)?;
-            return Ok(x.clone());
-        }
-        q.clone() * x.clone()
-    } else {
-        {}
-        Result::<Tensor>::Ok((0 + q.clone())?)
-    }
+    twice(p - 2)?
+        + (match p.clone() {
+            -2..=2 => (twice(6 + p)?),
+            5 => match x.clone() {
+                -2..=2 => x.clone(),
+                5 => (Tensor::from(4)),
+                _ => y.clone(),
+            },
+            _ => p.less_equal(&y)?.cast(DType::I32)?,
+        } + p)?
 }
 
 fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3986,92 +4911,59 @@ fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     let c1 = |t: i32| -> i32 {
         let mut z = t;
-        z = add(
-            if (q < ({ 4 })) {
-                z = mul(p, z);
+        z = add(p, z);
+        z = [p, (8i32)][if (n > 1) { 0 } else { 1 }];
+        z = i32::from((z >= ({ 6 })));
+        ((match n {
+            0 => (mul((0i32), (8i32))),
+            1 | 2 => {
+                (match n {
+                    0 => (z),
+                    1 | 2 => (t),
+                    _ => (q),
+                })
+            }
+            _ => (twice(mul(p, z))),
+        })
+        .max(z))
+    };
+    'l3: for mut r4 in [3i32, -1, 5] {
+        if (((8i32) >= ({ x })) || is_small(n) && (p > ({ y }))) {
+            'l5: for mut i6 in 0..rem(r4, 4) {
+                i6 = mul(q, i6);
+                break 'l3;
+            }
+            return if (x <= ({ 3 })) {
                 p
             } else {
-                q
-            },
-            z,
-        );
-        match n {
-            1 => {
-                z = p;
-                z = t;
-            }
-            _ => {
-                assert!((p < ({ 3 })) || !(p < ({ 3 })), "always");
-                z = q;
-                assert!((z < ({ z })) || !(z < ({ z })), "always");
-            }
-        }
-        let mut k2 = 0;
-        'l3: loop {
-            if k2 > 0 {
-                break;
-            }
-            k2 += 1;
-            assert!((q == ({ 7 })) || !(q == ({ 7 })), "always");
-            let mut v4 = q;
-        }
-        z
-    };
-    match n {
-        1 => {
-            match n {
-                1 => {
-                    x = mul(i32::from((y < ({ x }))), x);
-                    if (q >= ({ y })) {
-                    } else if (n > 1) {
-                        y = sub((-3i32), y);
-                    } else {
-                        let mut v5 = (-4i32);
-                        v5 = add(x, v5);
-                    }
-                }
-                _ => {
-                    x = (-1i32);
-                }
-            }
-            let mut k6 = 0;
-            'l7: while k6 < 1 && ((q) > ({ 3 })) {
-                k6 += 1;
-                if ((p) > ({ q })) {
-                    x = q;
-                    (x, y) = ((-3i32), (-2i32));
-                    continue 'l7;
-                } else {
-                    x = q;
-                    let mut v8 = p;
-                    assert!((x < ({ 3 })) || !(x < ({ 3 })), "always");
-                }
-            }
-        }
-        _ => {
-            let mut v10 = {
-                let t9 = c1(y);
-                t9
+                let mut v7 = (-3i32);
+                x
             };
-            assert!((p >= ({ 9 })) || !(p >= ({ 9 })), "always");
-            x = ((4i32).max(q));
         }
+        y = {
+            let t8 = match n {
+                0 => (r4),
+                1 | 2 => x,
+                _ => (-2i32),
+            };
+            mul(t8, 2)
+        };
     }
-    assert!((q != ({ 7 })) || !(q != ({ 7 })), "always");
-    if (p >= ({ 4 })) && ((y > ({ x })) && (x >= ({ 4 }))) {
-        let mut k11 = 0;
-        'l12: loop {
-            if k11 > 2 {
-                break;
-            }
-            k11 += 1;
-            return x;
-        }
-        mul(q, x)
-    } else {
-        {}
-        (add(0i32, q))
-    }
+    add(
+        twice(sub(p, 2i32)),
+        (add(
+            match p {
+                -2..=2 => (twice(add(6i32, p))),
+                5 => match x {
+                    -2..=2 => x,
+                    5 => (4i32),
+                    _ => y,
+                },
+                _ => i32::from((p <= ({ y }))),
+            },
+            p,
+        )),
+    )
 }
 
 #[function]
@@ -4091,65 +4983,69 @@ fn tensors_34(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             } else {
                 y = (Tensor::from(-3) - &y)?;
             }
-            x = q.clone().maximum(&y)?;
+            x = {
+                let t5 = q.clone();
+                t5
+            };
         } else {
-            y = p.clone().maximum(&x)?;
+            let mut v6;
+            if (n == 0) {
+                let mut v7 = p.clone();
+                v6 = Tensor::from(-4);
+            } else {
+                let mut v8 = y.clone();
+                v6 = y.clone();
+            }
         }
-        x = y.less(6)?.cast(DType::I32)?;
+        'l9: for mut i10 in range(-1, (p.clone()).floor_mod(3)?) {
+            'l11: for mut i12 in range(-1, (p.clone()).floor_mod(3)?) {
+                let mut v13 = i10.clone();
+                i12 = Tensor::from(3);
+                i10 = q.clone();
+            }
+        }
     }
-    let mut k6 = Tensor::from(0);
-    'l7: while k6.less(3)? && (p.greater_equal(1)? && x.greater(5)?) {
-        k6 = (&k6 + 1)?;
-        'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-            'l10: for mut i11 in range((p.clone()).floor_mod(4)?) {
-                let mut v12 = y.clone();
-            }
-            for h14 in (0..3).rev() {
-                y = (&y + h14 as i32)?;
-                assert!(r9.equal(&r9)? || !r9.equal(&r9)?, "always");
-                let mut v15 = r9.clone();
-            }
+    if !(y.greater(&y)?) {
+        let mut k14 = Tensor::from(0);
+        'l15: while k14.less(4)? && (y.greater_equal(7)? || !is_small(n)) {
+            k14 = (&k14 + 1)?;
+            continue 'l15;
         }
-        if (n == 0) && (y.clone()).not_equal(Tensor::from(7))? {
-            let mut v16 = y.clone();
-            let mut v17 = p.clone();
-        }
-        match n {
-            1 => {
-                let mut k18 = Tensor::from(0);
-                while k18.less(3)? && (y.equal(3)? && q.equal(&x)?) {
-                    k18 = (&k18 + 1)?;
-                    assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
+        let mut k16 = Tensor::from(0);
+        'l17: loop {
+            if k16.greater(3)? {
+                break;
+            }
+            k16 = (&k16 + 1)?;
+            y = {
+                let t18 = Tensor::from(-4);
+                t18
+            };
+            let mut k19 = Tensor::from(0);
+            'l20: loop {
+                if k19.greater(2)? {
                     break;
                 }
-                'l20: for mut r21 in Tensor::from([3, -1, 5]) {
-                    x = Tensor::from(1);
-                    x = Tensor::from(1);
-                }
-                'l22: for mut r23 in Tensor::from([3, -1, 5]) {
-                    y = (r23.clone() + &y)?;
-                }
+                k19 = (&k19 + 1)?;
+                assert!(q.less_equal(&y)? || !q.less_equal(&y)?, "always");
+                y = Tensor::from(6);
+                let mut v21 = Tensor::from(-4);
             }
-            _ => {
-                if (x.clone()).greater_equal(2)? && (q.greater_equal(6)?) {
-                    y = y.clone();
-                }
-                match n {
-                    1 => {
-                        x = q.clone();
-                        (x, y) = (x.clone(), Tensor::from(8));
-                        x = Tensor::from(7);
+            return Ok({
+                let mut k22 = Tensor::from(0);
+                loop {
+                    k22 = (&k22 + 1)?;
+                    if (y.greater(&y)? || x.equal(&x)?) {
+                        break q.clone();
                     }
-                    _ => {
-                        assert!(y.greater_equal(8)? || !y.greater_equal(8)?, "always");
-                        y = x.clone();
-                        assert!(q.less_equal(&y)? || !q.less_equal(&y)?, "always");
+                    if k22.greater(2)? {
+                        break (Tensor::from(7));
                     }
                 }
-            }
+            });
         }
     }
-    Ok(Tensor::from(8))
+    Ok(x)
 }
 
 fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4168,78 +5064,82 @@ fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             } else {
                 y = sub((-3i32), y);
             }
-            x = ((q).max(y));
+            x = {
+                let t5 = q;
+                t5
+            };
         } else {
-            y = ((p).max(x));
+            let mut v6;
+            if (n == 0) {
+                let mut v7 = p;
+                v6 = (-4i32);
+            } else {
+                let mut v8 = y;
+                v6 = y;
+            }
         }
-        x = i32::from((y < ({ 6 })));
+        'l9: for mut i10 in -1..rem(p, 3) {
+            'l11: for mut i12 in -1..rem(p, 3) {
+                let mut v13 = i10;
+                i12 = (3i32);
+                i10 = q;
+            }
+        }
     }
-    let mut k6 = 0;
-    'l7: while k6 < 3 && ((p >= ({ 1 })) && (x > ({ 5 }))) {
-        k6 += 1;
-        'l8: for mut r9 in [3i32, -1, 5] {
-            'l10: for mut i11 in 0..rem(p, 4) {
-                let mut v12 = y;
-            }
-            for h14 in (0..3).rev() {
-                y = add(y, h14 as i32);
-                assert!((r9 == ({ r9 })) || !(r9 == ({ r9 })), "always");
-                let mut v15 = r9;
-            }
+    if !(y > ({ y })) {
+        let mut k14 = 0;
+        'l15: while k14 < 4 && ((y >= ({ 7 })) || !is_small(n)) {
+            k14 += 1;
+            continue 'l15;
         }
-        if (n == 0) && ((y) != ({ (7i32) })) {
-            let mut v16 = y;
-            let mut v17 = p;
-        }
-        match n {
-            1 => {
-                let mut k18 = 0;
-                while k18 < 3 && ((y == ({ 3 })) && (q == ({ x }))) {
-                    k18 += 1;
-                    assert!((p != ({ y })) || !(p != ({ y })), "always");
+        let mut k16 = 0;
+        'l17: loop {
+            if k16 > 3 {
+                break;
+            }
+            k16 += 1;
+            y = {
+                let t18 = (-4i32);
+                t18
+            };
+            let mut k19 = 0;
+            'l20: loop {
+                if k19 > 2 {
                     break;
                 }
-                'l20: for mut r21 in [3i32, -1, 5] {
-                    x = (1i32);
-                    x = (1i32);
-                }
-                'l22: for mut r23 in [3i32, -1, 5] {
-                    y = add(r23, y);
-                }
+                k19 += 1;
+                assert!((q <= ({ y })) || !(q <= ({ y })), "always");
+                y = (6i32);
+                let mut v21 = (-4i32);
             }
-            _ => {
-                if ((x) >= ({ 2 })) && (q >= ({ 6 })) {
-                    y = y;
-                }
-                match n {
-                    1 => {
-                        x = q;
-                        (x, y) = (x, (8i32));
-                        x = (7i32);
+            return {
+                let mut k22 = 0;
+                loop {
+                    k22 += 1;
+                    if ((y > ({ y })) || (x == ({ x }))) {
+                        break q;
                     }
-                    _ => {
-                        assert!((y >= ({ 8 })) || !(y >= ({ 8 })), "always");
-                        y = x;
-                        assert!((q <= ({ y })) || !(q <= ({ y })), "always");
+                    if k22 > 2 {
+                        break (7i32);
                     }
                 }
-            }
+            };
         }
     }
-    (8i32)
+    x
 }
 
 #[function]
 fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    'l1: for mut i2 in range((Tensor::from(0)).floor_mod(4)?) {
-        let mut x = if (i2.clone()).equal(9)? {
+    'l1: for mut i2 in 0..(Tensor::from(0)).floor_mod(4)? {
+        let mut i2 = if (i2.clone()).equal(9)? {
             'l3: for mut i4 in range((Tensor::from(1)).floor_mod(4)?) {
                 y = p.clone();
             }
-            if i2.less(&y)? { Tensor::from(6) } else { y.clone() }
-        } else {
+            p.clone().floor_mod(7)?
+        } else if !(p.equal(2)?) {
             if (!(p.equal(&i2)?) || p.greater_equal(&y)? && (p.less(&i2)?)) {
                 x = Tensor::from(1);
                 y = q.clone();
@@ -4252,23 +5152,46 @@ fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 let mut v5 = y.clone();
                 (y, x) = (p.clone(), x.clone());
             }
-            if p.not_equal(11)? { q.clone() } else { Tensor::from(3) }
+            (q + q)?
+        } else {
+            match q.clone() {
+                -2..=2 => Tensor::from(3),
+                5 => y.clone(),
+                _ => y.clone(),
+            }
         };
-        assert!(q.equal(1)? || !q.equal(1)?, "always");
+        for mut r7 in Tensor::from([3, -1, 5]) {
+            'l8: for mut i9 in range(-1, (y.clone()).floor_mod(3)?) {
+                y = Tensor::from(-3);
+                assert!(q.greater_equal(7)? || !q.greater_equal(7)?, "always");
+                assert!(p.equal(9)? || !p.equal(9)?, "always");
+            }
+        }
     }
-    Ok(x)
+    Ok({
+        let mut k10 = Tensor::from(0);
+        loop {
+            k10 = (&k10 + 1)?;
+            if y.greater(9)? {
+                break p.not_equal(6)?.cast(DType::I32)?;
+            }
+            if k10.greater(2)? {
+                break (twice(q * y.clone())?);
+            }
+        }
+    })
 }
 
 fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut i2 in 0..rem((0i32), 4) {
-        let mut x = if ((i2) == ({ 9 })) {
+        let mut i2 = if ((i2) == ({ 9 })) {
             'l3: for mut i4 in 0..rem((1i32), 4) {
                 y = p;
             }
-            if (i2 < ({ y })) { (6i32) } else { y }
-        } else {
+            (rem((p), 7))
+        } else if !(p == ({ 2 })) {
             if (!(p == ({ i2 })) || (p >= ({ y })) && (p < ({ i2 }))) {
                 x = (1i32);
                 y = q;
@@ -4281,11 +5204,34 @@ fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 let mut v5 = y;
                 (y, x) = (p, x);
             }
-            if (p != ({ 11 })) { q } else { (3i32) }
+            (add(q, q))
+        } else {
+            match q {
+                -2..=2 => (3i32),
+                5 => y,
+                _ => y,
+            }
         };
-        assert!((q == ({ 1 })) || !(q == ({ 1 })), "always");
+        for mut r7 in [3i32, -1, 5] {
+            'l8: for mut i9 in -1..rem(y, 3) {
+                y = (-3i32);
+                assert!((q >= ({ 7 })) || !(q >= ({ 7 })), "always");
+                assert!((p == ({ 9 })) || !(p == ({ 9 })), "always");
+            }
+        }
     }
-    x
+    {
+        let mut k10 = 0;
+        loop {
+            k10 += 1;
+            if (y > ({ 9 })) {
+                break i32::from((p != ({ 6 })));
+            }
+            if k10 > 2 {
+                break (twice(mul(q, y)));
+            }
+        }
+    }
 }
 
 #[function]
@@ -4293,226 +5239,204 @@ fn tensors_36(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     if is_small(n) {
-        y = y.clone();
-        x = (Result::<Tensor>::Ok(Tensor::from(8)))?;
-    } else if (n == 0) {
-        'l1: for h2 in 0..n {
-            x = (&x + h2 as i32)?;
-            'l3: for h4 in 0..2 {
-                y = (&y + h4 as i32)?;
-                (y, x) = (Tensor::from(3), q.clone());
-                y = (q.clone() + &y)?;
-                y = y.clone();
-            }
-            (x, y) = (
-                {
-                    let t5 = Tensor::from(2);
-                    t5
-                },
-                if p.greater(&y)? { Tensor::from(-2) } else { p.clone() },
-            );
-            let mut y = if x.not_equal(5)? {
+        y = (x.clone()).less_equal(Tensor::from(8))?.cast(DType::I32)?;
+        (y, x) = (
+            {
+                let mut k1 = Tensor::from(0);
+                loop {
+                    k1 = (&k1 + 1)?;
+                    if !(q.not_equal(3)?) {
+                        break if x.not_equal(&x)? {
+                            q.clone()
+                        } else if p.greater(10)? {
+                            Tensor::from(2)
+                        } else {
+                            let mut v2 = Tensor::from(7);
+                            p.clone()
+                        };
+                    }
+                    if k1.greater(1)? {
+                        break (twice(x.clone() * p)?);
+                    }
+                }
+            },
+            p.greater_equal(&y)?.cast(DType::I32)?,
+        );
+        let mut v3;
+        if (q.clone()).greater(&y)? {
+            v3 = match y.clone() {
+                -2..=2 => p.clone(),
+                5 => (y.clone()),
+                _ => (p.clone()),
+            };
+        } else {
+            let mut y = if q.not_equal(&x)? {
+                assert!(x.greater(2)? || !x.greater(2)?, "always");
                 q.clone()
             } else {
-                x = Tensor::from(5);
-                y.clone()
+                q.clone()
             };
+            v3 = if y.equal(7)? { p.clone() } else { p.clone() };
         }
-    } else {
-        x = (Tensor::from(6) * &x)?;
-        if !(p.greater_equal(5)?) {
-            match n {
-                1 => {
-                    y = (p.clone() + &y)?;
-                    x = (Tensor::from(3) - &x)?;
-                }
-                _ => {
-                    (y, x) = (y.clone(), x.clone());
-                }
-            }
-        } else if (p.clone()).equal(q.clone())? {
-            y = if q.greater(&x)? { Tensor::from(3) } else { Tensor::from(7) };
-            if !(q.equal(&x)?) && (is_small(n)) {
-                assert!(x.not_equal(4)? || !x.not_equal(4)?, "always");
-            } else if p.less(3)? {
-                let mut v6 = q.clone();
-                assert!(q.not_equal(10)? || !q.not_equal(10)?, "always");
+    } else if y.greater(6)? {
+        if !(p.equal(&x)? && (y.equal(3)?)) {
+            if x.greater(2)? {
+                x = Tensor::from(3);
+                x = p.clone();
             } else {
-                x = (x.clone() - &x)?;
+                let mut v4 = q.clone();
             }
-            y = y.clone();
+            'l5: for mut i6 in 0..(q.clone()).floor_mod(4)? {
+                x = p.clone();
+                x = i6.clone();
+                x = (p.clone() + &x)?;
+            }
+            if !(flag) {
+                x = p.clone();
+            } else {
+                y = (y.clone() + &y)?;
+                assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
+                x = q.clone();
+            }
         } else {
-            if !(x.greater_equal(9)?) {
-                let mut v7 = Tensor::from(-3);
-                y = v7.clone();
-            }
-            match n {
-                1 => {}
-                _ => {
-                    y = x.clone();
-                    assert!(q.not_equal(10)? || !q.not_equal(10)?, "always");
-                    let mut v8 = p.clone();
-                }
-            }
-        }
-    }
-    if (p.clone()).greater_equal(0)? {
-    } else if !(p.equal(2)?) {
-        'l9: for mut r10 in Tensor::from([3, -1, 5]) {
-            x = {
-                let t11 = p.clone();
-                (t11 * 2)?
-            };
-            let mut k12 = Tensor::from(0);
-            'l13: loop {
-                if k12.greater(2)? {
-                    break;
-                }
-                k12 = (&k12 + 1)?;
-                y = (Tensor::from(7) - &y)?;
+            let mut k7 = Tensor::from(0);
+            'l8: while k7.less(2)? && (q.equal(2)? || p.not_equal(&y)?) {
+                k7 = (&k7 + 1)?;
+                x = (Tensor::from(1) * &x)?;
+                y = (y.clone() + &y)?;
             }
         }
     } else {
-        if y.greater(&x)? {
-            x = match n {
-                0 => (p.clone()),
-                1 | 2 => (Tensor::from(6)),
-                _ => (Tensor::from(2)),
-            };
-            x = y.greater_equal(6)?.cast(DType::I32)?;
-        }
-        let mut k14 = Tensor::from(0);
-        'l15: loop {
-            if k14.greater(0)? {
-                break;
-            }
-            k14 = (&k14 + 1)?;
-            {
-                y = p.clone();
-                x = y.clone();
-            }
-            match n {
-                1 => {
-                    assert!(x.not_equal(5)? || !x.not_equal(5)?, "always");
-                }
-                _ => {}
+        'l9: for mut r10 in Tensor::from([3, -1, 5]) {
+            let mut k11 = Tensor::from(0);
+            'l12: while k11.less(3)? && (!(p.equal(2)?)) {
+                k11 = (&k11 + 1)?;
+                (r10, y) = (Tensor::from(7), x.clone());
             }
         }
+        let mut y = match q.clone() {
+            -2..=2 => {
+                (match p.clone() {
+                    0 => (q.clone()),
+                    1 | -3 | 4..=6 => Tensor::from(7),
+                    _ => p.clone(),
+                })
+            }
+            5 => x.clone(),
+            _ => (y.greater(6)?.cast(DType::I32)?),
+        };
     }
-    p - x.clone()
+    Ok(if !(y.greater_equal(6)?) {
+        match x.clone() {
+            0 => (Tensor::from(-4)),
+            1 | -3 | 4..=6 => (p.clone()),
+            _ => p.clone(),
+        }
+    } else {
+        (Tensor::from(7) - y.clone())?
+    })
 }
 
 fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     if is_small(n) {
-        y = y;
-        x = (8i32);
-    } else if (n == 0) {
-        'l1: for h2 in 0..n {
-            x = add(x, h2 as i32);
-            'l3: for h4 in 0..2 {
-                y = add(y, h4 as i32);
-                (y, x) = ((3i32), q);
-                y = add(q, y);
-                y = y;
-            }
-            (x, y) = (
-                {
-                    let t5 = (2i32);
-                    t5
-                },
-                if (p > ({ y })) { (-2i32) } else { p },
-            );
-            let mut y = if (x != ({ 5 })) {
+        y = i32::from(((x) <= ({ (8i32) })));
+        (y, x) = (
+            {
+                let mut k1 = 0;
+                loop {
+                    k1 += 1;
+                    if !(q != ({ 3 })) {
+                        break if (x != ({ x })) {
+                            q
+                        } else if (p > ({ 10 })) {
+                            (2i32)
+                        } else {
+                            let mut v2 = (7i32);
+                            p
+                        };
+                    }
+                    if k1 > 1 {
+                        break (twice(mul(x, p)));
+                    }
+                }
+            },
+            i32::from((p >= ({ y }))),
+        );
+        let mut v3;
+        if ((q) > ({ y })) {
+            v3 = match y {
+                -2..=2 => p,
+                5 => (y),
+                _ => (p),
+            };
+        } else {
+            let mut y = if (q != ({ x })) {
+                assert!((x > ({ 2 })) || !(x > ({ 2 })), "always");
                 q
             } else {
-                x = (5i32);
-                y
+                q
             };
+            v3 = if (y == ({ 7 })) { p } else { p };
         }
-    } else {
-        x = mul((6i32), x);
-        if !(p >= ({ 5 })) {
-            match n {
-                1 => {
-                    y = add(p, y);
-                    x = sub((3i32), x);
-                }
-                _ => {
-                    (y, x) = (y, x);
-                }
-            }
-        } else if ((p) == ({ q })) {
-            y = if (q > ({ x })) { (3i32) } else { (7i32) };
-            if !(q == ({ x })) && (is_small(n)) {
-                assert!((x != ({ 4 })) || !(x != ({ 4 })), "always");
-            } else if (p < ({ 3 })) {
-                let mut v6 = q;
-                assert!((q != ({ 10 })) || !(q != ({ 10 })), "always");
+    } else if (y > ({ 6 })) {
+        if !((p == ({ x })) && (y == ({ 3 }))) {
+            if (x > ({ 2 })) {
+                x = (3i32);
+                x = p;
             } else {
-                x = sub(x, x);
+                let mut v4 = q;
             }
-            y = y;
+            'l5: for mut i6 in 0..rem(q, 4) {
+                x = p;
+                x = i6;
+                x = add(p, x);
+            }
+            if !(flag) {
+                x = p;
+            } else {
+                y = add(y, y);
+                assert!((p != ({ x })) || !(p != ({ x })), "always");
+                x = q;
+            }
         } else {
-            if !(x >= ({ 9 })) {
-                let mut v7 = (-3i32);
-                y = v7;
-            }
-            match n {
-                1 => {}
-                _ => {
-                    y = x;
-                    assert!((q != ({ 10 })) || !(q != ({ 10 })), "always");
-                    let mut v8 = p;
-                }
-            }
-        }
-    }
-    if ((p) >= ({ 0 })) {
-    } else if !(p == ({ 2 })) {
-        'l9: for mut r10 in [3i32, -1, 5] {
-            x = {
-                let t11 = p;
-                mul(t11, 2)
-            };
-            let mut k12 = 0;
-            'l13: loop {
-                if k12 > 2 {
-                    break;
-                }
-                k12 += 1;
-                y = sub((7i32), y);
+            let mut k7 = 0;
+            'l8: while k7 < 2 && ((q == ({ 2 })) || (p != ({ y }))) {
+                k7 += 1;
+                x = mul((1i32), x);
+                y = add(y, y);
             }
         }
     } else {
-        if (y > ({ x })) {
-            x = match n {
-                0 => (p),
-                1 | 2 => (6i32),
-                _ => (2i32),
-            };
-            x = i32::from((y >= ({ 6 })));
-        }
-        let mut k14 = 0;
-        'l15: loop {
-            if k14 > 0 {
-                break;
-            }
-            k14 += 1;
-            {
-                y = p;
-                x = y;
-            }
-            match n {
-                1 => {
-                    assert!((x != ({ 5 })) || !(x != ({ 5 })), "always");
-                }
-                _ => {}
+        'l9: for mut r10 in [3i32, -1, 5] {
+            let mut k11 = 0;
+            'l12: while k11 < 3 && (!(p == ({ 2 }))) {
+                k11 += 1;
+                (r10, y) = ((7i32), x);
             }
         }
+        let mut y = match q {
+            -2..=2 => {
+                (match p {
+                    0 => (q),
+                    1 | -3 | 4..=6 => (7i32),
+                    _ => p,
+                })
+            }
+            5 => x,
+            _ => (i32::from((y > ({ 6 })))),
+        };
     }
-    sub(p, x)
+    if !(y >= ({ 6 })) {
+        match x {
+            0 => (-4i32),
+            1 | -3 | 4..=6 => (p),
+            _ => p,
+        }
+    } else {
+        (sub((7i32), y))
+    }
 }
 
 #[function]
@@ -4555,9 +5479,82 @@ fn tensors_38(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 z = Tensor::from(8);
             }
         }
-        twice(Result::<Tensor>::Ok(Tensor::from(1)))?.maximum(z.clone())
+        {
+            let t5 = (Tensor::from(1), Tensor::from(0)).0;
+            t5
+        }
+        .maximum(t)
     };
-    Ok(x)
+    match n {
+        1 => {
+            let mut v6;
+            match n {
+                0 => {
+                    v6 = p.greater_equal(6)?.cast(DType::I32)?;
+                }
+                _ => {
+                    if q.less_equal(5)? {
+                        v6 = y.less(&x)?.cast(DType::I32)?;
+                    } else {
+                        v6 = x.clone().floor_mod(7)?;
+                    }
+                }
+            }
+        }
+        _ => {
+            y = c1(&c1(&Tensor::from(3))?)?;
+            y = match y.clone() {
+                0 => q.clone().minimum(q)?,
+                1 | -3 | 4..=6 => (if q.not_equal(1)? { x.clone() } else { x.clone() }),
+                _ => {
+                    (if q.equal(&y)? {
+                        return Ok(x.clone());
+                    } else {
+                        p.clone()
+                    })
+                }
+            };
+            let mut v7;
+            if (q.clone()).not_equal(Tensor::from(5))? {
+                v7 = Tensor::from(5);
+            } else {
+                v7 = match x.clone() {
+                    0 => (x.clone()),
+                    1 | -3 | 4..=6 => (Tensor::from(2)),
+                    _ => (Tensor::from(8)),
+                };
+            }
+        }
+    }
+    {
+        'l9: for mut r10 in Tensor::from([3, -1, 5]) {
+            let mut k11 = Tensor::from(0);
+            'l12: while k11.less(2)? && (!(y.less_equal(&r10)?)) {
+                k11 = (&k11 + 1)?;
+                continue 'l9;
+            }
+            return Ok({
+                let mut k13 = Tensor::from(0);
+                loop {
+                    k13 = (&k13 + 1)?;
+                    if x.less_equal(1)? {
+                        break Tensor::from(8);
+                    }
+                    if k13.greater(3)? {
+                        break (x.clone());
+                    }
+                }
+            });
+        }
+        let mut v14;
+        if (Tensor::from(1)).less_equal(10)? {
+            v14 = y.clone();
+        } else {
+            let mut v15 = Tensor::from(6);
+            v14 = twice(p + &v15)?;
+        }
+    }
+    Ok((-&x)?)
 }
 
 fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4586,93 +5583,267 @@ fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 z = (8i32);
             }
         }
-        ((twice((1i32))).max(z))
+        (({
+            let t5 = ((1i32), (0i32)).0;
+            t5
+        })
+        .max(t))
     };
-    x
+    match n {
+        1 => {
+            let mut v6;
+            match n {
+                0 => {
+                    v6 = i32::from((p >= ({ 6 })));
+                }
+                _ => {
+                    if (q <= ({ 5 })) {
+                        v6 = i32::from((y < ({ x })));
+                    } else {
+                        v6 = (rem((x), 7));
+                    }
+                }
+            }
+        }
+        _ => {
+            y = c1(c1((3i32)));
+            y = match y {
+                0 => ((q).min(q)),
+                1 | -3 | 4..=6 => (if (q != ({ 1 })) { x } else { x }),
+                _ => {
+                    (if (q == ({ y })) {
+                        return x;
+                    } else {
+                        p
+                    })
+                }
+            };
+            let mut v7;
+            if ((q) != ({ (5i32) })) {
+                v7 = (5i32);
+            } else {
+                v7 = match x {
+                    0 => (x),
+                    1 | -3 | 4..=6 => (2i32),
+                    _ => (8i32),
+                };
+            }
+        }
+    }
+    {
+        'l9: for mut r10 in [3i32, -1, 5] {
+            let mut k11 = 0;
+            'l12: while k11 < 2 && (!(y <= ({ r10 }))) {
+                k11 += 1;
+                continue 'l9;
+            }
+            return {
+                let mut k13 = 0;
+                loop {
+                    k13 += 1;
+                    if (x <= ({ 1 })) {
+                        break (8i32);
+                    }
+                    if k13 > 3 {
+                        break (x);
+                    }
+                }
+            };
+        }
+        let mut v14;
+        if ((1i32) <= ({ 10 })) {
+            v14 = y;
+        } else {
+            let mut v15 = (6i32);
+            v14 = twice(add(p, v15));
+        }
+    }
+    (sub(0, x))
 }
 
 #[function]
 fn tensors_39(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = Tensor::from(-3);
-    'l1: for mut i2 in range((y.clone()).floor_mod(4)?) {
-        (x, y) = (
-            keep(&y.clone().minimum(Tensor::from(1))?),
-            if p.not_equal(9)? { (q.clone() * Tensor::from(5))? } else { twice(&x * p)? },
-        );
-    }
-    {
-        assert!(q.greater(11)? || !q.greater(11)?, "always");
-        'l3: for h4 in 0..2 {
-            y = (&y + h4 as i32)?;
-            y = (p + Tensor::from(4))?;
-            y = ((p * 7)? * &y)?;
-        }
-        y = match n {
-            0 => keep(&y.clone()),
-            1 | 2 => p.equal(7)?.cast(DType::I32)?,
+    (x, y) = (
+        match q.clone() {
+            0 => ((2 - q.clone())?, (p.clone() - Tensor::from(4))?).1,
+            1 | -3 | 4..=6 => match y.clone() {
+                -2..=2 => keep(&Tensor::from(3)),
+                5 => (Tensor::from(-2)),
+                _ => (y.greater_equal(4)?.cast(DType::I32)?),
+            },
             _ => {
-                (if p.not_equal(1)? {
-                    return Ok(p.clone());
-                } else if x.not_equal(&y)? {
-                    y.clone()
-                } else {
-                    Tensor::from(4)
+                (match n {
+                    0 => {
+                        let t1 = Tensor::from(-3);
+                        (t1 * 2)?
+                    }
+                    1 | 2 => ((Tensor::from(-3), Tensor::from(-3)).1),
+                    _ => {
+                        (if q.less_equal(2)? {
+                            y = (Tensor::from(3) * &y)?;
+                            y.clone()
+                        } else {
+                            Tensor::from(5)
+                        })
+                    }
                 })
             }
-        };
+        },
+        p.clone(),
+    );
+    let mut k2 = Tensor::from(0);
+    'l3: loop {
+        if k2.greater(1)? {
+            break;
+        }
+        k2 = (&k2 + 1)?;
+        let mut k4 = Tensor::from(0);
+        'l5: while k4.less(2)? && ((n > 1) && x.less_equal(2)?) {
+            k4 = (&k4 + 1)?;
+            y = if p.equal(10)? {
+                assert!(p.greater_equal(11)? || !p.greater_equal(11)?, "always");
+                Tensor::from(2)
+            } else if q.less_equal(6)? {
+                Tensor::from(1)
+            } else {
+                Tensor::from(7)
+            };
+        }
+        match n {
+            1 => {
+                if (n > 1) {
+                    continue 'l3;
+                } else {
+                    x = Tensor::from(-2);
+                    y = q.clone();
+                }
+                continue 'l3;
+            }
+            _ => {
+                assert!(y.greater(2)? || !y.greater(2)?, "always");
+                'l6: for mut r7 in Tensor::from([3, -1, 5]) {
+                    x = (x.clone() - &x)?;
+                    x = (q.clone() + &x)?;
+                }
+                'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                    let mut v10 = x.clone();
+                    let mut v11 = Tensor::from(0);
+                }
+            }
+        }
+        'l12: for h13 in 0..2 {
+            x = (&x + h13 as i32)?;
+            'l14: for mut r15 in Tensor::from([3, -1, 5]) {
+                r15 = (p.clone() - &r15)?;
+                break 'l14;
+            }
+        }
     }
-    Result::<Tensor>::Ok(
-        (q - if p.greater(&y)? {
-            p.clone()
-        } else if x.greater_equal(10)? {
-            p.clone()
-        } else {
-            q.clone()
-        })?,
-    )
+    y = if q.equal(10)? {
+        x.clone()
+    } else {
+        let mut v16 = match q.clone() {
+            0 => x.clone(),
+            1 | -3 | 4..=6 => (y.clone()),
+            _ => p.clone(),
+        };
+        p.equal(5)?.cast(DType::I32)?
+    };
+    p + Tensor::from(4)
 }
 
 fn numbers_39(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = (-3i32);
-    'l1: for mut i2 in 0..rem(y, 4) {
-        (x, y) =
-            (((y).min((1i32))), if (p != ({ 9 })) { (mul(q, (5i32))) } else { twice(mul(x, p)) });
-    }
-    {
-        assert!((q > ({ 11 })) || !(q > ({ 11 })), "always");
-        'l3: for h4 in 0..2 {
-            y = add(y, h4 as i32);
-            y = (add(p, (4i32)));
-            y = mul((mul(p, 7i32)), y);
-        }
-        y = match n {
-            0 => y,
-            1 | 2 => i32::from((p == ({ 7 }))),
+    (x, y) = (
+        match q {
+            0 => ((sub(2i32, q)), (sub(p, (4i32)))).1,
+            1 | -3 | 4..=6 => match y {
+                -2..=2 => (3i32),
+                5 => (-2i32),
+                _ => (i32::from((y >= ({ 4 })))),
+            },
             _ => {
-                (if (p != ({ 1 })) {
-                    return p;
-                } else if (x != ({ y })) {
-                    y
-                } else {
-                    (4i32)
+                (match n {
+                    0 => {
+                        let t1 = (-3i32);
+                        mul(t1, 2)
+                    }
+                    1 | 2 => (((-3i32), (-3i32)).1),
+                    _ => {
+                        (if (q <= ({ 2 })) {
+                            y = mul((3i32), y);
+                            y
+                        } else {
+                            (5i32)
+                        })
+                    }
                 })
             }
-        };
-    }
-    (sub(
-        q,
-        if (p > ({ y })) {
-            p
-        } else if (x >= ({ 10 })) {
-            p
-        } else {
-            q
         },
-    ))
+        p,
+    );
+    let mut k2 = 0;
+    'l3: loop {
+        if k2 > 1 {
+            break;
+        }
+        k2 += 1;
+        let mut k4 = 0;
+        'l5: while k4 < 2 && ((n > 1) && (x <= ({ 2 }))) {
+            k4 += 1;
+            y = if (p == ({ 10 })) {
+                assert!((p >= ({ 11 })) || !(p >= ({ 11 })), "always");
+                (2i32)
+            } else if (q <= ({ 6 })) {
+                (1i32)
+            } else {
+                (7i32)
+            };
+        }
+        match n {
+            1 => {
+                if (n > 1) {
+                    continue 'l3;
+                } else {
+                    x = (-2i32);
+                    y = q;
+                }
+                continue 'l3;
+            }
+            _ => {
+                assert!((y > ({ 2 })) || !(y > ({ 2 })), "always");
+                'l6: for mut r7 in [3i32, -1, 5] {
+                    x = sub(x, x);
+                    x = add(q, x);
+                }
+                'l8: for mut r9 in [3i32, -1, 5] {
+                    let mut v10 = x;
+                    let mut v11 = (0i32);
+                }
+            }
+        }
+        'l12: for h13 in 0..2 {
+            x = add(x, h13 as i32);
+            'l14: for mut r15 in [3i32, -1, 5] {
+                r15 = sub(p, r15);
+                break 'l14;
+            }
+        }
+    }
+    y = if (q == ({ 10 })) {
+        x
+    } else {
+        let mut v16 = match q {
+            0 => x,
+            1 | -3 | 4..=6 => (y),
+            _ => p,
+        };
+        i32::from((p == ({ 5 })))
+    };
+    add(p, (4i32))
 }
 
 #[function]
@@ -4733,122 +5904,116 @@ fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         }
     } else {
-        'l11: for mut i12 in range((Tensor::from(8)).floor_mod(4)?) {
-            'l13: for mut i14 in range((q.clone()).floor_mod(4)?) {
+        'l11: for mut i12 in range(&(Tensor::from(8)).floor_mod(6)?, 0, -2) {
+            'l13: for mut i14 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
                 assert!(p.greater_equal(6)? || !p.greater_equal(6)?, "always");
             }
-            'l15: for h16 in 0..2 {
-                i12 = (&i12 + h16 as i32)?;
-                i12 = (Tensor::from(7) * &i12)?;
-            }
-        }
-        x = if is_small(n) {
-            (y, x) = (twice(q + &y)?, x.less(&y)?.cast(DType::I32)?);
-            if y.not_equal(7)? {
-                x = (x.clone() - &x)?;
-                Tensor::from(-4)
-            } else if p.less_equal(7)? {
-                q.clone()
-            } else {
-                Tensor::from(4)
-            }
-        } else {
-            match n {
-                0 => q.clone(),
-                1 | 2 => (x.clone()),
-                _ => (x.clone()),
-            }
-        };
-    }
-    if is_small(n) {
-    } else if x.not_equal(11)? || !(n > 1) {
-        x = (match n {
-            0 => (q % 6)?,
-            1 | 2 => (y.clone()),
-            _ => (keep(&q.clone())),
-        } - &x)?;
-        let mut k17 = Tensor::from(0);
-        'l18: loop {
-            if k17.greater(1)? {
-                break;
-            }
-            k17 = (&k17 + 1)?;
-            x = keep(&x.clone());
-            if flag && p.less_equal(9)? && x.less(&y)? {
-                x = p.clone();
-            }
-        }
-    } else {
-        'l19: for mut r20 in Tensor::from([3, -1, 5]) {
-            assert!(q.less_equal(&y)? || !q.less_equal(&y)?, "always");
-            if is_small(n) {
-                (y, r20) = (Tensor::from(-2), p.clone());
-                (x, r20) = (x.clone(), Tensor::from(3));
-            } else {
-                r20 = Tensor::from(5);
-            }
-            if (p.not_equal(2)? || q.less_equal(5)?) && (p.not_equal(5)?) {
-                x = (Tensor::from(8) - &x)?;
-            } else {
-                r20 = (p.clone() - &r20)?;
-            }
-        }
-        if x.greater(4)? {
-            (y, x) = (keep(&y.clone()), (Tensor::from(-3) - 4)?);
-        } else {
-            let mut k21 = Tensor::from(0);
-            'l22: loop {
-                if k21.greater(2)? {
+            let mut k15 = Tensor::from(0);
+            'l16: loop {
+                if k15.greater(3)? {
                     break;
                 }
-                k21 = (&k21 + 1)?;
-                y = q.clone();
-                (x, y) = (p.clone(), Tensor::from(0));
-            }
-            {
-                y = (p.clone() + &y)?;
-                let mut v23 = x.clone();
-            }
-            assert!(q.less(&y)? || !q.less(&y)?, "always");
-        }
-        if y.less_equal(&y)? {
-            let mut y = y.clone().abs()?;
-            y = (if y.greater_equal(&y)? {
-                y = (Tensor::from(-1) + &y)?;
-                y.clone()
-            } else {
-                y.clone()
-            } + &y)?;
-            x = {
-                let t24 = y.clone();
-                (t24 * 2)?
-            };
-        } else if !(p.greater(&y)?) {
-            if is_small(n) && y.greater_equal(&y)? {
-                x = (y.clone() - &x)?;
-            }
-            if p.equal(1)? {
-                assert!(x.not_equal(10)? || !x.not_equal(10)?, "always");
-            } else if (y.clone()).equal(Tensor::from(7))? {
-                y = Tensor::from(4);
-            } else {
-                x = q.clone();
-            }
-            if !(!(y.less_equal(7)?)) {
-            } else {
+                k15 = (&k15 + 1)?;
+                (x, i12) = (Tensor::from(3), Tensor::from(4));
                 y = x.clone();
-                assert!(p.less(10)? || !p.less(10)?, "always");
-                x = Tensor::from(6);
+                let mut i12 = i12.clone();
             }
-        } else {
-            let mut x = Tensor::from(6);
+        }
+        'l17: for mut i18 in range((y.clone()).floor_mod(4)?) {
+            {
+                i18 = Tensor::from(2);
+                y = Tensor::from(6);
+            }
+            if (Tensor::from(-3)).less(x.clone())? || !is_small(n) {
+                (y, i18) = (x.clone(), q.clone());
+            } else {
+                assert!(q.not_equal(1)? || !q.not_equal(1)?, "always");
+                y = y.clone();
+            }
+        }
+        {
+            let mut v19;
+            match n {
+                0 => {
+                    v19 = q.clone();
+                }
+                _ => {
+                    if (n > 1) {
+                        v19 = q.clone();
+                    } else {
+                        let mut v20 = q.clone();
+                        v19 = y.clone();
+                    }
+                }
+            }
         }
     }
-    Result::<Tensor>::Ok(
-        [y.clone(), Tensor::from(2)][if is_small(n) { 0 } else { 1 }]
-            .clone()
-            .minimum(keep(&Tensor::from(3)))?,
-    )
+    if is_small(n) {
+        if ((q.not_equal(10)? || q.less_equal(7)?) || p.not_equal(10)? || !is_small(n)) {
+            'l21: for mut r22 in Tensor::from([3, -1, 5]) {
+                let mut v23 = Tensor::from(1);
+            }
+        } else {
+            x = if p.greater(&x)? { x.clone() } else { p.clone() };
+        }
+        x = (Tensor::from(3) - 5)?;
+    } else if (Tensor::from(8)).greater(y.clone())? {
+        if (Tensor::from(3)).equal(8)? {
+            if x.greater(4)? {
+                x = p.clone();
+            }
+            if (n > 1) && y.less_equal(0)? {
+                x = p.clone();
+            } else {
+            }
+        }
+        x = ({
+            let mut k25 = Tensor::from(0);
+            loop {
+                k25 = (&k25 + 1)?;
+                if y.equal(7)? && (q.greater_equal(1)?) {
+                    break (4 + Tensor::from(-2))?;
+                }
+                if k25.greater(2)? {
+                    break (p.clone());
+                }
+            }
+        } - &x)?;
+    } else {
+        assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
+        x = Tensor::from(7).abs()?;
+        if (y.greater(3)? && (x.equal(1)?) || x.greater_equal(2)? && q.greater_equal(1)?) {
+            if is_small(n) {
+                y = x.clone();
+            } else if x.less_equal(&y)? {
+                x = (Tensor::from(-3) - &x)?;
+            } else {
+                x = Tensor::from(0);
+                x = (q.clone() + &x)?;
+            }
+        } else if (q.clone()).less_equal(6)? {
+            'l26: for mut i27 in range(-1, (Tensor::from(0)).floor_mod(3)?) {}
+        } else {
+            let mut v28;
+            if !((n > 1) && p.greater(&x)?) {
+                let mut v29 = y.clone();
+                v28 = Tensor::from(7);
+            } else {
+                let mut v30 = y.clone();
+                v28 = p.clone();
+            }
+            if (q.clone()).less(2)? {
+                v28 = v28.clone();
+                let mut v28 = q.clone();
+                v28 = p.clone();
+            } else if y.less(8)? {
+                assert!(q.less_equal(&v28)? || !q.less_equal(&v28)?, "always");
+            } else {
+                let mut v28 = Tensor::from(5);
+            }
+        }
+    }
+    -y.clone()
 }
 
 fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4908,124 +6073,119 @@ fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
         }
     } else {
-        'l11: for mut i12 in 0..rem((8i32), 4) {
-            'l13: for mut i14 in 0..rem(q, 4) {
+        'l11: for mut i12 in counts(rem((8i32), 6), 0, -2) {
+            'l13: for mut i14 in counts(rem(q, 6), 0, -2) {
                 assert!((p >= ({ 6 })) || !(p >= ({ 6 })), "always");
             }
-            'l15: for h16 in 0..2 {
-                i12 = add(i12, h16 as i32);
-                i12 = mul((7i32), i12);
+            let mut k15 = 0;
+            'l16: loop {
+                if k15 > 3 {
+                    break;
+                }
+                k15 += 1;
+                (x, i12) = ((3i32), (4i32));
+                y = x;
+                let mut i12 = i12;
             }
         }
-        x = if is_small(n) {
-            (y, x) = (twice(add(q, y)), i32::from((x < ({ y }))));
-            if (y != ({ 7 })) {
-                x = sub(x, x);
-                (-4i32)
-            } else if (p <= ({ 7 })) {
-                q
+        'l17: for mut i18 in 0..rem(y, 4) {
+            {
+                i18 = (2i32);
+                y = (6i32);
+            }
+            if ((-3i32) < ({ x })) || !is_small(n) {
+                (y, i18) = (x, q);
             } else {
-                (4i32)
+                assert!((q != ({ 1 })) || !(q != ({ 1 })), "always");
+                y = y;
             }
-        } else {
+        }
+        {
+            let mut v19;
             match n {
-                0 => q,
-                1 | 2 => (x),
-                _ => (x),
+                0 => {
+                    v19 = q;
+                }
+                _ => {
+                    if (n > 1) {
+                        v19 = q;
+                    } else {
+                        let mut v20 = q;
+                        v19 = y;
+                    }
+                }
             }
-        };
+        }
     }
     if is_small(n) {
-    } else if (x != ({ 11 })) || !(n > 1) {
+        if (((q != ({ 10 })) || (q <= ({ 7 }))) || (p != ({ 10 })) || !is_small(n)) {
+            'l21: for mut r22 in [3i32, -1, 5] {
+                let mut v23 = (1i32);
+            }
+        } else {
+            x = if (p > ({ x })) { x } else { p };
+        }
+        x = (sub((3i32), 5i32));
+    } else if ((8i32) > ({ y })) {
+        if ((3i32) == ({ 8 })) {
+            if (x > ({ 4 })) {
+                x = p;
+            }
+            if (n > 1) && (y <= ({ 0 })) {
+                x = p;
+            } else {
+            }
+        }
         x = sub(
-            match n {
-                0 => (rem(q, 6)),
-                1 | 2 => (y),
-                _ => (q),
+            {
+                let mut k25 = 0;
+                loop {
+                    k25 += 1;
+                    if (y == ({ 7 })) && (q >= ({ 1 })) {
+                        break (add(4i32, (-2i32)));
+                    }
+                    if k25 > 2 {
+                        break (p);
+                    }
+                }
             },
             x,
         );
-        let mut k17 = 0;
-        'l18: loop {
-            if k17 > 1 {
-                break;
-            }
-            k17 += 1;
-            x = x;
-            if flag && (p <= ({ 9 })) && (x < ({ y })) {
-                x = p;
-            }
-        }
     } else {
-        'l19: for mut r20 in [3i32, -1, 5] {
-            assert!((q <= ({ y })) || !(q <= ({ y })), "always");
+        assert!((y >= ({ y })) || !(y >= ({ y })), "always");
+        x = ((7i32).wrapping_abs());
+        if ((y > ({ 3 })) && (x == ({ 1 })) || (x >= ({ 2 })) && (q >= ({ 1 }))) {
             if is_small(n) {
-                (y, r20) = ((-2i32), p);
-                (x, r20) = (x, (3i32));
-            } else {
-                r20 = (5i32);
-            }
-            if ((p != ({ 2 })) || (q <= ({ 5 }))) && (p != ({ 5 })) {
-                x = sub((8i32), x);
-            } else {
-                r20 = sub(p, r20);
-            }
-        }
-        if (x > ({ 4 })) {
-            (y, x) = (y, (sub((-3i32), 4i32)));
-        } else {
-            let mut k21 = 0;
-            'l22: loop {
-                if k21 > 2 {
-                    break;
-                }
-                k21 += 1;
-                y = q;
-                (x, y) = (p, (0i32));
-            }
-            {
-                y = add(p, y);
-                let mut v23 = x;
-            }
-            assert!((q < ({ y })) || !(q < ({ y })), "always");
-        }
-        if (y <= ({ y })) {
-            let mut y = ((y).wrapping_abs());
-            y = add(
-                if (y >= ({ y })) {
-                    y = add((-1i32), y);
-                    y
-                } else {
-                    y
-                },
-                y,
-            );
-            x = {
-                let t24 = y;
-                mul(t24, 2)
-            };
-        } else if !(p > ({ y })) {
-            if is_small(n) && (y >= ({ y })) {
-                x = sub(y, x);
-            }
-            if (p == ({ 1 })) {
-                assert!((x != ({ 10 })) || !(x != ({ 10 })), "always");
-            } else if ((y) == ({ (7i32) })) {
-                y = (4i32);
-            } else {
-                x = q;
-            }
-            if !(!(y <= ({ 7 }))) {
-            } else {
                 y = x;
-                assert!((p < ({ 10 })) || !(p < ({ 10 })), "always");
-                x = (6i32);
+            } else if (x <= ({ y })) {
+                x = sub((-3i32), x);
+            } else {
+                x = (0i32);
+                x = add(q, x);
             }
+        } else if ((q) <= ({ 6 })) {
+            'l26: for mut i27 in -1..rem((0i32), 3) {}
         } else {
-            let mut x = (6i32);
+            let mut v28;
+            if !((n > 1) && (p > ({ x }))) {
+                let mut v29 = y;
+                v28 = (7i32);
+            } else {
+                let mut v30 = y;
+                v28 = p;
+            }
+            if ((q) < ({ 2 })) {
+                v28 = v28;
+                let mut v28 = q;
+                v28 = p;
+            } else if (y < ({ 8 })) {
+                assert!((q <= ({ v28 })) || !(q <= ({ v28 })), "always");
+            } else {
+                let mut v28 = (5i32);
+            }
         }
     }
-    (([y, (2i32)][if is_small(n) { 0 } else { 1 }]).min((3i32)))
+    sub(0, y)
 }
 
 #[function]
@@ -5036,36 +6196,42 @@ fn tensors_41(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut z = t.clone();
         Ok(z)
     };
-    x = (if !((x.clone()).equal(0)?) {
-        match n {
-            0 => {
-                ({
-                    let t2 = p.clone();
-                    t2
-                })
-            }
-            1 | 2 => ([p.clone(), x.clone()][if (n > 1) { 0 } else { 1 }].clone()),
-            _ => match n {
-                0 => (q.clone()),
-                1 | 2 => (Tensor::from(-1)),
-                _ => Tensor::from(6),
-            },
+    x = (match n {
+        0 => Tensor::from(0),
+        1 | 2 => {
+            ([
+                match x.clone() {
+                    -2..=2 => x.clone(),
+                    5 => (x.clone()),
+                    _ => (x.clone()),
+                },
+                c1(&p.clone())?,
+            ][if (n > 1) { 0 } else { 1 }]
+            .clone())
         }
-    } else if (n > 1) {
-        (Tensor::from(2)).equal(&y)?.cast(DType::I32)?
-    } else {
-        if !(q.greater_equal(3)?) {
-            p.greater_equal(&x)?.cast(DType::I32)?
-        } else {
-            'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-                x = Tensor::from(0);
-                assert!(x.equal(7)? || !x.equal(7)?, "always");
-                x = x.clone();
+        _ => {
+            if (x.not_equal(&y)? || p.greater(&y)?) {
+                {
+                    let mut k2 = Tensor::from(0);
+                    loop {
+                        k2 = (&k2 + 1)?;
+                        if q.not_equal(6)? && (q.greater_equal(3)?) {
+                            break y.clone();
+                        }
+                        if k2.greater(3)? {
+                            break (p.clone());
+                        }
+                    }
+                }
+            } else {
+                {
+                    let t3 = p.clone();
+                    t3
+                }
             }
-            c1(&q.clone())?
         }
     } - &x)?;
-    Ok(c1(&c1(&Tensor::from(3))?)?)
+    Ok(Tensor::from(0))
 }
 
 fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5076,100 +6242,156 @@ fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         z
     };
     x = sub(
-        if !((x) == ({ 0 })) {
-            match n {
-                0 => {
-                    ({
-                        let t2 = p;
-                        t2
-                    })
-                }
-                1 | 2 => ([p, x][if (n > 1) { 0 } else { 1 }]),
-                _ => match n {
-                    0 => (q),
-                    1 | 2 => (-1i32),
-                    _ => (6i32),
-                },
+        match n {
+            0 => (0i32),
+            1 | 2 => {
+                ([
+                    match x {
+                        -2..=2 => x,
+                        5 => (x),
+                        _ => (x),
+                    },
+                    c1(p),
+                ][if (n > 1) { 0 } else { 1 }])
             }
-        } else if (n > 1) {
-            i32::from(((2i32) == ({ y })))
-        } else {
-            if !(q >= ({ 3 })) {
-                i32::from((p >= ({ x })))
-            } else {
-                'l3: for mut r4 in [3i32, -1, 5] {
-                    x = (0i32);
-                    assert!((x == ({ 7 })) || !(x == ({ 7 })), "always");
-                    x = x;
+            _ => {
+                if ((x != ({ y })) || (p > ({ y }))) {
+                    {
+                        let mut k2 = 0;
+                        loop {
+                            k2 += 1;
+                            if (q != ({ 6 })) && (q >= ({ 3 })) {
+                                break y;
+                            }
+                            if k2 > 3 {
+                                break (p);
+                            }
+                        }
+                    }
+                } else {
+                    {
+                        let t3 = p;
+                        t3
+                    }
                 }
-                c1(q)
             }
         },
         x,
     );
-    c1(c1((3i32)))
+    (0i32)
 }
 
 #[function]
 fn tensors_42(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = [q.clone(), twice(if q.not_equal(&y)? { 5 + Tensor::from(-4) } else { q - &y })?]
-        [if flag { 0 } else { 1 }]
-    .clone();
-    Ok(x)
+    y = keep(&q.clone());
+    if (n > 1) {
+        let mut v1 = Tensor::from(7);
+        if (Tensor::from(3)).less(&x)? {
+            -&x
+        } else {
+            if p.equal(&y)? {
+                1 * p
+            } else {
+                let mut v2 = q.clone();
+                &v1 - p
+            }
+        }
+    } else if flag {
+        y.clone() + &y
+    } else {
+        let mut v3 = match n {
+            0 => x.clone(),
+            1 | 2 => q.clone(),
+            _ => Tensor::from(2),
+        };
+        (if q.not_equal(8)? {
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+                continue;
+            }
+            (Tensor::from(-3), x.clone()).0
+        } else {
+            let mut v7 = if x.less_equal(&x)? {
+                Tensor::from(-1)
+            } else if x.greater_equal(8)? {
+                Tensor::from(4)
+            } else {
+                let mut v6 = y.clone();
+                x.clone()
+            };
+            v3.clone()
+        } * &y)
+    }
 }
 
 fn numbers_42(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = [q, twice(if (q != ({ y })) { add(5i32, (-4i32)) } else { sub(q, y) })]
-        [if flag { 0 } else { 1 }];
-    x
+    y = q;
+    if (n > 1) {
+        let mut v1 = (7i32);
+        if ((3i32) < ({ x })) {
+            sub(0, x)
+        } else {
+            if (p == ({ y })) {
+                mul(1i32, p)
+            } else {
+                let mut v2 = q;
+                sub(v1, p)
+            }
+        }
+    } else if flag {
+        add(y, y)
+    } else {
+        let mut v3 = match n {
+            0 => x,
+            1 | 2 => q,
+            _ => (2i32),
+        };
+        mul(
+            if (q != ({ 8 })) {
+                'l4: for mut r5 in [3i32, -1, 5] {
+                    continue;
+                }
+                ((-3i32), x).0
+            } else {
+                let mut v7 = if (x <= ({ x })) {
+                    (-1i32)
+                } else if (x >= ({ 8 })) {
+                    (4i32)
+                } else {
+                    let mut v6 = y;
+                    x
+                };
+                v3
+            },
+            y,
+        )
+    }
 }
 
 #[function]
 fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = match n {
-        0 => {
-            ({
-                let t1 = twice(q * &x)?;
-                (t1 * 2)?
-            })
-        }
-        1 | 2 => {
-            (if (y.clone()).less(&y)? {
-                if (q.clone()).greater(&y)? || !(n == 0) {
-                    y = Tensor::from(7);
-                    assert!(y.not_equal(2)? || !y.not_equal(2)?, "always");
-                } else {
-                    let mut v2 = y.clone();
-                    v2 = (x.clone() - &v2)?;
-                    (v2, y) = (q.clone(), Tensor::from(4));
+    x = (&x * q)?;
+    'l1: for mut i2 in range(-1, (Tensor::from(2)).floor_mod(3)?) {
+        let mut k3 = Tensor::from(0);
+        while k3.less(1)? && (!(x.less_equal(4)?)) {
+            k3 = (&k3 + 1)?;
+            (y, i2) =
+                (i2.clone().minimum(q)?, if i2.equal(8)? { Tensor::from(-3) } else { x.clone() });
+            let mut k5 = Tensor::from(0);
+            'l6: loop {
+                if k5.greater(1)? {
+                    break;
                 }
-                q.clone()
-            } else {
-                return Ok((Tensor::from(-3) % 2)?);
-            })
-        }
-        _ => (Tensor::from(1)),
-    };
-    'l3: for h4 in 0..n {
-        x = (&x + h4 as i32)?;
-        if !((Tensor::from(4)).equal(q.clone())?) {
-            if (x.clone()).less_equal(&y)? {
-            } else if !(x.greater_equal(5)?) {
-                let mut v5 = Tensor::from(5);
-                x = v5.clone();
-            } else {
-                x = Tensor::from(1);
-                y = (x.clone() * &y)?;
+                k5 = (&k5 + 1)?;
+                x = (y.clone() + &x)?;
+                i2 = Tensor::from(4);
             }
-            y = (7 * y.clone())?;
         }
-        continue 'l3;
     }
     Ok(x)
 }
@@ -5177,44 +6399,22 @@ fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
 fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = match n {
-        0 => {
-            ({
-                let t1 = twice(mul(q, x));
-                mul(t1, 2)
-            })
-        }
-        1 | 2 => {
-            (if ((y) < ({ y })) {
-                if ((q) > ({ y })) || !(n == 0) {
-                    y = (7i32);
-                    assert!((y != ({ 2 })) || !(y != ({ 2 })), "always");
-                } else {
-                    let mut v2 = y;
-                    v2 = sub(x, v2);
-                    (v2, y) = (q, (4i32));
+    x = (mul(x, q));
+    'l1: for mut i2 in -1..rem((2i32), 3) {
+        let mut k3 = 0;
+        while k3 < 1 && (!(x <= ({ 4 }))) {
+            k3 += 1;
+            (y, i2) = (((i2).min(q)), if (i2 == ({ 8 })) { (-3i32) } else { x });
+            let mut k5 = 0;
+            'l6: loop {
+                if k5 > 1 {
+                    break;
                 }
-                q
-            } else {
-                return (rem((-3i32), 2));
-            })
-        }
-        _ => (1i32),
-    };
-    'l3: for h4 in 0..n {
-        x = add(x, h4 as i32);
-        if !((4i32) == ({ q })) {
-            if ((x) <= ({ y })) {
-            } else if !(x >= ({ 5 })) {
-                let mut v5 = (5i32);
-                x = v5;
-            } else {
-                x = (1i32);
-                y = mul(x, y);
+                k5 += 1;
+                x = add(y, x);
+                i2 = (4i32);
             }
-            y = (mul(7i32, y));
         }
-        continue 'l3;
     }
     x
 }
@@ -5223,66 +6423,59 @@ fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    let mut v1 = keep(&p.greater(7)?.cast(DType::I32)?.abs()?);
-    let mut k2 = Tensor::from(0);
-    while k2.less(4)? && (q.less_equal(&x)? && (p.equal(6)?)) {
-        k2 = (&k2 + 1)?;
-        if y.greater_equal(4)? {
-            return Ok({
-                let t4 = x.clone();
-                t4
-            });
-        } else if (n == 0) && p.greater(10)? {
-            if p.less_equal(&x)? {
-                continue;
-            } else if y.greater(5)? && (y.less(&v1)?) {
-                y = y.clone();
+    let mut v1 = p.clone();
+    if !(!(q.greater_equal(&v1)?)) {
+        assert!(v1.less(9)? || !v1.less(9)?, "always");
+        if (n > 1) && q.less_equal(&x)? {
+            let mut k2 = Tensor::from(0);
+            'l3: while k2.less(4)? && (q.greater(2)?) {
+                k2 = (&k2 + 1)?;
+                assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
+                y = (Tensor::from(2) * &y)?;
+            }
+            let mut v4 = match n {
+                0 => v1.clone(),
+                1 | 2 => y.clone(),
+                _ => (v1.clone()),
+            };
+            match n {
+                1 => {
+                    v4 = (v1.clone() * &v4)?;
+                    assert!(y.greater(5)? || !y.greater(5)?, "always");
+                }
+                _ => {
+                    assert!(p.not_equal(&v1)? || !p.not_equal(&v1)?, "always");
+                }
+            }
+        }
+    } else {
+        if p.equal(&x)? || !is_small(n) {
+            let mut v6 = {
+                let mut k5 = Tensor::from(0);
+                loop {
+                    k5 = (&k5 + 1)?;
+                    if p.greater(9)? && p.greater_equal(4)? {
+                        break Tensor::from(4);
+                    }
+                    if k5.greater(1)? {
+                        break (x.clone());
+                    }
+                }
+            };
+        } else if (n > 1) {
+            if (q.clone()).equal(&v1)? {
+                x = Tensor::from(-1);
+                x = Tensor::from(-4);
+                y = p.clone();
+            } else if x.not_equal(&y)? && (p.not_equal(10)?) {
+                assert!(v1.greater(4)? || !v1.greater(4)?, "always");
             } else {
-                x = (Tensor::from(-2) - &x)?;
+                x = (v1.clone() - &x)?;
+                (x, v1) = (x.clone(), v1.clone());
             }
         } else {
-            match n {
-                1 => {
-                    assert!(p.greater(9)? || !p.greater(9)?, "always");
-                    return Ok(y.clone());
-                }
-                _ => {
-                    x = Tensor::from(4);
-                }
-            }
-            y = (twice(-if q.less_equal(11)? {
-                Tensor::from(2)
-            } else {
-                y = (Tensor::from(-2) * &y)?;
-                v1.clone()
-            })? + &y)?;
-        }
-        let mut k5 = Tensor::from(0);
-        'l6: loop {
-            if k5.greater(0)? {
-                break;
-            }
-            k5 = (&k5 + 1)?;
-            v1 = if q.not_equal(&v1)? {
-                y = q.clone();
-                y.clone()
-            } else {
-                Tensor::from(1)
-            };
-            y = {
-                let t7 = Tensor::from(-3);
-                t7
-            };
-            match n {
-                1 => {
-                    y = q.clone();
-                    y = q.clone();
-                }
-                _ => {
-                    v1 = v1.clone();
-                    let mut v8 = y.clone();
-                    v8 = (y.clone() + &v8)?;
-                }
+            if y.greater_equal(11)? {
+                let mut v7 = y.clone();
             }
         }
         if q.greater(6)? && (n == 0) && q.less(&y)? {
@@ -5290,81 +6483,91 @@ fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
     }
     Ok(if q.equal(0)? || !flag {
-        [Tensor::from(6), v1.clone()][if (n == 0) { 0 } else { 1 }].clone()
+        q.clone()
     } else {
-        [v1.clone(), q.clone()][if (n > 1) { 0 } else { 1 }].clone()
+        let mut v9 = {
+            let mut k8 = Tensor::from(0);
+            loop {
+                k8 = (&k8 + 1)?;
+                if x.not_equal(2)? {
+                    break q.clone();
+                }
+                if k8.greater(1)? {
+                    break (p.clone());
+                }
+            }
+        };
+        {
+            let mut k10 = Tensor::from(0);
+            loop {
+                k10 = (&k10 + 1)?;
+                if (p.not_equal(4)? || p.less(&x)?) {
+                    break p.clone();
+                }
+                if k10.greater(1)? {
+                    break (x.clone());
+                }
+            }
+        }
     })
 }
 
 fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    let mut v1 = ((i32::from((p > ({ 7 })))).wrapping_abs());
-    let mut k2 = 0;
-    while k2 < 4 && ((q <= ({ x })) && (p == ({ 6 }))) {
-        k2 += 1;
-        if (y >= ({ 4 })) {
-            return {
-                let t4 = x;
-                t4
+    let mut v1 = p;
+    if !(!(q >= ({ v1 }))) {
+        assert!((v1 < ({ 9 })) || !(v1 < ({ 9 })), "always");
+        if (n > 1) && (q <= ({ x })) {
+            let mut k2 = 0;
+            'l3: while k2 < 4 && (q > ({ 2 })) {
+                k2 += 1;
+                assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
+                y = mul((2i32), y);
+            }
+            let mut v4 = match n {
+                0 => v1,
+                1 | 2 => y,
+                _ => (v1),
             };
-        } else if (n == 0) && (p > ({ 10 })) {
-            if (p <= ({ x })) {
-                continue;
-            } else if (y > ({ 5 })) && (y < ({ v1 })) {
-                y = y;
+            match n {
+                1 => {
+                    v4 = mul(v1, v4);
+                    assert!((y > ({ 5 })) || !(y > ({ 5 })), "always");
+                }
+                _ => {
+                    assert!((p != ({ v1 })) || !(p != ({ v1 })), "always");
+                }
+            }
+        }
+    } else {
+        if (p == ({ x })) || !is_small(n) {
+            let mut v6 = {
+                let mut k5 = 0;
+                loop {
+                    k5 += 1;
+                    if (p > ({ 9 })) && (p >= ({ 4 })) {
+                        break (4i32);
+                    }
+                    if k5 > 1 {
+                        break (x);
+                    }
+                }
+            };
+        } else if (n > 1) {
+            if ((q) == ({ v1 })) {
+                x = (-1i32);
+                x = (-4i32);
+                y = p;
+            } else if (x != ({ y })) && (p != ({ 10 })) {
+                assert!((v1 > ({ 4 })) || !(v1 > ({ 4 })), "always");
             } else {
-                x = sub((-2i32), x);
+                x = sub(v1, x);
+                (x, v1) = (x, v1);
             }
         } else {
-            match n {
-                1 => {
-                    assert!((p > ({ 9 })) || !(p > ({ 9 })), "always");
-                    return y;
-                }
-                _ => {
-                    x = (4i32);
-                }
-            }
-            y = add(
-                twice(sub(
-                    0,
-                    if (q <= ({ 11 })) {
-                        (2i32)
-                    } else {
-                        y = mul((-2i32), y);
-                        v1
-                    },
-                )),
-                y,
-            );
-        }
-        let mut k5 = 0;
-        'l6: loop {
-            if k5 > 0 {
-                break;
-            }
-            k5 += 1;
-            v1 = if (q != ({ v1 })) {
-                y = q;
-                y
-            } else {
-                (1i32)
-            };
-            y = {
-                let t7 = (-3i32);
-                t7
-            };
-            match n {
-                1 => {
-                    y = q;
-                    y = q;
-                }
-                _ => {
-                    v1 = v1;
-                    let mut v8 = y;
-                    v8 = add(y, v8);
-                }
+            if (y >= ({ 11 })) {
+                let mut v7 = y;
             }
         }
         if (q > ({ 6 })) && (n == 0) && (q < ({ y })) {
@@ -5372,9 +6575,32 @@ fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         }
     }
     if (q == ({ 0 })) || !flag {
-        [(6i32), v1][if (n == 0) { 0 } else { 1 }]
+        q
     } else {
-        [v1, q][if (n > 1) { 0 } else { 1 }]
+        let mut v9 = {
+            let mut k8 = 0;
+            loop {
+                k8 += 1;
+                if (x != ({ 2 })) {
+                    break q;
+                }
+                if k8 > 1 {
+                    break (p);
+                }
+            }
+        };
+        {
+            let mut k10 = 0;
+            loop {
+                k10 += 1;
+                if ((p != ({ 4 })) || (p < ({ x }))) {
+                    break p;
+                }
+                if k10 > 1 {
+                    break (x);
+                }
+            }
+        }
     }
 }
 
@@ -5385,82 +6611,62 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut k1 = Tensor::from(0);
     'l2: while k1.less(0)? && (is_small(n) && q.not_equal(&x)?) {
         k1 = (&k1 + 1)?;
-        x = ((x.clone() + Tensor::from(-1))? * {
-            let t3 = Tensor::from(3);
-            (t3 * 2)?
-        })?;
+        x = {
+            let mut k3 = Tensor::from(0);
+            loop {
+                k3 = (&k3 + 1)?;
+                if y.not_equal(2)? && (y.not_equal(&y)?) {
+                    break p.clone();
+                }
+                if k3.greater(2)? {
+                    break (Tensor::from(-4));
+                }
+            }
+        };
     }
-    match n {
-        1 => {
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
-                return Ok((Tensor::from(-1) % 3)?);
-            }
+    let mut k4 = Tensor::from(0);
+    'l5: loop {
+        if k4.greater(2)? {
+            break;
         }
-        _ => {
-            {}
-            'l6: for h7 in 0..2 {
-                y = (&y + h7 as i32)?;
-                'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                    x = (Tensor::from(8) + &x)?;
-                    (y, r9) = (y.clone(), p.clone());
-                }
-                if q.greater_equal(4)? {
-                    y = p.clone();
-                } else if !(q.greater(10)?) {
-                    return Ok((7 + q)?);
-                } else {
-                    x = x.clone();
-                    y = (p.clone() * &y)?;
-                    y = Tensor::from(0);
-                }
-                return Ok((-if p.equal(&x)? {
-                    Tensor::from(0)
-                } else {
-                    assert!(q.greater_equal(&x)? || !q.greater_equal(&x)?, "always");
-                    Tensor::from(3)
-                })?);
-            }
-            match n {
-                1 => {
-                    'l10: for h11 in 0..n {
-                        y = (&y + h11 as i32)?;
-                        y = q.clone();
-                        y = (Tensor::from(-3) + &y)?;
-                        y = p.clone();
-                    }
-                    'l12: for h13 in 0..2 {
-                        y = (&y + h13 as i32)?;
-                        break 'l12;
-                    }
-                    for mut i15 in range((p.clone()).floor_mod(4)?) {
-                        i15 = i15.clone();
-                        x = Tensor::from(8);
-                        i15 = p.clone();
-                    }
-                }
-                _ => {
-                    match n {
-                        1 => {
-                            (y, x) = (y.clone(), x.clone());
-                        }
-                        _ => {
-                            x = p.clone();
-                            x = Tensor::from(6);
-                        }
-                    }
-                    if (n > 1) && (is_small(n) && y.equal(6)?) {
-                        x = Tensor::from(4);
-                        x = (x.clone() * &x)?;
-                        (y, x) = (p.clone(), Tensor::from(-4));
+        k4 = (&k4 + 1)?;
+        (x, y) = (
+            match y.clone() {
+                0 => {
+                    if q.less_equal(9)? {
+                        x.clone()
                     } else {
-                        (y, x) = (p.clone(), Tensor::from(-3));
+                        p.clone()
                     }
                 }
-            }
-        }
+                1 | -3 | 4..=6 => {
+                    (match x.clone() {
+                        0 => Tensor::from(5),
+                        1 | -3 | 4..=6 => q.clone(),
+                        _ => Tensor::from(8),
+                    })
+                }
+                _ => p.clone(),
+            },
+            match q.clone() {
+                0 => (y.clone().minimum(x.clone())?),
+                1 | -3 | 4..=6 => (twice(&y + p.clone())?),
+                _ => y.clone(),
+            },
+        );
+        y = ({
+            let t6 = (Tensor::from(-4) + x.clone())?;
+            t6
+        } * &y)?;
     }
-    assert!(y.equal(10)? || !y.equal(10)?, "always");
-    Ok(keep(&Tensor::from(6)))
+    Ok(match y.clone() {
+        0 => {
+            let t7 = y.clone();
+            t7
+        }
+        1 | -3 | 4..=6 => ((&x * p.clone())?),
+        _ => (y.clone() - p)?,
+    })
 }
 
 fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5469,85 +6675,65 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut k1 = 0;
     'l2: while k1 < 0 && (is_small(n) && (q != ({ x }))) {
         k1 += 1;
-        x = (mul((add(x, (-1i32))), {
-            let t3 = (3i32);
-            mul(t3, 2)
-        }));
+        x = {
+            let mut k3 = 0;
+            loop {
+                k3 += 1;
+                if (y != ({ 2 })) && (y != ({ y })) {
+                    break p;
+                }
+                if k3 > 2 {
+                    break (-4i32);
+                }
+            }
+        };
     }
-    match n {
-        1 => {
-            'l4: for mut r5 in [3i32, -1, 5] {
-                return (rem((-1i32), 3));
-            }
+    let mut k4 = 0;
+    'l5: loop {
+        if k4 > 2 {
+            break;
         }
-        _ => {
-            {}
-            'l6: for h7 in 0..2 {
-                y = add(y, h7 as i32);
-                'l8: for mut r9 in [3i32, -1, 5] {
-                    x = add((8i32), x);
-                    (y, r9) = (y, p);
-                }
-                if (q >= ({ 4 })) {
-                    y = p;
-                } else if !(q > ({ 10 })) {
-                    return (add(7i32, q));
-                } else {
-                    x = x;
-                    y = mul(p, y);
-                    y = (0i32);
-                }
-                return (sub(
-                    0,
-                    if (p == ({ x })) {
-                        (0i32)
+        k4 += 1;
+        (x, y) = (
+            match y {
+                0 => {
+                    if (q <= ({ 9 })) {
+                        x
                     } else {
-                        assert!((q >= ({ x })) || !(q >= ({ x })), "always");
-                        (3i32)
-                    },
-                ));
-            }
-            match n {
-                1 => {
-                    'l10: for h11 in 0..n {
-                        y = add(y, h11 as i32);
-                        y = q;
-                        y = add((-3i32), y);
-                        y = p;
-                    }
-                    'l12: for h13 in 0..2 {
-                        y = add(y, h13 as i32);
-                        break 'l12;
-                    }
-                    for mut i15 in 0..rem(p, 4) {
-                        i15 = i15;
-                        x = (8i32);
-                        i15 = p;
+                        p
                     }
                 }
-                _ => {
-                    match n {
-                        1 => {
-                            (y, x) = (y, x);
-                        }
-                        _ => {
-                            x = p;
-                            x = (6i32);
-                        }
-                    }
-                    if (n > 1) && (is_small(n) && (y == ({ 6 }))) {
-                        x = (4i32);
-                        x = mul(x, x);
-                        (y, x) = (p, (-4i32));
-                    } else {
-                        (y, x) = (p, (-3i32));
-                    }
+                1 | -3 | 4..=6 => {
+                    (match x {
+                        0 => (5i32),
+                        1 | -3 | 4..=6 => q,
+                        _ => (8i32),
+                    })
                 }
-            }
-        }
+                _ => p,
+            },
+            match q {
+                0 => ((y).min(x)),
+                1 | -3 | 4..=6 => (twice(add(y, p))),
+                _ => y,
+            },
+        );
+        y = mul(
+            {
+                let t6 = (add((-4i32), x));
+                t6
+            },
+            y,
+        );
     }
-    assert!((y == ({ 10 })) || !(y == ({ 10 })), "always");
-    (6i32)
+    match y {
+        0 => {
+            let t7 = y;
+            t7
+        }
+        1 | -3 | 4..=6 => (mul(x, p)),
+        _ => (sub(y, p)),
+    }
 }
 
 #[function]
@@ -5557,151 +6743,59 @@ fn tensors_46(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     {
         assert!(x.less_equal(9)? || !x.less_equal(9)?, "always");
         y = {
-            let t1 = match n {
-                0 => q.clone(),
-                1 | 2 => (q.clone()),
-                _ => x.clone(),
-            };
-            t1
+            let t1 = x.clone();
+            (t1 * 2)?
         };
     }
-    if x.greater(7)? {
-        if !(p.equal(6)? && x.not_equal(8)?) {
-            x = twice(&x % 5)?;
-            {
-                x = x.clone();
-            }
-            if !(x.not_equal(2)?) {
-                y = (p.clone() - &y)?;
-                y = Tensor::from(2);
-            } else if x.not_equal(&x)? && q.equal(&y)? {
-            } else {
-                x = y.clone();
-                y = (Tensor::from(2) - &y)?;
-            }
-        } else {
-            'l2: for mut i3 in range((Tensor::from(2)).floor_mod(4)?) {
-                i3 = (Tensor::from(3) + &i3)?;
-            }
+    let mut v2;
+    if p.greater_equal(&x)? || !is_small(n) {
+        let mut v4 = {
+            let t3 = q.clone();
+            (t3 * 2)?
         }
-        'l4: for h5 in 0..n {
-            y = (&y + h5 as i32)?;
-            'l6: for h7 in 0..n {
-                x = (&x + h7 as i32)?;
-                assert!(q.greater(&y)? || !q.greater(&y)?, "always");
+        .floor_mod(7)?;
+        v2 = match x.clone() {
+            0 => {
+                (match x.clone() {
+                    0 => (Tensor::from(-3)),
+                    1 | -3 | 4..=6 => (Tensor::from(3)),
+                    _ => q.clone(),
+                })
             }
-        }
-    } else if y.greater_equal(&x)? {
-        (y, x) = (
-            if x.not_equal(11)? {
-                'l8: for h9 in 0..2 {
-                    y = (&y + h9 as i32)?;
-                    assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-                }
-                q.clone()
-            } else {
-                (p.clone() % 2)?
+            1 | -3 | 4..=6 => match n {
+                0 => x.clone(),
+                1 | 2 => x.clone(),
+                _ => (q.clone()),
             },
-            (p * Tensor::from(-4))?,
-        );
-        let mut k10 = Tensor::from(0);
-        'l11: while k10.less(3)? && (!(y.less(&y)?)) {
-            k10 = (&k10 + 1)?;
-            if ((x.clone()).less_equal(3)? || (Tensor::from(7)).not_equal(3)?) {
-                y = q.clone();
-                y = q.clone();
-            } else {
-            }
-            'l12: for h13 in 0..2 {
-                y = (&y + h13 as i32)?;
-                x = (Tensor::from(-1) - &x)?;
-                x = Tensor::from(7);
-            }
-        }
-        y = (&y * 0)?;
-    } else {
-        {
-            let mut v14 = (&y * p)?;
-            'l15: for mut i16 in range((y.clone()).floor_mod(4)?) {
-                y = (Tensor::from(2) * &y)?;
-            }
-            let mut k17 = Tensor::from(0);
-            loop {
-                if k17.greater(2)? {
-                    break;
-                }
-                k17 = (&k17 + 1)?;
-                let mut v14 = q.clone();
-                v14 = p.clone();
-            }
-        }
-        if !(y.greater(5)?) {
-            {
-                x = y.clone();
-                assert!(p.less(&y)? || !p.less(&y)?, "always");
-            }
-        } else {
-            x = (x.clone() + &x)?;
-            if p.not_equal(0)? {
-                x = q.clone();
-            }
-        }
-    }
-    let mut k19 = Tensor::from(0);
-    'l20: loop {
-        if k19.greater(2)? {
-            break;
-        }
-        k19 = (&k19 + 1)?;
-        if q.less_equal(2)? || !flag && !(x.not_equal(6)?) {
-            match n {
-                1 => {
-                    let mut v21 = p.clone();
-                    assert!(q.greater_equal(&v21)? || !q.greater_equal(&v21)?, "always");
-                    assert!(v21.greater(&x)? || !v21.greater(&x)?, "always");
-                }
-                _ => {
-                    x = y.clone();
-                }
-            }
-            if (n == 0) && p.less(4)? {
-                assert!(y.less_equal(2)? || !y.less_equal(2)?, "always");
-            }
-        }
-        let mut x = match n {
-            0 => (Tensor::from(0)),
-            1 | 2 => (twice(p * q)?),
             _ => {
-                if y.equal(&x)? {
-                    y.clone()
-                } else {
-                    q.clone()
-                }
+                ({
+                    let t5 = Tensor::from(-3);
+                    t5
+                })
             }
         };
-    }
-    if y.greater_equal(2)? {
-        if q.less(7)? && (p.greater_equal(6)?) {
-            x = y.clone().maximum(8)?;
-            (match n {
-                0 => (y.clone()),
-                1 | 2 => y.clone(),
-                _ => (Tensor::from(-3)),
-            } * &x)
-        } else {
-            if q.not_equal(&x)? { 6 - Tensor::from(6) } else { p.clone() * &y }
-        }
-    } else if x.greater_equal(&y)? {
-        -if p.greater_equal(2)? { x.clone() } else { q.clone() }
     } else {
-        if p.not_equal(1)? {
-            assert!(y.equal(9)? || !y.equal(9)?, "always");
-            (x, y) = (q.clone(), Tensor::from(7));
+        let mut v6 = if p.less(2)? && (x.greater_equal(&y)?) {
+            twice(y.clone() * q)?
         } else {
-            assert!(x.equal(10)? || !x.equal(10)?, "always");
-        }
-        p - q.clone()
+            if q.greater_equal(10)? { Tensor::from(-1) } else { p.clone() }
+        };
+        v2 = match n {
+            0 => twice(q.clone() + q.clone())?,
+            1 | 2 => match x.clone() {
+                -2..=2 => (Tensor::from(6)),
+                5 => (Tensor::from(6)),
+                _ => (Tensor::from(-1)),
+            },
+            _ => (&y * y.clone())?,
+        };
     }
+    y = if ((v2.clone()).equal(Tensor::from(7))? || !(y.less_equal(3)?)) {
+        p.clone()
+    } else {
+        if (n > 1) && q.greater(3)? { q.clone().maximum(&v2)? } else { (8 - &x)? }
+    };
+    twice(y.clone() + Tensor::from(-2))?.maximum(&x)
 }
 
 fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5710,154 +6804,61 @@ fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     {
         assert!((x <= ({ 9 })) || !(x <= ({ 9 })), "always");
         y = {
-            let t1 = match n {
-                0 => q,
-                1 | 2 => (q),
-                _ => x,
-            };
-            t1
+            let t1 = x;
+            mul(t1, 2)
         };
     }
-    if (x > ({ 7 })) {
-        if !((p == ({ 6 })) && (x != ({ 8 }))) {
-            x = twice(rem(x, 5));
-            {
-                x = x;
+    let mut v2;
+    if (p >= ({ x })) || !is_small(n) {
+        let mut v4 = (rem(
+            ({
+                let t3 = q;
+                mul(t3, 2)
+            }),
+            7,
+        ));
+        v2 = match x {
+            0 => {
+                (match x {
+                    0 => (-3i32),
+                    1 | -3 | 4..=6 => (3i32),
+                    _ => q,
+                })
             }
-            if !(x != ({ 2 })) {
-                y = sub(p, y);
-                y = (2i32);
-            } else if (x != ({ x })) && (q == ({ y })) {
-            } else {
-                x = y;
-                y = sub((2i32), y);
-            }
-        } else {
-            'l2: for mut i3 in 0..rem((2i32), 4) {
-                i3 = add((3i32), i3);
-            }
-        }
-        'l4: for h5 in 0..n {
-            y = add(y, h5 as i32);
-            'l6: for h7 in 0..n {
-                x = add(x, h7 as i32);
-                assert!((q > ({ y })) || !(q > ({ y })), "always");
-            }
-        }
-    } else if (y >= ({ x })) {
-        (y, x) = (
-            if (x != ({ 11 })) {
-                'l8: for h9 in 0..2 {
-                    y = add(y, h9 as i32);
-                    assert!((x != ({ x })) || !(x != ({ x })), "always");
-                }
-                q
-            } else {
-                (rem(p, 2))
+            1 | -3 | 4..=6 => match n {
+                0 => x,
+                1 | 2 => x,
+                _ => (q),
             },
-            (mul(p, (-4i32))),
-        );
-        let mut k10 = 0;
-        'l11: while k10 < 3 && (!(y < ({ y }))) {
-            k10 += 1;
-            if (((x) <= ({ 3 })) || ((7i32) != ({ 3 }))) {
-                y = q;
-                y = q;
-            } else {
-            }
-            'l12: for h13 in 0..2 {
-                y = add(y, h13 as i32);
-                x = sub((-1i32), x);
-                x = (7i32);
-            }
-        }
-        y = (mul(y, 0i32));
-    } else {
-        {
-            let mut v14 = (mul(y, p));
-            'l15: for mut i16 in 0..rem(y, 4) {
-                y = mul((2i32), y);
-            }
-            let mut k17 = 0;
-            loop {
-                if k17 > 2 {
-                    break;
-                }
-                k17 += 1;
-                let mut v14 = q;
-                v14 = p;
-            }
-        }
-        if !(y > ({ 5 })) {
-            {
-                x = y;
-                assert!((p < ({ y })) || !(p < ({ y })), "always");
-            }
-        } else {
-            x = add(x, x);
-            if (p != ({ 0 })) {
-                x = q;
-            }
-        }
-    }
-    let mut k19 = 0;
-    'l20: loop {
-        if k19 > 2 {
-            break;
-        }
-        k19 += 1;
-        if (q <= ({ 2 })) || !flag && !(x != ({ 6 })) {
-            match n {
-                1 => {
-                    let mut v21 = p;
-                    assert!((q >= ({ v21 })) || !(q >= ({ v21 })), "always");
-                    assert!((v21 > ({ x })) || !(v21 > ({ x })), "always");
-                }
-                _ => {
-                    x = y;
-                }
-            }
-            if (n == 0) && (p < ({ 4 })) {
-                assert!((y <= ({ 2 })) || !(y <= ({ 2 })), "always");
-            }
-        }
-        let mut x = match n {
-            0 => (0i32),
-            1 | 2 => (twice(mul(p, q))),
             _ => {
-                if (y == ({ x })) {
-                    y
-                } else {
-                    q
-                }
+                ({
+                    let t5 = (-3i32);
+                    t5
+                })
             }
         };
-    }
-    if (y >= ({ 2 })) {
-        if (q < ({ 7 })) && (p >= ({ 6 })) {
-            x = ((y).max(8i32));
-            mul(
-                match n {
-                    0 => (y),
-                    1 | 2 => y,
-                    _ => (-3i32),
-                },
-                x,
-            )
-        } else {
-            if (q != ({ x })) { sub(6i32, (6i32)) } else { mul(p, y) }
-        }
-    } else if (x >= ({ y })) {
-        sub(0, if (p >= ({ 2 })) { x } else { q })
     } else {
-        if (p != ({ 1 })) {
-            assert!((y == ({ 9 })) || !(y == ({ 9 })), "always");
-            (x, y) = (q, (7i32));
+        let mut v6 = if (p < ({ 2 })) && (x >= ({ y })) {
+            twice(mul(y, q))
         } else {
-            assert!((x == ({ 10 })) || !(x == ({ 10 })), "always");
-        }
-        sub(p, q)
+            if (q >= ({ 10 })) { (-1i32) } else { p }
+        };
+        v2 = match n {
+            0 => twice(add(q, q)),
+            1 | 2 => match x {
+                -2..=2 => (6i32),
+                5 => (6i32),
+                _ => (-1i32),
+            },
+            _ => (mul(y, y)),
+        };
     }
+    y = if (((v2) == ({ (7i32) })) || !(y <= ({ 3 }))) {
+        p
+    } else {
+        if (n > 1) && (q > ({ 3 })) { ((q).max(v2)) } else { (sub(8i32, x)) }
+    };
+    ((twice(add(y, (-2i32)))).max(x))
 }
 
 #[function]
@@ -5871,44 +6872,109 @@ fn tensors_47(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         } else {
             z = t.clone();
         }
-        if flag {
-            Result::<Tensor>::Ok(t.less(10)?.cast(DType::I32)?)
-        } else {
-            Result::<Tensor>::Ok({
-                let t2 = Tensor::from(8);
-                (t2 * 2)?
-            })
-        }
+        if flag { Result::<Tensor>::Ok(z.clone()) } else { Tensor::from(8) - t.clone() }
     };
-    let mut k3 = Tensor::from(0);
-    'l4: loop {
-        if k3.greater(3)? {
-            break;
-        }
-        k3 = (&k3 + 1)?;
-        let mut v5 = c1(&Tensor::from(-4).minimum(8)?)?;
+    if (Tensor::from(0)).greater_equal(&x)? {
         {
             if (n > 1) {
-                let mut v6 = Tensor::from(2);
-                continue 'l4;
+                let mut v2 = Tensor::from(2);
             } else {
-                assert!(q.not_equal(8)? || !q.not_equal(8)?, "always");
-                y = x.clone();
-                (v5, y) = (Tensor::from(1), x.clone());
+                let mut v3 = p.clone();
             }
-            if !(x.equal(&v5)?) {
-                break 'l4;
-            } else if p.greater_equal(&y)? && (v5.less(0)?) {
-                (v5, x) = (q.clone(), Tensor::from(2));
-                v5 = p.clone();
+            (y, x) = (
+                (-if p.less_equal(&x)? {
+                    x = y.clone();
+                    y.clone()
+                } else {
+                    p.clone()
+                })?,
+                (p - y.clone())?,
+            );
+        }
+        if (Tensor::from(4)).equal(y.clone())? {
+            if (n == 0) {
+                assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
+                y = y.clone();
+                assert!(q.greater(5)? || !q.greater(5)?, "always");
             } else {
-                let mut v7 = p.clone();
-                continue 'l4;
+                x = q.clone();
+            }
+            {
+                assert!(p.less_equal(2)? || !p.less_equal(2)?, "always");
+                let mut v4 = q.clone();
+            }
+        }
+    } else {
+        x = (p + {
+            let t5 = Tensor::from(3);
+            t5
+        })?;
+    }
+    {
+        'l7: for mut i8 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
+            {
+                break;
+            }
+        }
+        y = if p.less(4)? {
+            match n {
+                1 => {
+                    assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
+                }
+                _ => {
+                    let mut v9 = p.clone();
+                    y = Tensor::from(-4);
+                }
+            }
+            (p * p.clone())?
+        } else if flag && q.not_equal(&y)? {
+            if (n > 1) {
+                let mut v10 = p.clone();
+            } else if (n == 0) {
+                x = (Tensor::from(7) + &x)?;
+            } else {
+                x = x.clone();
+            }
+            if y.equal(5)? { x.clone() } else { Tensor::from(7) }
+        } else {
+            if y.less_equal(1)? {
+                Tensor::from(0)
+            } else if p.equal(&y)? {
+                Tensor::from(3)
+            } else {
+                let mut v11 = Tensor::from(6);
+                v11.clone()
+            }
+        };
+        'l12: for mut i13 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
+            'l14: for mut i15 in range(-1, (Tensor::from(2)).floor_mod(3)?) {
+                x = Tensor::from(-1);
             }
         }
     }
-    assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
-    Ok(p.clone())
+    let mut k16 = Tensor::from(0);
+    'l17: while k16.less(2)? && (p.equal(11)? || p.greater_equal(11)?) {
+        k16 = (&k16 + 1)?;
+        assert!(x.less_equal(4)? || !x.less_equal(4)?, "always");
+        x = [
+            match q.clone() {
+                0 => (x.clone()),
+                1 | -3 | 4..=6 => y.clone(),
+                _ => p.clone(),
+            },
+            Tensor::from(8).floor_mod(7)?,
+        ][if is_small(n) { 0 } else { 1 }]
+        .clone();
+        'l18: for mut r19 in Tensor::from([3, -1, 5]) {
+            break;
+        }
+    }
+    Ok((c1(&Tensor::from(4))?
+        * match n {
+            0 => (q.clone()),
+            1 | 2 => y.clone(),
+            _ => (y.clone()),
+        })?)
 }
 
 fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5921,44 +6987,113 @@ fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         } else {
             z = t;
         }
-        if flag {
-            i32::from((t < ({ 10 })))
-        } else {
-            {
-                let t2 = (8i32);
-                mul(t2, 2)
-            }
-        }
+        if flag { z } else { sub((8i32), t) }
     };
-    let mut k3 = 0;
-    'l4: loop {
-        if k3 > 3 {
-            break;
-        }
-        k3 += 1;
-        let mut v5 = c1(((-4i32).min(8i32)));
+    if ((0i32) >= ({ x })) {
         {
             if (n > 1) {
-                let mut v6 = (2i32);
-                continue 'l4;
+                let mut v2 = (2i32);
             } else {
-                assert!((q != ({ 8 })) || !(q != ({ 8 })), "always");
-                y = x;
-                (v5, y) = ((1i32), x);
+                let mut v3 = p;
             }
-            if !(x == ({ v5 })) {
-                break 'l4;
-            } else if (p >= ({ y })) && (v5 < ({ 0 })) {
-                (v5, x) = (q, (2i32));
-                v5 = p;
+            (y, x) = (
+                (sub(
+                    0,
+                    if (p <= ({ x })) {
+                        x = y;
+                        y
+                    } else {
+                        p
+                    },
+                )),
+                (sub(p, y)),
+            );
+        }
+        if ((4i32) == ({ y })) {
+            if (n == 0) {
+                assert!((q != ({ x })) || !(q != ({ x })), "always");
+                y = y;
+                assert!((q > ({ 5 })) || !(q > ({ 5 })), "always");
             } else {
-                let mut v7 = p;
-                continue 'l4;
+                x = q;
+            }
+            {
+                assert!((p <= ({ 2 })) || !(p <= ({ 2 })), "always");
+                let mut v4 = q;
+            }
+        }
+    } else {
+        x = (add(p, {
+            let t5 = (3i32);
+            t5
+        }));
+    }
+    {
+        'l7: for mut i8 in counts(rem(p, 6), 0, -2) {
+            {
+                break;
+            }
+        }
+        y = if (p < ({ 4 })) {
+            match n {
+                1 => {
+                    assert!((q <= ({ x })) || !(q <= ({ x })), "always");
+                }
+                _ => {
+                    let mut v9 = p;
+                    y = (-4i32);
+                }
+            }
+            (mul(p, p))
+        } else if flag && (q != ({ y })) {
+            if (n > 1) {
+                let mut v10 = p;
+            } else if (n == 0) {
+                x = add((7i32), x);
+            } else {
+                x = x;
+            }
+            if (y == ({ 5 })) { x } else { (7i32) }
+        } else {
+            if (y <= ({ 1 })) {
+                (0i32)
+            } else if (p == ({ y })) {
+                (3i32)
+            } else {
+                let mut v11 = (6i32);
+                v11
+            }
+        };
+        'l12: for mut i13 in counts(rem(q, 6), 0, -2) {
+            'l14: for mut i15 in -1..rem((2i32), 3) {
+                x = (-1i32);
             }
         }
     }
-    assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
-    p
+    let mut k16 = 0;
+    'l17: while k16 < 2 && ((p == ({ 11 })) || (p >= ({ 11 }))) {
+        k16 += 1;
+        assert!((x <= ({ 4 })) || !(x <= ({ 4 })), "always");
+        x = [
+            match q {
+                0 => (x),
+                1 | -3 | 4..=6 => y,
+                _ => p,
+            },
+            (rem((8i32), 7)),
+        ][if is_small(n) { 0 } else { 1 }];
+        'l18: for mut r19 in [3i32, -1, 5] {
+            break;
+        }
+    }
+    (mul(
+        c1((4i32)),
+        match n {
+            0 => (q),
+            1 | 2 => y,
+            _ => (y),
+        },
+    ))
 }
 
 pub(crate) static PROGRAMS: &[Program] = &[

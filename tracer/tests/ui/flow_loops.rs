@@ -1,17 +1,28 @@
-//! A `loop` whose value a jump gives is Rust's.
+//! The value of a `loop` that a tensor ends is made of tensors.
 
 use ferroflow_tracer::{Result, Tensor, function};
 
 #[function]
-fn values(x: &Tensor) -> Result<Tensor> {
+fn numbers(x: &Tensor) -> Result<Tensor> {
     let mut x = x.clone();
-    let y = loop {
+    let n = loop {
         x = (x + 1.0)?;
         if x.greater(9.0)? {
-            break x.clone();
+            break 3;
         }
     };
-    Ok(y)
+    x * n
+}
+
+#[function]
+fn results(x: &Tensor) -> Result<Tensor> {
+    let mut x = x.clone();
+    loop {
+        x = (x + 1.0)?;
+        if x.greater(9.0)? {
+            break &x * 2.0;
+        }
+    }
 }
 
 fn main() {}

@@ -1,16 +1,15 @@
-//! A variable without a value cannot get one in a branch of a graph.
+//! A variable without a value gets one in all branches of a graph, or in none.
 
 use ferroflow_tracer::{Result, Tensor, function};
 
 #[function]
-fn later(x: &Tensor) -> Result<Tensor> {
+fn one_branch(x: &Tensor) -> Result<Tensor> {
     let y;
     if x.less(0.0)? {
         y = x.neg()?;
-    } else {
-        y = x.clone();
+        return y + 1.0;
     }
-    Ok(y)
+    Ok(x.clone())
 }
 
 fn main() {}

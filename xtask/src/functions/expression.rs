@@ -10,7 +10,7 @@ use super::{
 impl Scope {
     /// An expression for a tensor that is owned; may begin with a block.
     pub(super) fn owned(&mut self, dice: &mut Dice, depth: u32) -> Pair {
-        match dice.roll(if depth == 0 { 3 } else { 15 }) {
+        match dice.roll(if depth == 0 { 3 } else { 18 }) {
             0 | 1 => self.copied(dice),
             2 => constant(dice),
             3 | 4 => {
@@ -31,6 +31,8 @@ impl Scope {
                 let condition = self.tensor_condition(dice, depth - 1);
                 filled("$0.cast(DType::I32)?", "i32::from($0)", &[&condition])
             }
+            14 | 15 => self.integer_arms(dice, depth - 1),
+            16 => self.value_of_loop(dice, depth - 1),
             _ => {
                 let value = self.result(dice, depth - 1);
                 filled("twice($0)?", "twice($0)", &[&value])
@@ -124,12 +126,13 @@ impl Scope {
         mut value: impl FnMut(&mut Scope, &mut Dice, u32) -> Pair,
     ) -> Pair {
         let condition = self.condition(dice, depth.min(2));
-        let mut branch = |scope: &mut Scope, dice: &mut Dice| {
+        let mut branch = |scope: &mut Scope, dice: &mut Dice, may_jump: bool| {
             let around = Around::Branch;
             scope.inside(around, |scope| {
-                let before = match dice.is_one_in(3) {
-                    true => scope.statement(dice, depth.min(1)),
-                    false => Pair::default(),
+                let before = match (dice.is_one_in(3), may_jump) {
+                    (true, true) => scope.statement(dice, depth.min(1)),
+                    (true, false) => scope.declaration(dice, depth.min(1)),
+                    (false, _) => Pair::default(),
                 };
                 match scope.is_over() {
                     true => before,
@@ -137,14 +140,14 @@ impl Scope {
                 }
             })
         };
-        let then = branch(self, dice);
+        let then = branch(self, dice, true);
         if dice.is_one_in(4) {
             let other = self.condition(dice, depth.min(1));
-            let (second, third) = (branch(self, dice), branch(self, dice));
+            let (second, third) = (branch(self, dice, true), branch(self, dice, false));
             let template = "if $0 { $1 } else if $2 { $3 } else { $4 }";
             return alike(template, &[&condition, &then, &other, &second, &third]);
         }
-        let otherwise = branch(self, dice);
+        let otherwise = branch(self, dice, false);
         alike("if $0 { $1 } else { $2 }", &[&condition, &then, &otherwise])
     }
 
@@ -182,6 +185,43 @@ impl Scope {
         });
         let [a, b, c] = &parts;
         alike("match n { 0 => $0, 1 | 2 => $1, _ => $2 }", &[a, b, c])
+    }
+
+    /// `match` on a tensor of an integer.
+    fn integer_arms(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+        let over = self.copied(dice);
+        let parts = [(); 3].map(|()| {
+            self.inside(Around::Branch, |scope| {
+                let value = scope.owned(dice, depth);
+                match dice.is_one_in(2) {
+                    true => alike("{ $0 }", &[&value]),
+                    false => alike("($0)", &[&value]),
+                }
+            })
+        });
+        let [a, b, c] = &parts;
+        let template = *dice.one_of(&[
+            "match $3 { 0 => $0, 1 | -3 | 4..=6 => $1, _ => $2 }",
+            "match $3 { -2..=2 => $0, 5 => $1, _ => $2 }",
+        ]);
+        alike(template, &[a, b, c, &over])
+    }
+
+    /// A loop that jumps end with a value.
+    fn value_of_loop(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+        let counter = Pair::same(format!("k{}", self.fresh()));
+        let most = Pair::same(dice.roll(4).to_string());
+        let condition = self.condition(dice, 1);
+        let inside = |scope: &mut Scope, dice: &mut Dice| scope.owned(dice, depth);
+        let mut value = || self.inside(Around::Value, |scope| inside(scope, dice));
+        let (first, second) = (value(), value());
+        filled(
+            "{\nlet mut $0 = Tensor::from(0);\nloop {\n$0 = (&$0 + 1)?;\nif $2 {\nbreak \
+             $3;\n}\nif $0.greater($1)? {\nbreak ($4);\n}\n}\n}",
+            "{\nlet mut $0 = 0;\nloop {\n$0 += 1;\nif $2 {\nbreak $3;\n}\nif $0 > $1 {\nbreak \
+             ($4);\n}\n}\n}",
+            &[&counter, &most, &condition, &first, &second],
+        )
     }
 
     /// A block whose last expression moves a variable of its own.

@@ -65,6 +65,7 @@ impl Scope {
                     }
                     is_innermost = false;
                 }
+                Around::Value => (is_staged, is_innermost) = (true, false),
                 Around::Closure => break,
             }
         }

@@ -11,6 +11,8 @@ pub(super) enum Around {
     Loop(u32),
     /// A loop of Rust.
     HostLoop(u32),
+    /// A loop of the graph that has a value, so that jumps without one do not lead to it.
+    Value,
     /// A closure, which jumps do not leave.
     Closure,
 }

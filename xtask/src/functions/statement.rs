@@ -32,7 +32,8 @@ impl Scope {
             13 => self.counted_loop(dice, depth - 1),
             14 => self.host_loop(dice, depth - 1),
             15 => self.endless_loop(dice, depth - 1),
-            16 | 17 => self.host_arms(dice, depth - 1),
+            16 => self.set_in_branches(dice, depth - 1),
+            17 => self.host_arms(dice, depth - 1),
             18 => self.rows(dice, depth - 1),
             _ => self.nested(dice, depth - 1),
         }
@@ -67,7 +68,7 @@ impl Scope {
         alike("($0, $1) = ($2, $3);\n", &[&a, &b, &values.0, &values.1])
     }
 
-    fn declaration(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+    pub(super) fn declaration(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let value = self.owned(dice, depth);
         let name = match self.shadows && dice.is_one_in(2) {
             true => dice.one_of(&self.variables).clone(),
@@ -101,6 +102,30 @@ impl Scope {
                 alike(template, &[&condition, &then, &other, &second, &third])
             }
         }
+    }
+
+    /// A variable that all branches give its first value.
+    fn set_in_branches(&mut self, dice: &mut Dice, depth: u32) -> Pair {
+        let (condition, name) = (self.condition(dice, 2), format!("v{}", self.fresh()));
+        let variable = Pair::same(name.clone());
+        let mut set = |scope: &mut Scope| {
+            scope.inside(Around::Branch, |scope| {
+                let before = match dice.is_one_in(2) {
+                    true => scope.declaration(dice, depth),
+                    false => Pair::default(),
+                };
+                let value = scope.owned(dice, depth);
+                alike("$0$1 = $2;\n", &[&before, &variable, &value])
+            })
+        };
+        let [a, b, c] = [set(self), set(self), set(self)];
+        let template = *dice.one_of(&[
+            "let mut $0;\nif $1 {\n$2} else {\n$3}\n",
+            "let mut $0;\nif $1 {\n$2} else if flag {\n$3} else {\n$4}\n",
+            "let mut $0;\nmatch n {\n0 => {\n$4}\n_ => if $1 {\n$2} else {\n$3}\n}\n",
+        ]);
+        self.variables.push(name);
+        alike(template, &[&variable, &condition, &a, &b, &c])
     }
 
     fn host_arms(&mut self, dice: &mut Dice, depth: u32) -> Pair {
@@ -142,9 +167,15 @@ impl Scope {
             scope.variables.push(name);
             scope.statements(dice, depth)
         });
+        let (tensors, numbers) = *dice.one_of(&[
+            ("range(($2).floor_mod(4)?)", "0..rem($2, 4)"),
+            ("range(-1, ($2).floor_mod(3)?)", "-1..rem($2, 3)"),
+            ("range(&($2).floor_mod(6)?, 0, -2)", "counts(rem($2, 6), 0, -2)"),
+            ("0..($2).floor_mod(4)?", "0..rem($2, 4)"),
+        ]);
         filled(
-            "$1for mut $0 in range(($2).floor_mod(4)?) {\n$3}\n",
-            "$1for mut $0 in 0..rem($2, 4) {\n$3}\n",
+            &format!("$1for mut $0 in {tensors} {{\n$3}}\n"),
+            &format!("$1for mut $0 in {numbers} {{\n$3}}\n"),
             &[&index, &label, &end, &body],
         )
     }

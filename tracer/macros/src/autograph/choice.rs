@@ -4,7 +4,7 @@ use super::{
     copies, jump,
     rewrite::{Around, Rewriter, condition, jumps},
     syntax::Jumps,
-    uses::Uses,
+    uses::{Places, Uses},
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
 use proc_macro2::{Span, TokenStream};
@@ -25,21 +25,31 @@ pub(super) fn code(rewriter: &mut Rewriter, code: &mut ExprIf) -> Option<TokenSt
     let uses = Uses::of(branches.iter().copied(), []);
     let id = rewriter.next_id();
     condition(rewriter, &mut code.cond);
-    let around = Around::If { id, state: uses.assigned.clone(), n_held: uses.called.len() };
+    let (unset, state) = rewriter.split_unset(&uses.assigned);
+    let n_held = uses.called.len();
+    let around = Around::If { id, state: state.clone(), unset: unset.clone(), n_held };
     rewriter.inside(around, |rewriter| {
         copies::of_tail(rewriter, &mut code.then_branch);
-        rewriter.visit_block_mut(&mut code.then_branch);
+        let then = rewriter.beside(|r| r.visit_block_mut(&mut code.then_branch));
         if let Some((_, otherwise)) = &mut code.else_branch {
             if let Expr::Block(block) = &mut **otherwise {
                 copies::of_tail(rewriter, &mut block.block);
             }
             rewriter.visit_expr_mut(otherwise);
         }
+        rewriter.remain_unset(&then);
     });
-    Some(written(rewriter, code, &uses, id, &jumps))
+    Some(written(rewriter, code, &uses, [&state, &unset], id, &jumps))
 }
 
-fn written(rewriter: &Rewriter, code: &ExprIf, uses: &Uses, id: u32, jumps: &Jumps) -> TokenStream {
+fn written(
+    rewriter: &Rewriter,
+    code: &ExprIf,
+    uses: &Uses,
+    [state, unset]: [&Places; 2],
+    id: u32,
+    jumps: &Jumps,
+) -> TokenStream {
     let (condition, then) = (&code.cond, &code.then_branch);
     let otherwise = code.else_branch.as_ref().map(|(_, branch)| match &**branch {
         Expr::Block(block) => quote!(else #block),
@@ -49,23 +59,25 @@ fn written(rewriter: &Rewriter, code: &ExprIf, uses: &Uses, id: u32, jumps: &Jum
     let (at_condition, flow, frame) = (flow(condition.span()), flow(Span::call_site()), frame());
     let (control, slot) = (at(&variable("if", id), code.if_token.span), variable("slot", id));
     let (rounds, branch) = (label("if", id), label("branch", id));
-    let vars = carried(&control, &uses.assigned);
+    // What has no value before the branches has one after them.
+    let vars = carried(&control, state.values());
+    let vars_after = carried(&control, state.values().chain(unset.values()));
     let (hold, let_go) = held(&control, uses, id);
     let error = variable("failed", id);
     let fail = failed(&control, &error);
-    let state = variable("state", id);
+    let given = variable("state", id);
     let begin = quote! {
-        let #state = #vars;
-        #flow::If::begin(&mut #control, #frame.flows(), #state)
+        let #given = #vars;
+        #flow::If::begin(&mut #control, #frame.flows(), #given)
     };
     let begin = checked(&control, &quote!({ #begin }));
     let end = {
         let at_if = Span::call_site().located_at(code.if_token.span);
         let flow = super::written::flow(code.if_token.span);
         let end = quote_spanned! {at_if=>
-            #flow::Ends::end(&mut #control, #frame.flows(), #state, &mut #slot)
+            #flow::Ends::end(&mut #control, #frame.flows(), #given, &mut #slot)
         };
-        checked(&control, &quote!({ let #state = #vars; #end }))
+        checked(&control, &quote!({ let #given = #vars_after; #end }))
     };
     let after = jump::after(rewriter, &control, jumps);
     let (begin, end) = (
@@ -89,7 +101,7 @@ fn written(rewriter: &Rewriter, code: &ExprIf, uses: &Uses, id: u32, jumps: &Jum
         let mut #slot = #flow::Slot::new();
         #rounds: loop {
             if false {
-                #flow::gate(&#control);
+                #flow::never();
                 break #rounds #slot.take();
             }
             #begin

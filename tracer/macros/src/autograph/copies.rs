@@ -5,7 +5,7 @@ use super::{
     rewrite::{Around, Rewriter},
     written::{expression, flow},
 };
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{
     BinOp, Block, Expr, ExprArray, ExprCall, ExprGroup, ExprParen, ExprTry, ExprTuple, ExprUnary,
@@ -79,12 +79,15 @@ fn takes_operands(op: &BinOp) -> bool {
 fn copied(rewriter: &Rewriter, variable: &Expr, replayed: &dyn Fn(&Around) -> bool) -> TokenStream {
     let span = variable.span();
     let (flow, at) = (flow(span), Span::call_site().located_at(span));
+    // A variable of its own, of which no other type is expected than it has.
+    let copy = Ident::new("__copy", Span::mixed_site());
     let replayed = rewriter.around.iter().filter(|around| replayed(around));
     replayed.filter_map(Around::control).fold(quote!(#variable), |moved, control| {
         quote_spanned! {at=>
             if #flow::staged(&#control) {
                 #flow::gate(&#control);
-                #flow::copy(&#control, &#variable)
+                let #copy = #flow::copy(&#control, &#variable);
+                #copy
             } else {
                 #flow::host_gate(&#control);
                 #moved

@@ -15,6 +15,7 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
     let (label, is_break, span, value) = match jump {
         Expr::Break(jump) => {
             if let Some(value) = &mut jump.expr {
+                copies::of_returned(rewriter, value);
                 rewriter.visit_expr_mut(value);
             }
             (jump.label.clone(), true, jump.break_token.span, jump.expr.as_ref())
@@ -24,25 +25,41 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
     };
     let target = target(rewriter, label.as_ref())?;
     let checks = checks(rewriter, target, span);
-    let (name, code, live) = match &rewriter.around[target] {
+    let (flow, frame) = (flow(Span::call_site()), frame());
+    let (name, code, live, slot) = match &rewriter.around[target] {
         Around::Loop { id, name, .. } => {
-            let (flow, kind) = (flow(Span::call_site()), variable("kind", *id));
-            (name, 2 * id + u32::from(!is_break), quote!(#flow::live(&#kind)))
+            let (kind, code) = (variable("kind", *id), 2 * id + u32::from(!is_break));
+            (name, code, quote!(#flow::live(&#kind)), Some(variable("slot", *id)))
         }
-        Around::Host { name, .. } => (name, 0, quote!(false)),
+        Around::Host { name, .. } => (name, 0, quote!(false), None),
         Around::If { .. } | Around::Operand { .. } => return None,
     };
-    let real = if is_break { quote!(break #name #value;) } else { quote!(continue #name;) };
+    let given = Ident::new("__given", Span::mixed_site());
+    let value = value.map(|value| match slot {
+        Some(slot) => quote!(#slot.typed(#value)),
+        None => quote!(#value),
+    });
+    let keep = value.as_ref().map(|value| quote!(let #given = #value;));
+    let taken = keep.as_ref().map(|_| &given);
+    let real = if is_break { quote!(break #name #taken;) } else { quote!(continue #name;) };
     let ties = ties(rewriter, target);
     let mut leave = TokenStream::new();
     for around in rewriter.around[target..].iter().rev() {
         if let (Some(control), Some(end)) = (around.control(), around.end()) {
-            let frame = frame();
-            let jump = checked(&control, &quote!(#frame.flows().jump(#code, #live)));
+            let jump = match (taken, &rewriter.around[target]) {
+                (Some(given), Around::Loop { .. }) => {
+                    let at_jump = located(&control, span);
+                    let given = quote_spanned!(Span::call_site().located_at(span)=>
+                        #flow::broken(&#at_jump, #given));
+                    quote!(#frame.flows().jump_with(#code, #live, #given))
+                }
+                _ => quote!(#frame.flows().jump(#code, #live)),
+            };
+            let jump = checked(&control, &jump);
             leave.extend(gated(&control, &quote!(#jump; break #end;)));
         }
     }
-    Some(quote!({ #checks #ties #leave #real }))
+    Some(quote!({ #checks #ties #keep #leave #real }))
 }
 
 /// The number of the construct that a jump leads to.

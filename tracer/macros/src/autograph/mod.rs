@@ -7,6 +7,7 @@
 //!
 //! Bodies without such constructs are left as they are, token by token.
 
+mod arms;
 mod choice;
 mod copies;
 mod jump;

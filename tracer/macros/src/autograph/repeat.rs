@@ -3,7 +3,7 @@
 use super::{
     jump,
     rewrite::{Around, Rewriter, condition},
-    syntax::{Jumps, bare},
+    syntax::{Jumps, bare, may_be_tensor},
     uses::{Uses, declared},
     written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
 };
@@ -30,16 +30,6 @@ fn between(range: &ExprRange) -> Option<(&Expr, &Expr)> {
         return None;
     };
     (may_be_tensor(start) || may_be_tensor(end)).then_some((start, end))
-}
-
-/// Whether a bound may be a tensor, as far as syntax tells.
-fn may_be_tensor(bound: &Expr) -> bool {
-    match bare(bound) {
-        Expr::MethodCall(call) => call.method != "len",
-        Expr::Path(_) | Expr::Field(_) | Expr::Index(_) | Expr::Call(_) | Expr::Try(_) => true,
-        Expr::Reference(reference) => may_be_tensor(&reference.expr),
-        _ => false,
-    }
 }
 
 /// What is looped over: ranges ask by their types whether they are those of Rust, and `range` takes
@@ -105,6 +95,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let ties = shape.is_tied.then_some(0);
     let n_held = uses.called.len();
     let around = Around::Loop { id, name: name.clone(), state: state.clone(), n_held, ties };
+    rewriter.note_assigned(&uses.assigned);
     rewriter.around.push(around);
     rewriter.bound(shape.pattern, |rewriter| rewriter.visit_block_mut(body));
     let ties = match rewriter.around.pop() {
@@ -114,11 +105,16 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let (flow, frame) = (flow(Span::call_site()), frame());
     let (kind, of, end) =
         (at(&variable("kind", id), shape.span), variable("loop", id), label("body", id));
-    let vars = carried(&kind, &state);
+    let vars = carried(&kind, state.values());
     let (hold, let_go) = held(&kind, &uses, id);
     let (ends, continues) = (2 * id, 2 * id + 1);
     let finish = checked(&kind, &quote!(#of.finish(#frame.flows(), #vars, #ends, #continues)));
     let after = jump::after(rewriter, &kind, &jumps);
+    let slot = variable("slot", id);
+    let value = jumps
+        .has_value
+        .then(|| checked(&kind, &quote!(#flow::Loop::value(&mut #of, &#kind, &#slot))));
+    let slot = jumps.has_value.then(|| quote!(let mut #slot = #flow::Slot::new();));
     let finish = gated(
         &kind,
         &quote! {
@@ -126,7 +122,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
                 #flow::Next::Again => continue #name,
                 #after
             }
-            break #name;
+            break #name #value;
         },
     );
     let repeats = syn::Ident::new(shape.repeats, Span::call_site());
@@ -136,7 +132,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     Parts {
         id,
         name,
-        made: quote!(let mut #of = #made;),
+        made: quote!(let mut #of = #made; #slot),
         vars,
         body: quote! {
             #end: {
@@ -235,11 +231,8 @@ pub(super) fn for_code(rewriter: &mut Rewriter, code: &mut ExprForLoop) -> Token
     })
 }
 
-/// What a `loop` becomes; nothing if it is Rust's in any case.
-pub(super) fn loop_code(rewriter: &mut Rewriter, code: &mut ExprLoop) -> Option<TokenStream> {
-    if Jumps::of_loop(code.label.as_ref(), &code.body).has_value {
-        return None;
-    }
+/// What a `loop` becomes.
+pub(super) fn loop_code(rewriter: &mut Rewriter, code: &mut ExprLoop) -> TokenStream {
     let shape = Shape {
         repeats: "Loop",
         label: code.label.as_ref(),
@@ -258,7 +251,7 @@ pub(super) fn loop_code(rewriter: &mut Rewriter, code: &mut ExprLoop) -> Option<
     );
     let enter = checked(&kind, &quote!(#flow::enter_loop(&mut #of, #frame.flows(), #vars)));
     let enter = gated(&kind, &enter);
-    Some(quote!({
+    quote!({
         #(let #tied = #flow::tied();)*
         #made
         let #kind = #flow::loop_of(&#joined);
@@ -266,5 +259,5 @@ pub(super) fn loop_code(rewriter: &mut Rewriter, code: &mut ExprLoop) -> Option<
         #name: loop {
             #body
         }
-    }))
+    })
 }

@@ -1,7 +1,7 @@
 //! The walk over a body.
 
 use super::{
-    choice, jump, logic, repeat,
+    arms, choice, jump, logic, repeat,
     syntax::{Jumps, is_logical, is_plain},
     uses::{Places, Uses, declared},
     written::{at, carried, expression, flow, frame, hold, label as made_label, variable},
@@ -10,7 +10,8 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use std::collections::HashSet;
 use syn::{
-    Arm, Block, Expr, ExprClosure, ExprUnary, Item, Lifetime, Local, Pat, ReturnType, Stmt, UnOp,
+    Arm, Block, Expr, ExprClosure, ExprMatch, ExprUnary, Item, Lifetime, Local, Pat, ReturnType,
+    Stmt, UnOp,
     spanned::Spanned,
     visit::{self, Visit},
     visit_mut::{self, VisitMut},
@@ -29,6 +30,7 @@ pub(super) fn is_needed(body: &Block) -> bool {
                 Expr::While(code) => !is_plain(&code.cond),
                 Expr::ForLoop(code) => !repeat::is_plain(code),
                 Expr::Binary(binary) => logic::is_rewritten(binary),
+                Expr::Match(code) => arms::is_rewritten(code),
                 Expr::Macro(call) => logic::assertion(&call.mac).is_some(),
                 _ => false,
             };
@@ -63,8 +65,15 @@ fn framed(body: &TokenStream, output: &TokenStream) -> TokenStream {
 
 /// A construct around the place at hand.
 pub(super) enum Around {
-    /// An `if` whose condition may be a tensor, and how many variables it holds.
-    If { id: u32, state: Places, n_held: usize },
+    /// An `if` whose condition may be a tensor.
+    If {
+        id: u32,
+        state: Places,
+        /// Variables without a value before it.
+        unset: Places,
+        /// How many variables it holds.
+        n_held: usize,
+    },
     /// A loop that may be one of the graph.
     Loop {
         id: u32,
@@ -112,6 +121,13 @@ impl Around {
         quote!(#(#held = ::core::option::Option::None;)*)
     }
 
+    fn unset(&self) -> Option<&Places> {
+        match self {
+            Around::If { unset, .. } => Some(unset),
+            Around::Loop { .. } | Around::Operand { .. } | Around::Host { .. } => None,
+        }
+    }
+
     pub(super) fn state(&self) -> Option<&Places> {
         match self {
             Around::If { state, .. } | Around::Loop { state, .. } => Some(state),
@@ -129,6 +145,8 @@ pub(super) struct Rewriter {
     pub(super) around: Vec<Around>,
     /// The names declared since the number of constructs was so large.
     scopes: Vec<(usize, HashSet<String>)>,
+    /// Variables that have no value yet at the place at hand, as far as is known.
+    unset: HashSet<String>,
     /// Whether the code is that of a closure which assigns to what it captures.
     pub(super) assigns_captures: bool,
 }
@@ -153,9 +171,33 @@ impl Rewriter {
 
     /// Visits code in which these names are declared.
     pub(super) fn declared(&mut self, names: HashSet<String>, visit: impl FnOnce(&mut Self)) {
+        self.unset.retain(|name| !names.contains(name));
         self.scopes.push((self.around.len(), names));
         visit(self);
         self.scopes.pop();
+    }
+
+    /// Of what a construct assigns to, the variables that have no value before it, and the others.
+    pub(super) fn split_unset(&self, assigned: &Places) -> (Places, Places) {
+        assigned.clone().into_iter().partition(|(key, _)| self.unset.contains(key))
+    }
+
+    /// Visits code that runs once or not, from the same place as the code beside it; returns the
+    /// variables that then have no value.
+    pub(super) fn beside(&mut self, visit: impl FnOnce(&mut Self)) -> HashSet<String> {
+        let before = self.unset.clone();
+        visit(self);
+        std::mem::replace(&mut self.unset, before)
+    }
+
+    /// Notes that code which runs once or not has left only these variables without a value.
+    pub(super) fn remain_unset(&mut self, unset: &HashSet<String>) {
+        self.unset.retain(|name| unset.contains(name));
+    }
+
+    /// Notes that code may have assigned to these variables.
+    pub(super) fn note_assigned(&mut self, assigned: &Places) {
+        self.unset.retain(|name| !assigned.values().any(|place| place.root == *name));
     }
 
     /// Whether a name that the construct of this number changes is that of something else here.
@@ -176,9 +218,10 @@ impl Rewriter {
             let (flow, control) = (flow(span), at(&control, span));
             quote_spanned!(Span::call_site().located_at(span)=> #flow::hides(&#control);)
         });
-        let seen = state.iter().filter(|(_, place)| !self.is_hidden(construct, &place.root));
-        let seen = seen.map(|(key, place)| (key.clone(), place.clone())).collect();
-        (carried(&control, &seen), hidden.collect())
+        let unset = around.unset().into_iter().flat_map(Places::values);
+        let all = state.values().chain(unset);
+        let seen = all.filter(|place| !self.is_hidden(construct, &place.root));
+        (carried(&control, seen), hidden.collect())
     }
 
     /// Lets go what the constructs inside this one hold: it is used where they are not staged, so that
@@ -195,6 +238,7 @@ impl Rewriter {
         let uses = Uses::of([&*closure.body], closure.inputs.iter());
         let around = std::mem::take(&mut self.around);
         let scopes = std::mem::take(&mut self.scopes);
+        let unset = std::mem::take(&mut self.unset);
         let assigns = !uses.assigned.is_empty();
         let assigns = std::mem::replace(&mut self.assigns_captures, assigns);
         self.visit_expr_mut(&mut closure.body);
@@ -205,6 +249,7 @@ impl Rewriter {
         let body = &closure.body;
         *closure.body = Expr::Verbatim(framed(&quote!(#body), &output));
         (self.around, self.scopes, self.assigns_captures) = (around, scopes, assigns);
+        self.unset = unset;
     }
 
     /// An expression that becomes another.
@@ -213,7 +258,8 @@ impl Rewriter {
             Expr::If(code) if !is_plain(&code.cond) => choice::code(self, code),
             Expr::While(code) if !is_plain(&code.cond) => Some(repeat::while_code(self, code)),
             Expr::ForLoop(code) if !repeat::is_plain(code) => Some(repeat::for_code(self, code)),
-            Expr::Loop(code) => repeat::loop_code(self, code),
+            Expr::Loop(code) => Some(repeat::loop_code(self, code)),
+            Expr::Match(code) if arms::is_rewritten(code) => self.arms(code),
             Expr::Break(_) | Expr::Continue(_) => jump::code(self, expr),
             Expr::Return(code) => Some(jump::return_code(self, code)),
             Expr::Binary(binary) if logic::is_rewritten(binary) => Some(logic::code(self, binary)),
@@ -222,8 +268,18 @@ impl Rewriter {
         }
     }
 
+    /// What a `match` on integers becomes.
+    fn arms(&mut self, code: &mut ExprMatch) -> Option<TokenStream> {
+        let id = self.next_id();
+        self.visit_expr_mut(&mut code.expr);
+        let (over, subject, mut chain) = arms::choices(code, id)?;
+        self.visit_expr_mut(&mut chain);
+        Some(quote!(match #over { #subject => #chain }))
+    }
+
     /// Visits a loop of Rust. It gets a label: what jumps to it may stand in loops that are made.
     fn host_loop(&mut self, label: &mut Option<syn::Label>, visit: impl FnOnce(&mut Self)) {
+        self.unset.clear();
         let id = self.next_id();
         let name = made_label("host", id);
         let made = || syn::Label { name, colon_token: Default::default() };
@@ -273,11 +329,25 @@ impl VisitMut for Rewriter {
             },
             Expr::If(code) => self.scoped(&[], |rewriter| {
                 rewriter.visit_expr_mut(&mut code.cond);
-                rewriter.visit_block_mut(&mut code.then_branch);
+                let then = rewriter.beside(|r| r.visit_block_mut(&mut code.then_branch));
                 if let Some((_, otherwise)) = &mut code.else_branch {
                     rewriter.visit_expr_mut(otherwise);
                 }
+                rewriter.remain_unset(&then);
             }),
+            Expr::Match(code) => {
+                self.visit_expr_mut(&mut code.expr);
+                let arms = code.arms.iter_mut();
+                let unset: Vec<_> =
+                    arms.map(|arm| self.beside(|rewriter| rewriter.visit_arm_mut(arm))).collect();
+                unset.iter().for_each(|unset| self.remain_unset(unset));
+            }
+            Expr::Assign(assignment) => {
+                let assigned = Uses::of([&Expr::Assign(assignment.clone())], []).assigned;
+                self.visit_expr_mut(&mut assignment.right);
+                self.visit_expr_mut(&mut assignment.left);
+                self.note_assigned(&assigned);
+            }
             _ => visit_mut::visit_expr_mut(self, expr),
         }
         if let Expr::Unary(ExprUnary { op: UnOp::Neg(_) | UnOp::Not(_), expr: operand, .. }) = expr
@@ -313,8 +383,15 @@ impl VisitMut for Rewriter {
                 self.visit_expr_mut(otherwise);
             }
         }
-        if let Some((_, names)) = self.scopes.last_mut() {
-            names.extend(declared(&local.pat));
+        let names = declared(&local.pat);
+        self.unset.retain(|name| !names.contains(name));
+        if local.init.is_none() {
+            // Both branches of a graph assign to it.
+            Mutable.visit_pat_mut(&mut local.pat);
+            self.unset.extend(names.iter().cloned());
+        }
+        if let Some((_, all)) = self.scopes.last_mut() {
+            all.extend(names);
         }
     }
 
@@ -332,6 +409,15 @@ impl VisitMut for Rewriter {
             },
             Stmt::Local(_) | Stmt::Item(_) => visit_mut::visit_stmt_mut(self, stmt),
         }
+    }
+}
+
+/// Makes the variables of a pattern mutable.
+struct Mutable;
+
+impl VisitMut for Mutable {
+    fn visit_pat_ident_mut(&mut self, name: &mut syn::PatIdent) {
+        name.mutability.get_or_insert_default();
     }
 }
 

@@ -18,6 +18,16 @@ pub(super) fn bare(mut expr: &Expr) -> &Expr {
     }
 }
 
+/// Whether a value may be a tensor, as far as syntax tells.
+pub(super) fn may_be_tensor(value: &Expr) -> bool {
+    match bare(value) {
+        Expr::MethodCall(call) => call.method != "len",
+        Expr::Path(_) | Expr::Field(_) | Expr::Index(_) | Expr::Call(_) | Expr::Try(_) => true,
+        Expr::Reference(reference) => may_be_tensor(&reference.expr),
+        _ => false,
+    }
+}
+
 /// Whether the type of a condition is `bool`, or it binds names: such conditions stay what they are.
 pub(super) fn is_plain(condition: &Expr) -> bool {
     if has_let(condition) {

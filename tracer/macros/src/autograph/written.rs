@@ -1,6 +1,6 @@
 //! Pieces of the code that is made.
 
-use super::uses::{Places, Uses, written};
+use super::uses::{Place, Uses, written};
 use crate::crate_path;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -42,8 +42,11 @@ pub(super) fn expression(code: TokenStream) -> Expr {
 }
 
 /// Variables as arguments: a construct changes them.
-pub(super) fn carried(control: &Ident, state: &Places) -> TokenStream {
-    let vars = state.values().map(|place| {
+pub(super) fn carried<'a>(
+    control: &Ident,
+    state: impl IntoIterator<Item = &'a Place>,
+) -> TokenStream {
+    let vars = state.into_iter().map(|place| {
         let (expr, span) = (&place.expr, place.expr.span());
         let (flow, name) = (flow(span), written(expr));
         let control = at(control, span);

@@ -9,6 +9,7 @@ mod program;
 mod random;
 mod ranges;
 mod rewritten;
+mod values;
 
 use ferroflow_ir::{FunctionDef, FunctionLibrary, PartialShape, TraceType};
 use ferroflow_tracer::{ConcreteFunction, Result, Tensor, function};
