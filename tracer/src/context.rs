@@ -371,11 +371,6 @@ pub(crate) fn is_open(graph: &FuncGraph) -> bool {
         .with(|s| s.traces.borrow().iter().flatten().any(|open| std::ptr::eq(&**open, graph)))
 }
 
-/// Whether a function of this identity is being traced on this thread.
-pub(crate) fn is_traced(function: u64) -> bool {
-    SURROUNDINGS.with(|s| s.traces.borrow().iter().flatten().any(|open| open.owner() == function))
-}
-
 /// Sends calls to a trace, or to none, until the guard is dropped. A trace begins without the
 /// scopes around it: where a function runs is said by its callers.
 pub(crate) fn enter_trace(trace: Option<Arc<FuncGraph>>) -> impl Drop {

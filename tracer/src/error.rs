@@ -133,12 +133,24 @@ pub enum Error {
     },
     /// A function that calls itself.
     #[error(
-        "function `{function}` calls itself while it is traced: the trace would never end. Graphs \
-         have no recursion; use a loop"
+        "function `{function}` calls itself with arguments of the same types while it is traced: \
+         the trace would never end. Graphs have no recursion; use a loop, or let a number of Rust \
+         decrease, for each value of which there is a trace"
     )]
     Recursive {
         /// The function.
         function: String,
+    },
+    /// A function that calls itself for other and other host values.
+    #[error(
+        "function `{function}` calls itself more than {limit} times inside itself while it is \
+         traced: its host values do not come to an end; use a loop"
+    )]
+    TooDeep {
+        /// The function.
+        function: String,
+        /// How often it may.
+        limit: usize,
     },
     /// Branches of a conditional that give values of different structures or dtypes.
     #[error(
@@ -266,6 +278,7 @@ impl Error {
             | Error::Initializer { .. }
             | Error::Output { .. }
             | Error::Recursive { .. }
+            | Error::TooDeep { .. }
             | Error::Branches { .. }
             | Error::LoopVariable { .. }
             | Error::ControlFlow { .. }

@@ -23,6 +23,9 @@
 //! They must be [`carry::Carry`]: made of tensors. Values of Rust are the same in all branches, which
 //! the types ensure.
 //!
+//! A variable without a value before a choice is carried after it: both branches give it one, before
+//! any jump that depends on a tensor.
+//!
 //! A jump out of a traced branch ends the branch with a code; `flow` tells how codes are joined, and
 //! how what follows a jump is guarded.
 //!

@@ -170,11 +170,6 @@ impl FuncGraph {
         }
     }
 
-    /// The identity of the function.
-    pub(crate) fn owner(&self) -> u64 {
-        self.owner
-    }
-
     pub(crate) fn library(&self) -> &Arc<FunctionLibrary> {
         &self.library
     }

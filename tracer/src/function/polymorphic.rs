@@ -40,6 +40,20 @@ pub struct PolymorphicFunction {
     traces: AtomicU64,
     detector: Mutex<Detector>,
     first: Mutex<First>,
+    /// The types of the traces that are made, by the thread that has `TRACING`.
+    open: Mutex<Vec<Vec<TraceType>>>,
+}
+
+/// The most traces of one function that are made inside each other.
+const MAX_RECURSION: usize = 64;
+
+/// A trace that is made.
+struct OpenTrace<'a>(&'a PolymorphicFunction);
+
+impl Drop for OpenTrace<'_> {
+    fn drop(&mut self) {
+        self.0.open.lock().pop();
+    }
 }
 
 /// What the first call left behind.
@@ -74,6 +88,7 @@ impl PolymorphicFunction {
             traces: AtomicU64::new(0),
             detector: Mutex::default(),
             first: Mutex::default(),
+            open: Mutex::default(),
         }
     }
 
@@ -155,14 +170,27 @@ impl PolymorphicFunction {
         if let Some(trace) = self.cache.write().find(&ty) {
             return Ok(trace);
         }
-        if context::is_traced(self.id) {
-            return Err(Error::Recursive { function: self.options.name.clone() });
-        }
         self.check_policy(&bound.types)?;
         let types = self.widened(&ty, bound.types);
+        let _open = self.open(&types)?;
         let concrete = self.trace(&types, Some(&bound.values), code)?;
         self.infer_signature(&types);
         Ok(self.keep(types, concrete))
+    }
+
+    /// Notes that a trace for these types is made. The code may call the function again, for other
+    /// types: host values that decrease come to an end.
+    fn open(&self, types: &[TraceType]) -> Result<OpenTrace<'_>> {
+        let mut open = self.open.lock();
+        let function = || self.options.name.clone();
+        if open.iter().any(|traced| traced == types) {
+            return Err(Error::Recursive { function: function() });
+        }
+        if open.len() >= MAX_RECURSION {
+            return Err(Error::TooDeep { function: function(), limit: MAX_RECURSION });
+        }
+        open.push(types.to_vec());
+        Ok(OpenTrace(self))
     }
 
     fn keep(&self, types: Vec<TraceType>, concrete: ConcreteFunction) -> Arc<Trace> {
@@ -311,9 +339,7 @@ impl PolymorphicFunction {
             return Ok(trace.concrete.clone());
         }
         let _tracing = TRACING.lock();
-        if context::is_traced(self.id) {
-            return Err(Error::Recursive { function: self.options.name.clone() });
-        }
+        let _open = self.open(&types)?;
         let concrete = self.trace(&types, None, &code)?;
         Ok(self.keep(types, concrete).concrete.clone())
     }

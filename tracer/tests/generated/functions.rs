@@ -9,190 +9,59 @@ fn tensors_0(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         z = z.less_equal(7)?.cast(DType::I32)?;
-        let mut z = Tensor::from(-3);
-        z.clone().floor_mod(7)?.maximum(p)
+        let mut v2 = Tensor::from(-3);
+        if ((q.less(&z)? || p.less(2)?) || !(t.not_equal(5)?)) {
+            Result::<Tensor>::Ok(Tensor::from(-1))
+        } else {
+            [p.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone().maximum(p.clone())
+        }
     };
-    let mut y = (twice(Tensor::from(4) % 3)?).not_equal(4)?.cast(DType::I32)?;
-    if (q.clone()).not_equal(p.clone())? {
-        let mut v2;
-        match n {
-            0 => {
-                let mut v6 = match y.clone() {
-                    -2..=2 => (x.clone()),
-                    5 => (x.clone()),
-                    _ => q.clone(),
-                };
-                v2 = q.clone();
-            }
-            _ => {
-                if !(y.less_equal(&y)?) {
-                    let mut x = if y.greater_equal(7)? {
-                        let mut y = Tensor::from(-1);
-                        y.clone()
-                    } else {
-                        let mut v3 = y.clone();
-                        x.clone()
-                    };
-                    v2 = Tensor::from(-4).minimum(Tensor::from(1))?;
-                } else {
-                    let mut v4 = Tensor::from(4);
-                    v2 = {
-                        let mut k5 = Tensor::from(0);
-                        loop {
-                            k5 = (&k5 + 1)?;
-                            if q.greater(&y)? && y.greater(4)? {
-                                break Tensor::from(-1);
-                            }
-                            if k5.greater(2)? {
-                                break (Tensor::from(5));
-                            }
-                        }
-                    };
-                }
-            }
+    let mut k3 = Tensor::from(0);
+    'l4: loop {
+        if k3.greater(1)? {
+            break;
         }
-        if (y.clone()).greater_equal(5)? || !flag {
-            let mut v7;
-            if flag && (Tensor::from(2)).less(&y)? {
-                v7 = Tensor::from(4);
+        k3 = (&k3 + 1)?;
+        let mut v5;
+        if !(x.less_equal(&y)?) {
+            let mut v8 = if y.greater_equal(7)? {
+                let mut v6 = Tensor::from(-1);
+                v6.clone()
             } else {
-                let mut v8 = Tensor::from(-4);
-                v7 = Tensor::from(1);
-            }
-            if p.greater(&x)? {
-                y = (Tensor::from(6) + &y)?;
-                v2 = p.clone();
-            } else if (q.clone()).less(6)? {
-                assert!(p.not_equal(7)? || !p.not_equal(7)?, "always");
-            } else {
-            }
-        } else {
-            for mut i10 in 0..(y.clone()).floor_mod(4)? {
-                let mut y = x.clone();
-            }
-        }
-        if x.not_equal(&y)? || !(n > 1) && ((Tensor::from(6)).not_equal(&y)?) {
-            let mut k11 = Tensor::from(0);
-            'l12: loop {
-                if k11.greater(3)? {
-                    break;
-                }
-                k11 = (&k11 + 1)?;
-            }
-            if v2.equal(7)? {
-                x = (x.clone() - &x)?;
-            }
-        } else {
-            if x.less(6)? {
-                (y, x) = (Tensor::from(2), p.clone());
-                assert!(p.greater_equal(1)? || !p.greater_equal(1)?, "always");
-            } else {
-                y = y.clone();
-            }
-            let mut v13 = match q.clone() {
-                0 => (x.clone()),
-                1 | -3 | 4..=6 => (q.clone()),
-                _ => Tensor::from(-2),
+                let mut v7 = x.clone();
+                y.clone()
             };
-        }
-    } else if q.greater(&x)? && p.greater_equal(7)? {
-        x = twice(y.clone().maximum(Tensor::from(5)))?;
-        'l14: for mut i15 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
-            x = y.equal(&y)?.cast(DType::I32)?;
-            match n {
-                1 => {
-                    assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
-                }
-                _ => {
-                    let mut v16 = Tensor::from(3);
-                    x = (x.clone() - &x)?;
-                    assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
-                }
-            }
-        }
-    } else {
-        if (Tensor::from(5)).less_equal(9)? || !is_small(n) {
-            (x, y) = (
-                {
-                    let t17 = p.clone();
-                    (t17 * 2)?
-                },
-                match x.clone() {
-                    -2..=2 => x.clone(),
-                    5 => q.clone(),
-                    _ => q.clone(),
-                },
-            );
-            'l18: for mut i19 in range((q.clone()).floor_mod(4)?) {
-                assert!(p.less(6)? || !p.less(6)?, "always");
-            }
-        } else {
-            if y.greater(&y)? {
+            v5 = if q.less(&v8)? {
+                let mut v9 = Tensor::from(1);
+                v8.clone()
+            } else if p.not_equal(2)? {
+                q.clone()
             } else {
-                y = (q.clone() + &y)?;
-            }
-            match n {
-                1 => {
-                    y = x.clone();
-                    assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
-                }
-                _ => {
-                    y = x.clone();
-                    y = y.clone();
-                }
-            }
-            if y.less(4)? || !(n == 0) {
-                y = Tensor::from(-1);
-            } else if (n == 0) {
-                y = Tensor::from(6);
-                assert!(y.not_equal(5)? || !y.not_equal(5)?, "always");
-            } else {
-                assert!(p.greater(10)? || !p.greater(10)?, "always");
-                y = (Tensor::from(5) + &y)?;
-            }
-        }
-        match n {
-            1 => {
-                'l20: for mut i21 in range((q.clone()).floor_mod(4)?) {
-                    x = y.clone();
-                }
-                y = {
-                    let t22 = Tensor::from(7);
-                    (t22 * 2)?
-                };
-            }
-            _ => {
-                let mut v23 = (q * 3)?;
-                let mut v24;
-                if v23.greater(0)? || !(n > 1) {
-                    v24 = p.clone();
-                } else if flag {
-                    v24 = Tensor::from(-1);
-                } else {
-                    let mut v23 = Tensor::from(0);
-                    v24 = v23.clone();
-                }
-                {
-                    y = Tensor::from(2);
-                    assert!(v24.equal(&v23)? || !v24.equal(&v23)?, "always");
-                }
-            }
-        }
-        let mut v25;
-        if !((Tensor::from(2)).less_equal(&y)?) {
-            let mut x = (y.clone() + 5)?;
-            v25 = q.clone();
+                y.clone()
+            };
         } else if flag {
-            let mut v26 = q.clone();
-            v25 = {
-                let t27 = y.clone();
-                t27
-            };
+            let mut v10 = Tensor::from(-4);
+            v5 = [p.clone(), Tensor::from(-1)][if is_small(n) { 0 } else { 1 }].clone();
         } else {
-            v25 = twice(p * &y)?;
+            let mut v11 = match q.clone() {
+                -2..=2 => (q.clone()),
+                5 => (x.clone()),
+                _ => x.clone(),
+            };
+            v5 = (&x * 6)?;
         }
+        v5 = ((y.clone(), q.greater(&y)?.cast(DType::I32)?).0 + &v5)?;
+        let mut v13 = {
+            let t12 = c1(&x.clone())?;
+            (t12 * 2)?
+        };
     }
-    Ok(c1(&Tensor::from(-1))?)
+    assert!(p.not_equal(3)? || !p.not_equal(3)?, "always");
+    Ok(c1(&match p.clone() {
+        -2..=2 => (p.clone()),
+        5 => q.clone(),
+        _ => (Tensor::from(6)),
+    })?)
 }
 
 fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -201,190 +70,59 @@ fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let c1 = |t: i32| -> i32 {
         let mut z = t;
         z = i32::from((z <= ({ 7 })));
-        let mut z = (-3i32);
-        ((rem((z), 7)).max(p))
+        let mut v2 = (-3i32);
+        if (((q < ({ z })) || (p < ({ 2 }))) || !(t != ({ 5 }))) {
+            (-1i32)
+        } else {
+            (([p, p][if (n > 1) { 0 } else { 1 }]).max(p))
+        }
     };
-    let mut y = i32::from(((twice(rem((4i32), 3))) != ({ 4 })));
-    if ((q) != ({ p })) {
-        let mut v2;
-        match n {
-            0 => {
-                let mut v6 = match y {
-                    -2..=2 => (x),
-                    5 => (x),
-                    _ => q,
-                };
-                v2 = q;
-            }
-            _ => {
-                if !(y <= ({ y })) {
-                    let mut x = if (y >= ({ 7 })) {
-                        let mut y = (-1i32);
-                        y
-                    } else {
-                        let mut v3 = y;
-                        x
-                    };
-                    v2 = ((-4i32).min((1i32)));
-                } else {
-                    let mut v4 = (4i32);
-                    v2 = {
-                        let mut k5 = 0;
-                        loop {
-                            k5 += 1;
-                            if (q > ({ y })) && (y > ({ 4 })) {
-                                break (-1i32);
-                            }
-                            if k5 > 2 {
-                                break (5i32);
-                            }
-                        }
-                    };
-                }
-            }
+    let mut k3 = 0;
+    'l4: loop {
+        if k3 > 1 {
+            break;
         }
-        if ((y) >= ({ 5 })) || !flag {
-            let mut v7;
-            if flag && ((2i32) < ({ y })) {
-                v7 = (4i32);
+        k3 += 1;
+        let mut v5;
+        if !(x <= ({ y })) {
+            let mut v8 = if (y >= ({ 7 })) {
+                let mut v6 = (-1i32);
+                v6
             } else {
-                let mut v8 = (-4i32);
-                v7 = (1i32);
-            }
-            if (p > ({ x })) {
-                y = add((6i32), y);
-                v2 = p;
-            } else if ((q) < ({ 6 })) {
-                assert!((p != ({ 7 })) || !(p != ({ 7 })), "always");
-            } else {
-            }
-        } else {
-            for mut i10 in 0..rem(y, 4) {
-                let mut y = x;
-            }
-        }
-        if (x != ({ y })) || !(n > 1) && ((6i32) != ({ y })) {
-            let mut k11 = 0;
-            'l12: loop {
-                if k11 > 3 {
-                    break;
-                }
-                k11 += 1;
-            }
-            if (v2 == ({ 7 })) {
-                x = sub(x, x);
-            }
-        } else {
-            if (x < ({ 6 })) {
-                (y, x) = ((2i32), p);
-                assert!((p >= ({ 1 })) || !(p >= ({ 1 })), "always");
-            } else {
-                y = y;
-            }
-            let mut v13 = match q {
-                0 => (x),
-                1 | -3 | 4..=6 => (q),
-                _ => (-2i32),
+                let mut v7 = x;
+                y
             };
-        }
-    } else if (q > ({ x })) && (p >= ({ 7 })) {
-        x = twice(((y).max((5i32))));
-        'l14: for mut i15 in counts(rem(y, 6), 0, -2) {
-            x = i32::from((y == ({ y })));
-            match n {
-                1 => {
-                    assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
-                }
-                _ => {
-                    let mut v16 = (3i32);
-                    x = sub(x, x);
-                    assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
-                }
-            }
-        }
-    } else {
-        if ((5i32) <= ({ 9 })) || !is_small(n) {
-            (x, y) = (
-                {
-                    let t17 = p;
-                    mul(t17, 2)
-                },
-                match x {
-                    -2..=2 => x,
-                    5 => q,
-                    _ => q,
-                },
-            );
-            'l18: for mut i19 in 0..rem(q, 4) {
-                assert!((p < ({ 6 })) || !(p < ({ 6 })), "always");
-            }
-        } else {
-            if (y > ({ y })) {
+            v5 = if (q < ({ v8 })) {
+                let mut v9 = (1i32);
+                v8
+            } else if (p != ({ 2 })) {
+                q
             } else {
-                y = add(q, y);
-            }
-            match n {
-                1 => {
-                    y = x;
-                    assert!((p != ({ x })) || !(p != ({ x })), "always");
-                }
-                _ => {
-                    y = x;
-                    y = y;
-                }
-            }
-            if (y < ({ 4 })) || !(n == 0) {
-                y = (-1i32);
-            } else if (n == 0) {
-                y = (6i32);
-                assert!((y != ({ 5 })) || !(y != ({ 5 })), "always");
-            } else {
-                assert!((p > ({ 10 })) || !(p > ({ 10 })), "always");
-                y = add((5i32), y);
-            }
-        }
-        match n {
-            1 => {
-                'l20: for mut i21 in 0..rem(q, 4) {
-                    x = y;
-                }
-                y = {
-                    let t22 = (7i32);
-                    mul(t22, 2)
-                };
-            }
-            _ => {
-                let mut v23 = (mul(q, 3i32));
-                let mut v24;
-                if (v23 > ({ 0 })) || !(n > 1) {
-                    v24 = p;
-                } else if flag {
-                    v24 = (-1i32);
-                } else {
-                    let mut v23 = (0i32);
-                    v24 = v23;
-                }
-                {
-                    y = (2i32);
-                    assert!((v24 == ({ v23 })) || !(v24 == ({ v23 })), "always");
-                }
-            }
-        }
-        let mut v25;
-        if !((2i32) <= ({ y })) {
-            let mut x = (add(y, 5i32));
-            v25 = q;
+                y
+            };
         } else if flag {
-            let mut v26 = q;
-            v25 = {
-                let t27 = y;
-                t27
-            };
+            let mut v10 = (-4i32);
+            v5 = [p, (-1i32)][if is_small(n) { 0 } else { 1 }];
         } else {
-            v25 = twice(mul(p, y));
+            let mut v11 = match q {
+                -2..=2 => (q),
+                5 => (x),
+                _ => x,
+            };
+            v5 = (mul(x, 6i32));
         }
+        v5 = add((y, i32::from((q > ({ y })))).0, v5);
+        let mut v13 = {
+            let t12 = c1(x);
+            mul(t12, 2)
+        };
     }
-    c1((-1i32))
+    assert!((p != ({ 3 })) || !(p != ({ 3 })), "always");
+    c1(match p {
+        -2..=2 => (p),
+        5 => q,
+        _ => (6i32),
+    })
 }
 
 #[function]
@@ -1591,39 +1329,38 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         } else {
             v17 = c1(&Tensor::from(7))?;
         }
-        if v17.not_equal(5)? {
-            v17 = ((v17.clone(), q.clone()).1 + &v17)?;
-            let mut k21 = Tensor::from(0);
-            'l22: loop {
-                if k21.greater(1)? {
-                    break;
+        v17 = Tensor::from(2);
+    } else {
+        match n {
+            1 => {
+                y = ((x.clone(), x.clone()).1 + &y)?;
+                let mut k22 = Tensor::from(0);
+                'l23: loop {
+                    if k22.greater(1)? {
+                        break;
+                    }
+                    k22 = (&k22 + 1)?;
+                    (x, y) = (q.clone(), Tensor::from(7));
+                    let mut v24 = y.clone();
+                    assert!(y.less_equal(&v24)? || !y.less_equal(&v24)?, "always");
                 }
-                k21 = (&k21 + 1)?;
-                (y, v17) = (v17.clone(), Tensor::from(7));
-                let mut v23 = q.clone();
-                assert!(v23.less_equal(&y)? || !v23.less_equal(&y)?, "always");
             }
-        } else if x.greater(3)? {
-            y = (match y.clone() {
-                -2..=2 => (p.clone()),
-                5 => Tensor::from(3),
-                _ => p.clone(),
-            } * &y)?;
-            v17 = Tensor::from(7);
-            v17 = y.less(&v17)?.cast(DType::I32)?;
-        } else {
-            assert!(y.greater_equal(5)? || !y.greater_equal(5)?, "always");
-            'l24: for mut r25 in Tensor::from([3, -1, 5]) {
-                (v17, y) = (Tensor::from(6), r25.clone());
-                y = Tensor::from(0);
-                break 'l24;
+            _ => {
+                if !(q.equal(4)? && (p.not_equal(8)?)) {
+                    return Ok((&y * Tensor::from(1))?);
+                }
+                if !(x.greater_equal(5)? || x.less(&x)?) {
+                    (y, x) = (p.clone(), Tensor::from(0));
+                } else {
+                }
             }
         }
-    } else {
+    }
+    if (n == 0) {
         y = if p.equal(&x)? || !is_small(n) {
             twice(-p)?
         } else {
-            let mut v26 = match n {
+            let mut v25 = match n {
                 0 => (q.clone()),
                 1 | 2 => Tensor::from(7),
                 _ => (Tensor::from(7)),
@@ -1645,25 +1382,25 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             assert!(q.less(3)? || !q.less(3)?, "always");
         } else if (p.clone()).greater_equal(6)? {
             {
-                let mut v27 = Tensor::from(2);
+                let mut v26 = Tensor::from(2);
                 x = p.clone();
             }
-            let mut k28 = Tensor::from(0);
-            'l29: loop {
-                if k28.greater(1)? {
+            let mut k27 = Tensor::from(0);
+            'l28: loop {
+                if k27.greater(1)? {
                     break;
                 }
-                k28 = (&k28 + 1)?;
+                k27 = (&k27 + 1)?;
                 break;
             }
             x = {
-                let mut k30 = Tensor::from(0);
+                let mut k29 = Tensor::from(0);
                 loop {
-                    k30 = (&k30 + 1)?;
+                    k29 = (&k29 + 1)?;
                     if !(q.greater(9)?) {
                         break Tensor::from(4);
                     }
-                    if k30.greater(1)? {
+                    if k29.greater(1)? {
                         break (Tensor::from(-4));
                     }
                 }
@@ -1675,10 +1412,10 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 y = y.clone();
             } else {
             }
-            'l31: for mut r32 in Tensor::from([3, -1, 5]) {
+            'l30: for mut r31 in Tensor::from([3, -1, 5]) {
                 assert!(p.equal(10)? || !p.equal(10)?, "always");
                 assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-                continue 'l31;
+                continue 'l30;
             }
             x = q.less(&y)?.cast(DType::I32)?;
         }
@@ -1691,30 +1428,31 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 _ => p.clone(),
             },
         } + &y)?;
-    }
-    'l33: for mut r34 in Tensor::from([3, -1, 5]) {
-        break;
-    }
-    let mut v35;
-    if !((y.clone()).greater_equal(q.clone())?) {
-        let mut v36 = if x.equal(2)? {
-            q.equal(3)?.cast(DType::I32)?
-        } else if p.less(1)? {
-            match n {
-                0 => x.clone(),
-                1 | 2 => (Tensor::from(-1)),
-                _ => (p.clone()),
-            }
-        } else {
-            q.clone()
-        };
-        v35 = if p.less_equal(11)? { Tensor::from(1).minimum(&y)? } else { v36.clone() };
     } else {
-        v35 = (match n {
-            0 => (p.clone()),
-            1 | 2 => Tensor::from(2),
-            _ => (y.clone()),
-        } - q.clone())?;
+        y = (-Tensor::from(6))?;
+        return Ok(x.clone().floor_mod(7)?);
+    }
+    'l32: for h33 in 0..n {
+        x = (&x + h33 as i32)?;
+        assert!(q.greater_equal(4)? || !q.greater_equal(4)?, "always");
+        for mut r35 in Tensor::from([3, -1, 5]) {
+            if (n > 1) {
+                (r35, x) = (q.clone(), Tensor::from(-4));
+                y = Tensor::from(8);
+                break;
+            } else {
+                assert!(y.equal(&r35)? || !y.equal(&r35)?, "always");
+                let mut v36 = Tensor::from(-3);
+            }
+            match n {
+                1 => {
+                    continue;
+                }
+                _ => {
+                    let mut v37 = p.clone();
+                }
+            }
+        }
     }
     Ok(x)
 }
@@ -1781,42 +1519,38 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         } else {
             v17 = c1((7i32));
         }
-        if (v17 != ({ 5 })) {
-            v17 = add((v17, q).1, v17);
-            let mut k21 = 0;
-            'l22: loop {
-                if k21 > 1 {
-                    break;
+        v17 = (2i32);
+    } else {
+        match n {
+            1 => {
+                y = add((x, x).1, y);
+                let mut k22 = 0;
+                'l23: loop {
+                    if k22 > 1 {
+                        break;
+                    }
+                    k22 += 1;
+                    (x, y) = (q, (7i32));
+                    let mut v24 = y;
+                    assert!((y <= ({ v24 })) || !(y <= ({ v24 })), "always");
                 }
-                k21 += 1;
-                (y, v17) = (v17, (7i32));
-                let mut v23 = q;
-                assert!((v23 <= ({ y })) || !(v23 <= ({ y })), "always");
             }
-        } else if (x > ({ 3 })) {
-            y = mul(
-                match y {
-                    -2..=2 => (p),
-                    5 => (3i32),
-                    _ => p,
-                },
-                y,
-            );
-            v17 = (7i32);
-            v17 = i32::from((y < ({ v17 })));
-        } else {
-            assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
-            'l24: for mut r25 in [3i32, -1, 5] {
-                (v17, y) = ((6i32), r25);
-                y = (0i32);
-                break 'l24;
+            _ => {
+                if !((q == ({ 4 })) && (p != ({ 8 }))) {
+                    return (mul(y, (1i32)));
+                }
+                if !((x >= ({ 5 })) || (x < ({ x }))) {
+                    (y, x) = (p, (0i32));
+                } else {
+                }
             }
         }
-    } else {
+    }
+    if (n == 0) {
         y = if (p == ({ x })) || !is_small(n) {
             twice(sub(0, p))
         } else {
-            let mut v26 = match n {
+            let mut v25 = match n {
                 0 => (q),
                 1 | 2 => (7i32),
                 _ => (7i32),
@@ -1838,25 +1572,25 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             assert!((q < ({ 3 })) || !(q < ({ 3 })), "always");
         } else if ((p) >= ({ 6 })) {
             {
-                let mut v27 = (2i32);
+                let mut v26 = (2i32);
                 x = p;
             }
-            let mut k28 = 0;
-            'l29: loop {
-                if k28 > 1 {
+            let mut k27 = 0;
+            'l28: loop {
+                if k27 > 1 {
                     break;
                 }
-                k28 += 1;
+                k27 += 1;
                 break;
             }
             x = {
-                let mut k30 = 0;
+                let mut k29 = 0;
                 loop {
-                    k30 += 1;
+                    k29 += 1;
                     if !(q > ({ 9 })) {
                         break (4i32);
                     }
-                    if k30 > 1 {
+                    if k29 > 1 {
                         break (-4i32);
                     }
                 }
@@ -1868,10 +1602,10 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 y = y;
             } else {
             }
-            'l31: for mut r32 in [3i32, -1, 5] {
+            'l30: for mut r31 in [3i32, -1, 5] {
                 assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
                 assert!((x != ({ x })) || !(x != ({ x })), "always");
-                continue 'l31;
+                continue 'l30;
             }
             x = i32::from((q < ({ y })));
         }
@@ -1887,33 +1621,31 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             },
             y,
         );
-    }
-    'l33: for mut r34 in [3i32, -1, 5] {
-        break;
-    }
-    let mut v35;
-    if !((y) >= ({ q })) {
-        let mut v36 = if (x == ({ 2 })) {
-            i32::from((q == ({ 3 })))
-        } else if (p < ({ 1 })) {
-            match n {
-                0 => x,
-                1 | 2 => (-1i32),
-                _ => (p),
-            }
-        } else {
-            q
-        };
-        v35 = if (p <= ({ 11 })) { ((1i32).min(y)) } else { v36 };
     } else {
-        v35 = (sub(
+        y = (sub(0, (6i32)));
+        return (rem((x), 7));
+    }
+    'l32: for h33 in 0..n {
+        x = add(x, h33 as i32);
+        assert!((q >= ({ 4 })) || !(q >= ({ 4 })), "always");
+        for mut r35 in [3i32, -1, 5] {
+            if (n > 1) {
+                (r35, x) = (q, (-4i32));
+                y = (8i32);
+                break;
+            } else {
+                assert!((y == ({ r35 })) || !(y == ({ r35 })), "always");
+                let mut v36 = (-3i32);
+            }
             match n {
-                0 => (p),
-                1 | 2 => (2i32),
-                _ => (y),
-            },
-            q,
-        ));
+                1 => {
+                    continue;
+                }
+                _ => {
+                    let mut v37 = p;
+                }
+            }
+        }
     }
     x
 }
@@ -1995,53 +1727,49 @@ fn tensors_10(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if !(p.greater_equal(10)?) {
         let mut v1;
-        match n {
-            0 => {
-                v1 = [Tensor::from(-1), Tensor::from(2)][if (n > 1) { 0 } else { 1 }].clone();
-            }
-            _ => {
-                if x.less_equal(0)? && (p.less(6)?) && (q.clone()).less(3)? {
-                    let mut v2 = x.clone();
-                    v1 = (q.clone(), q.clone()).0;
-                } else {
-                    v1 = (q + Tensor::from(8))?;
-                }
-            }
-        }
-        match n {
-            1 => {
-                (v1, y) = (v1.clone(), y.clone());
-                let mut v3 = q.clone();
-                y = p.clone();
-            }
-            _ => {
-                x = q.clone().maximum(p.clone())?;
-                'l4: for h5 in 0..2 {
-                    v1 = (&v1 + h5 as i32)?;
-                    let mut v6 = Tensor::from(0);
-                }
-            }
-        }
-    } else if p.less_equal(&x)? && (q.less_equal(9)?) {
-        assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
-    } else {
-        let mut x = keep(&if p.not_equal(5)? {
-            assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-            Tensor::from(8)
+        if x.less_equal(0)? && (p.less(6)?) && (q.clone()).less(3)? {
+            let mut v2 = x.clone();
+            v1 = {
+                let t3 = x.clone();
+                (t3 * 2)?
+            };
+        } else if flag {
+            let mut v4 = q.equal(&x)?.cast(DType::I32)?;
+            v1 = if y.greater(9)? { y.clone() } else { x.clone() };
         } else {
-            let mut v7 = y.clone();
-            x.clone()
-        });
-        if (n > 1) && (p.not_equal(6)?) {
-            let mut k8 = Tensor::from(0);
-            'l9: while k8.less(3)? && (!(p.greater(&y)?)) {
-                k8 = (&k8 + 1)?;
-                assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
-            }
+            v1 = (Tensor::from(8) - p)?;
         }
-        assert!(p.greater_equal(&x)? || !p.greater_equal(&x)?, "always");
+        assert!(q.greater(1)? || !q.greater(1)?, "always");
     }
-    Ok(x)
+    if y.less(7)? {
+        if q.not_equal(0)? && !(y.equal(&y)?) {
+            assert!(p.greater(3)? || !p.greater(3)?, "always");
+        } else if !(q.greater_equal(&x)?) {
+            let mut v5 = p.clone();
+        } else {
+            x = (p.clone() * &x)?;
+            let mut v6 = p.clone();
+            v6 = p.clone();
+        }
+        if (x.equal(8)? || q.greater(1)?) {
+            2 * p
+        } else {
+            let mut v7 = keep(&Tensor::from(1));
+            5 + y.clone()
+        }
+    } else {
+        let mut v9 = {
+            let t8 = Tensor::from(-1);
+            t8
+        };
+        if q.equal(&y)? {
+            Tensor::from(-1)
+        } else {
+            let mut v10 = v9.clone();
+            Tensor::from(-1)
+        }
+        .maximum(y.clone())
+    }
 }
 
 fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2049,53 +1777,49 @@ fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !(p >= ({ 10 })) {
         let mut v1;
-        match n {
-            0 => {
-                v1 = [(-1i32), (2i32)][if (n > 1) { 0 } else { 1 }];
-            }
-            _ => {
-                if (x <= ({ 0 })) && (p < ({ 6 })) && ((q) < ({ 3 })) {
-                    let mut v2 = x;
-                    v1 = (q, q).0;
-                } else {
-                    v1 = (add(q, (8i32)));
-                }
-            }
-        }
-        match n {
-            1 => {
-                (v1, y) = (v1, y);
-                let mut v3 = q;
-                y = p;
-            }
-            _ => {
-                x = ((q).max(p));
-                'l4: for h5 in 0..2 {
-                    v1 = add(v1, h5 as i32);
-                    let mut v6 = (0i32);
-                }
-            }
-        }
-    } else if (p <= ({ x })) && (q <= ({ 9 })) {
-        assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
-    } else {
-        let mut x = if (p != ({ 5 })) {
-            assert!((x != ({ x })) || !(x != ({ x })), "always");
-            (8i32)
+        if (x <= ({ 0 })) && (p < ({ 6 })) && ((q) < ({ 3 })) {
+            let mut v2 = x;
+            v1 = {
+                let t3 = x;
+                mul(t3, 2)
+            };
+        } else if flag {
+            let mut v4 = i32::from((q == ({ x })));
+            v1 = if (y > ({ 9 })) { y } else { x };
         } else {
-            let mut v7 = y;
-            x
-        };
-        if (n > 1) && (p != ({ 6 })) {
-            let mut k8 = 0;
-            'l9: while k8 < 3 && (!(p > ({ y }))) {
-                k8 += 1;
-                assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
-            }
+            v1 = (sub((8i32), p));
         }
-        assert!((p >= ({ x })) || !(p >= ({ x })), "always");
+        assert!((q > ({ 1 })) || !(q > ({ 1 })), "always");
     }
-    x
+    if (y < ({ 7 })) {
+        if (q != ({ 0 })) && !(y == ({ y })) {
+            assert!((p > ({ 3 })) || !(p > ({ 3 })), "always");
+        } else if !(q >= ({ x })) {
+            let mut v5 = p;
+        } else {
+            x = mul(p, x);
+            let mut v6 = p;
+            v6 = p;
+        }
+        if ((x == ({ 8 })) || (q > ({ 1 }))) {
+            mul(2i32, p)
+        } else {
+            let mut v7 = (1i32);
+            add(5i32, y)
+        }
+    } else {
+        let mut v9 = {
+            let t8 = (-1i32);
+            t8
+        };
+        ((if (q == ({ y })) {
+            (-1i32)
+        } else {
+            let mut v10 = v9;
+            (-1i32)
+        })
+        .max(y))
+    }
 }
 
 #[function]
@@ -2218,76 +1942,130 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                     y = Tensor::from(-1);
                 } else if q.less_equal(7)? {
                 } else {
-                    let mut y = q.clone();
-                    assert!(y.not_equal(&y)? || !y.not_equal(&y)?, "always");
+                    let mut v12 = q.clone();
+                    assert!(p.less_equal(&v12)? || !p.less_equal(&v12)?, "always");
+                    x = Tensor::from(-1);
                 }
             }
         }
     }
-    (y, x) = (
-        match p.clone() {
-            -2..=2 => (q.clone()),
-            5 => (c1(&c1(&x.clone())?)?),
-            _ => twice(y.clone() % 4)?,
-        },
-        match y.clone() {
-            -2..=2 => {
-                ({
-                    let t12 = (y.clone() * &x)?;
-                    (t12 * 2)?
-                })
-            }
-            5 => {
-                let t13 = {
-                    let t14 = y.clone();
-                    (t14 * 2)?
-                };
-                (t13 * 2)?
-            }
-            _ => (6 + (Tensor::from(1) - p.clone())?)?,
-        },
-    );
-    match n {
-        1 => {
-            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
+    if p.less(6)? || !(n == 0) {
+        if (y.clone()).greater_equal(1)? {
+            {}
+            let mut v13 = (y.clone() * &x)?;
+        } else if x.not_equal(1)? {
+            x = (6 + Tensor::from(5))?;
+            (x, y) = (
                 {
-                    let mut x = x.clone();
-                    x = Tensor::from(3);
+                    let t15 = p.clone();
+                    (t15 * 2)?
+                },
+                p.clone(),
+            );
+        } else {
+            assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
+        }
+        if is_small(n) {
+            x = ((q.clone() - y.clone())? - &x)?;
+        } else if x.not_equal(5)? {
+            x = (x.clone() + &x)?;
+            'l16: for mut i17 in 0..(y.clone()).floor_mod(4)? {
+                x = Tensor::from(6);
+            }
+            let mut k18 = Tensor::from(0);
+            'l19: while k18.less(1)? && ((y.clone()).less_equal(Tensor::from(-2))?) {
+                k18 = (&k18 + 1)?;
+                assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
+                x = (Tensor::from(0) - &x)?;
+            }
+        } else {
+            'l20: for h21 in (0..3).rev() {
+                x = (&x + h21 as i32)?;
+                x = q.clone();
+            }
+        }
+    } else {
+        if !(is_small(n)) {
+            match n {
+                1 => {
+                    x = (Tensor::from(-2) - &x)?;
+                }
+                _ => {
+                    (y, x) = (q.clone(), p.clone());
+                    y = x.clone();
+                    (y, x) = (Tensor::from(-4), Tensor::from(7));
                 }
             }
-            if p.greater_equal(&y)? || !(n == 0) {
-                {
-                    y = (y.clone() * &y)?;
-                    (y, x) = (Tensor::from(4), y.clone());
-                    x = (x.clone() + &x)?;
-                }
+            if p.equal(4)? {
+                (y, x) = (Tensor::from(-4), Tensor::from(0));
+                y = y.clone();
             } else {
-                y = {
-                    let mut k17 = Tensor::from(0);
-                    loop {
-                        k17 = (&k17 + 1)?;
-                        if q.greater(6)? {
-                            break p.clone();
-                        }
-                        if k17.greater(0)? {
-                            break (x.clone());
-                        }
+                x = p.clone();
+            }
+        } else if is_small(n) {
+            'l22: for h23 in 0..n {
+                x = (&x + h23 as i32)?;
+                x = y.clone();
+                x = p.clone();
+                x = x.clone();
+            }
+        } else {
+            let mut k24 = Tensor::from(0);
+            while k24.less(2)? && (q.less(&x)? && (x.equal(7)?)) {
+                k24 = (&k24 + 1)?;
+                let mut v26 = q.clone();
+                v26 = p.clone();
+            }
+            for mut r28 in Tensor::from([3, -1, 5]) {
+                y = r28.clone();
+                r28 = y.clone();
+            }
+            match n {
+                1 => {}
+                _ => {
+                    x = Tensor::from(7);
+                }
+            }
+        }
+        x = (q.greater(&y)?.cast(DType::I32)? * &x)?;
+    }
+    'l29: for mut r30 in Tensor::from([3, -1, 5]) {
+        if is_small(n) && is_small(n) {
+            let mut v31;
+            match n {
+                0 => {
+                    v31 = Tensor::from(-3);
+                }
+                _ => {
+                    if !(!(p.less(7)?)) {
+                        v31 = x.clone();
+                    } else {
+                        v31 = Tensor::from(5);
                     }
-                };
-                let mut v18 = (1 * q)?;
+                }
+            }
+        } else if q.not_equal(0)? && (q.less(&x)?) {
+            let mut k32 = Tensor::from(0);
+            'l33: while k32.less(1)? && (q.less(10)? || !(n == 0)) {
+                k32 = (&k32 + 1)?;
+                assert!(r30.greater(&x)? || !r30.greater(&x)?, "always");
+            }
+        } else {
+            let mut v34 = if p.greater(11)? { p.clone() } else { y.clone() };
+            assert!(r30.less(11)? || !r30.less(11)?, "always");
+            if is_small(n) && q.equal(&r30)? {
+                let mut v35 = Tensor::from(7);
+                x = Tensor::from(5);
+            } else if is_small(n) {
+                v34 = Tensor::from(1);
+            } else {
+                let mut v36 = v34.clone();
+                y = p.clone();
+                assert!(q.equal(4)? || !q.equal(4)?, "always");
             }
         }
-        _ => {
-            x = if !(p.greater(&y)?) {
-                y.clone()
-            } else if is_small(n) && p.not_equal(3)? {
-                twice(q.clone() * Tensor::from(3))?
-            } else {
-                twice(x.clone() - Tensor::from(-4))?
-            };
-        }
     }
-    x.clone() - p.clone()
+    Ok(x)
 }
 
 fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2349,76 +2127,130 @@ fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                     y = (-1i32);
                 } else if (q <= ({ 7 })) {
                 } else {
-                    let mut y = q;
-                    assert!((y != ({ y })) || !(y != ({ y })), "always");
+                    let mut v12 = q;
+                    assert!((p <= ({ v12 })) || !(p <= ({ v12 })), "always");
+                    x = (-1i32);
                 }
             }
         }
     }
-    (y, x) = (
-        match p {
-            -2..=2 => (q),
-            5 => (c1(c1(x))),
-            _ => twice(rem(y, 4)),
-        },
-        match y {
-            -2..=2 => {
-                ({
-                    let t12 = (mul(y, x));
-                    mul(t12, 2)
-                })
-            }
-            5 => {
-                let t13 = {
-                    let t14 = y;
-                    mul(t14, 2)
-                };
-                mul(t13, 2)
-            }
-            _ => (add(6i32, (sub((1i32), p)))),
-        },
-    );
-    match n {
-        1 => {
-            'l15: for mut r16 in [3i32, -1, 5] {
+    if (p < ({ 6 })) || !(n == 0) {
+        if ((y) >= ({ 1 })) {
+            {}
+            let mut v13 = (mul(y, x));
+        } else if (x != ({ 1 })) {
+            x = (add(6i32, (5i32)));
+            (x, y) = (
                 {
-                    let mut x = x;
-                    x = (3i32);
+                    let t15 = p;
+                    mul(t15, 2)
+                },
+                p,
+            );
+        } else {
+            assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
+        }
+        if is_small(n) {
+            x = sub((sub(q, y)), x);
+        } else if (x != ({ 5 })) {
+            x = add(x, x);
+            'l16: for mut i17 in 0..rem(y, 4) {
+                x = (6i32);
+            }
+            let mut k18 = 0;
+            'l19: while k18 < 1 && ((y) <= ({ (-2i32) })) {
+                k18 += 1;
+                assert!((q <= ({ x })) || !(q <= ({ x })), "always");
+                x = sub((0i32), x);
+            }
+        } else {
+            'l20: for h21 in (0..3).rev() {
+                x = add(x, h21 as i32);
+                x = q;
+            }
+        }
+    } else {
+        if !(is_small(n)) {
+            match n {
+                1 => {
+                    x = sub((-2i32), x);
+                }
+                _ => {
+                    (y, x) = (q, p);
+                    y = x;
+                    (y, x) = ((-4i32), (7i32));
                 }
             }
-            if (p >= ({ y })) || !(n == 0) {
-                {
-                    y = mul(y, y);
-                    (y, x) = ((4i32), y);
-                    x = add(x, x);
-                }
+            if (p == ({ 4 })) {
+                (y, x) = ((-4i32), (0i32));
+                y = y;
             } else {
-                y = {
-                    let mut k17 = 0;
-                    loop {
-                        k17 += 1;
-                        if (q > ({ 6 })) {
-                            break p;
-                        }
-                        if k17 > 0 {
-                            break (x);
-                        }
+                x = p;
+            }
+        } else if is_small(n) {
+            'l22: for h23 in 0..n {
+                x = add(x, h23 as i32);
+                x = y;
+                x = p;
+                x = x;
+            }
+        } else {
+            let mut k24 = 0;
+            while k24 < 2 && ((q < ({ x })) && (x == ({ 7 }))) {
+                k24 += 1;
+                let mut v26 = q;
+                v26 = p;
+            }
+            for mut r28 in [3i32, -1, 5] {
+                y = r28;
+                r28 = y;
+            }
+            match n {
+                1 => {}
+                _ => {
+                    x = (7i32);
+                }
+            }
+        }
+        x = mul(i32::from((q > ({ y }))), x);
+    }
+    'l29: for mut r30 in [3i32, -1, 5] {
+        if is_small(n) && is_small(n) {
+            let mut v31;
+            match n {
+                0 => {
+                    v31 = (-3i32);
+                }
+                _ => {
+                    if !(!(p < ({ 7 }))) {
+                        v31 = x;
+                    } else {
+                        v31 = (5i32);
                     }
-                };
-                let mut v18 = (mul(1i32, q));
+                }
+            }
+        } else if (q != ({ 0 })) && (q < ({ x })) {
+            let mut k32 = 0;
+            'l33: while k32 < 1 && ((q < ({ 10 })) || !(n == 0)) {
+                k32 += 1;
+                assert!((r30 > ({ x })) || !(r30 > ({ x })), "always");
+            }
+        } else {
+            let mut v34 = if (p > ({ 11 })) { p } else { y };
+            assert!((r30 < ({ 11 })) || !(r30 < ({ 11 })), "always");
+            if is_small(n) && (q == ({ r30 })) {
+                let mut v35 = (7i32);
+                x = (5i32);
+            } else if is_small(n) {
+                v34 = (1i32);
+            } else {
+                let mut v36 = v34;
+                y = p;
+                assert!((q == ({ 4 })) || !(q == ({ 4 })), "always");
             }
         }
-        _ => {
-            x = if !(p > ({ y })) {
-                y
-            } else if is_small(n) && (p != ({ 3 })) {
-                twice(mul(q, (3i32)))
-            } else {
-                twice(sub(x, (-4i32)))
-            };
-        }
     }
-    sub(x, p)
+    x
 }
 
 #[function]
@@ -3476,135 +3308,78 @@ fn tensors_21(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             let mut v3;
             match n {
                 0 => {
-                    let mut x = q.clone();
-                    v3 = q.clone();
+                    v3 = y.clone();
                 }
                 _ => {
                     if q.less(10)? {
                         let mut v4 = Tensor::from(-2);
-                        v3 = Tensor::from(4);
+                        v3 = v4.clone();
                     } else {
-                        v3 = y.clone();
+                        v3 = x.clone();
                     }
                 }
             }
         }
-        match n {
-            1 => {
-                let mut k5 = Tensor::from(0);
-                'l6: while k5.less(4)? && (y.less_equal(3)?) {
-                    k5 = (&k5 + 1)?;
-                    y = y.clone();
-                    y = Tensor::from(1);
-                }
-                if p.equal(1)? {
-                    assert!(p.less_equal(11)? || !p.less_equal(11)?, "always");
-                } else {
-                    (y, x) = (Tensor::from(2), Tensor::from(5));
-                }
-                if y.less(1)? {
-                    y = p.clone();
-                    assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
-                } else if !(p.not_equal(10)?) {
-                    y = Tensor::from(3);
-                    x = x.clone();
-                } else {
-                    assert!(p.less(11)? || !p.less(11)?, "always");
-                    x = (p.clone() * &x)?;
-                }
+        x = match y.clone() {
+            0 => ((1 * Tensor::from(-4))?),
+            1 | -3 | 4..=6 => {
+                (match y.clone() {
+                    -2..=2 => q.clone(),
+                    5 => (Tensor::from(6)),
+                    _ => y.clone(),
+                })
             }
             _ => {
-                if y.less(4)? {
-                    y = q.clone();
-                    y = Tensor::from(-2);
-                    assert!(x.less(6)? || !x.less(6)?, "always");
-                }
+                (match x.clone() {
+                    0 => (x.clone()),
+                    1 | -3 | 4..=6 => q.clone(),
+                    _ => p.clone(),
+                })
             }
-        }
-        if x.not_equal(&y)? && q.equal(1)? {
-            if !(x.not_equal(&x)? && x.equal(3)?) {
-                let mut v7 = y.clone();
-                v7 = Tensor::from(-4);
-                assert!(p.less_equal(9)? || !p.less_equal(9)?, "always");
-            } else if (p.not_equal(&x)? || p.less_equal(0)?) {
-                x = (q.clone() * &x)?;
+        };
+        assert!(x.equal(&x)? || !x.equal(&x)?, "always");
+    }
+    'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+        if is_small(n) {
+            if (n > 1) && p.not_equal(7)? {
+                r6 = (Tensor::from(1) * &r6)?;
+                r6 = x.clone();
+            } else if x.greater_equal(0)? {
+                (y, r6) = (r6.clone(), r6.clone());
             } else {
-            }
-            x = ((Tensor::from(3), q.clone()).1 + &x)?;
-        } else {
-            x = (x.clone(), y.clone()).1;
-            match n {
-                1 => {
-                    y = (Tensor::from(6) - &y)?;
-                }
-                _ => {
-                    let mut v8 = Tensor::from(6);
-                }
-            }
-            let mut k9 = Tensor::from(0);
-            'l10: while k9.less(2)? && (x.greater(&x)?) {
-                k9 = (&k9 + 1)?;
-                let mut x = p.clone();
-                (x, y) = (Tensor::from(7), p.clone());
-                y = x.clone();
+                x = y.clone();
             }
         }
-    } else {
-        'l11: for mut i12 in range(-1, (p.clone()).floor_mod(3)?) {
-            match n {
-                1 => {
-                    i12 = p.clone();
-                    x = q.clone();
+        if r6.less(4)? {
+            assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
+            let mut k7 = Tensor::from(0);
+            'l8: loop {
+                if k7.greater(3)? {
+                    break;
                 }
-                _ => {
-                    y = y.clone();
-                }
-            }
-            'l13: for h14 in (0..3).rev() {
-                i12 = (&i12 + h14 as i32)?;
+                k7 = (&k7 + 1)?;
+                x = (p.clone() + &x)?;
+                let mut v9 = y.clone();
                 y = q.clone();
-                assert!(q.greater(3)? || !q.greater(3)?, "always");
-                let mut x = p.clone();
             }
-        }
-        let mut v15;
-        if p.greater_equal(1)? {
-            let mut v16 = y.clone();
-            v15 = (q % 4)?;
-        } else if flag {
-            let mut y = (x.clone() * p)?;
-            v15 = q.less_equal(0)?.cast(DType::I32)?;
-        } else {
-            let mut v17 = keep(&x.clone());
-            v15 = match y.clone() {
-                -2..=2 => (q.clone()),
-                5 => (p.clone()),
-                _ => (q.clone()),
-            };
+            'l10: for h11 in 0..2 {
+                r6 = (&r6 + h11 as i32)?;
+                let mut v12 = Tensor::from(-3);
+                r6 = (v12.clone() - &r6)?;
+            }
         }
     }
-    let mut x = if p.less(&y)? {
-        let mut k18 = Tensor::from(0);
-        'l19: while k18.less(3)? && (p.greater_equal(&y)? || !(n > 1)) {
-            k18 = (&k18 + 1)?;
-            x = x.clone();
-            let mut v20 = y.clone();
-            y = q.clone();
-        }
-        [y.greater_equal(&x)?.cast(DType::I32)?, keep(&x.clone())][if flag { 0 } else { 1 }].clone()
-    } else if (n == 0) {
-        keep(&twice(p.clone() - p)?)
-    } else {
-        let mut y = {
-            let t21 = Tensor::from(5);
-            (t21 * 2)?
-        };
-        {
-            let t22 = y.clone();
-            (t22 * 2)?
-        }
-    };
-    Ok(x)
+    match x.clone() {
+        -2..=2 => (p.clone()),
+        5 => (q.clone()),
+        _ => (p.clone()),
+    }
+    .maximum(match x.clone() {
+        0 => Tensor::from(-3),
+        1 | -3 | 4..=6 => q.clone(),
+        _ => (Tensor::from(-4)),
+    })?
+    .maximum(q)
 }
 
 fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3620,135 +3395,78 @@ fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             let mut v3;
             match n {
                 0 => {
-                    let mut x = q;
-                    v3 = q;
+                    v3 = y;
                 }
                 _ => {
                     if (q < ({ 10 })) {
                         let mut v4 = (-2i32);
-                        v3 = (4i32);
+                        v3 = v4;
                     } else {
-                        v3 = y;
+                        v3 = x;
                     }
                 }
             }
         }
-        match n {
-            1 => {
-                let mut k5 = 0;
-                'l6: while k5 < 4 && (y <= ({ 3 })) {
-                    k5 += 1;
-                    y = y;
-                    y = (1i32);
-                }
-                if (p == ({ 1 })) {
-                    assert!((p <= ({ 11 })) || !(p <= ({ 11 })), "always");
-                } else {
-                    (y, x) = ((2i32), (5i32));
-                }
-                if (y < ({ 1 })) {
-                    y = p;
-                    assert!((p <= ({ y })) || !(p <= ({ y })), "always");
-                } else if !(p != ({ 10 })) {
-                    y = (3i32);
-                    x = x;
-                } else {
-                    assert!((p < ({ 11 })) || !(p < ({ 11 })), "always");
-                    x = mul(p, x);
-                }
+        x = match y {
+            0 => (mul(1i32, (-4i32))),
+            1 | -3 | 4..=6 => {
+                (match y {
+                    -2..=2 => q,
+                    5 => (6i32),
+                    _ => y,
+                })
             }
             _ => {
-                if (y < ({ 4 })) {
-                    y = q;
-                    y = (-2i32);
-                    assert!((x < ({ 6 })) || !(x < ({ 6 })), "always");
-                }
+                (match x {
+                    0 => (x),
+                    1 | -3 | 4..=6 => q,
+                    _ => p,
+                })
             }
-        }
-        if (x != ({ y })) && (q == ({ 1 })) {
-            if !((x != ({ x })) && (x == ({ 3 }))) {
-                let mut v7 = y;
-                v7 = (-4i32);
-                assert!((p <= ({ 9 })) || !(p <= ({ 9 })), "always");
-            } else if ((p != ({ x })) || (p <= ({ 0 }))) {
-                x = mul(q, x);
+        };
+        assert!((x == ({ x })) || !(x == ({ x })), "always");
+    }
+    'l5: for mut r6 in [3i32, -1, 5] {
+        if is_small(n) {
+            if (n > 1) && (p != ({ 7 })) {
+                r6 = mul((1i32), r6);
+                r6 = x;
+            } else if (x >= ({ 0 })) {
+                (y, r6) = (r6, r6);
             } else {
-            }
-            x = add(((3i32), q).1, x);
-        } else {
-            x = (x, y).1;
-            match n {
-                1 => {
-                    y = sub((6i32), y);
-                }
-                _ => {
-                    let mut v8 = (6i32);
-                }
-            }
-            let mut k9 = 0;
-            'l10: while k9 < 2 && (x > ({ x })) {
-                k9 += 1;
-                let mut x = p;
-                (x, y) = ((7i32), p);
-                y = x;
+                x = y;
             }
         }
-    } else {
-        'l11: for mut i12 in -1..rem(p, 3) {
-            match n {
-                1 => {
-                    i12 = p;
-                    x = q;
+        if (r6 < ({ 4 })) {
+            assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
+            let mut k7 = 0;
+            'l8: loop {
+                if k7 > 3 {
+                    break;
                 }
-                _ => {
-                    y = y;
-                }
-            }
-            'l13: for h14 in (0..3).rev() {
-                i12 = add(i12, h14 as i32);
+                k7 += 1;
+                x = add(p, x);
+                let mut v9 = y;
                 y = q;
-                assert!((q > ({ 3 })) || !(q > ({ 3 })), "always");
-                let mut x = p;
             }
-        }
-        let mut v15;
-        if (p >= ({ 1 })) {
-            let mut v16 = y;
-            v15 = (rem(q, 4));
-        } else if flag {
-            let mut y = (mul(x, p));
-            v15 = i32::from((q <= ({ 0 })));
-        } else {
-            let mut v17 = x;
-            v15 = match y {
-                -2..=2 => (q),
-                5 => (p),
-                _ => (q),
-            };
+            'l10: for h11 in 0..2 {
+                r6 = add(r6, h11 as i32);
+                let mut v12 = (-3i32);
+                r6 = sub(v12, r6);
+            }
         }
     }
-    let mut x = if (p < ({ y })) {
-        let mut k18 = 0;
-        'l19: while k18 < 3 && ((p >= ({ y })) || !(n > 1)) {
-            k18 += 1;
-            x = x;
-            let mut v20 = y;
-            y = q;
-        }
-        [i32::from((y >= ({ x }))), x][if flag { 0 } else { 1 }]
-    } else if (n == 0) {
-        twice(sub(p, p))
-    } else {
-        let mut y = {
-            let t21 = (5i32);
-            mul(t21, 2)
-        };
-        {
-            let t22 = y;
-            mul(t22, 2)
-        }
-    };
-    x
+    (((match x {
+        -2..=2 => (p),
+        5 => (q),
+        _ => (p),
+    })
+    .max(match x {
+        0 => (-3i32),
+        1 | -3 | 4..=6 => q,
+        _ => (-4i32),
+    }))
+    .max(q))
 }
 
 #[function]
@@ -3938,47 +3656,24 @@ fn tensors_24(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     }
     match n {
         1 => {
-            (y, x) = (
-                Tensor::from(-3).abs()?.floor_mod(7)?,
-                match n {
-                    0 => {
-                        ({
-                            let t3 = p.clone();
-                            t3
-                        })
-                    }
-                    1 | 2 => keep(&y.clone()),
-                    _ => (p.clone()),
-                },
-            );
-            'l4: for h5 in 0..2 {
-                y = (&y + h5 as i32)?;
-                'l6: for mut r7 in Tensor::from([3, -1, 5]) {
-                    let mut v8 = Tensor::from(1);
-                }
-                let mut v9 = match y.clone() {
-                    0 => Tensor::from(-4),
-                    1 | -3 | 4..=6 => (y.clone()),
-                    _ => (x.clone()),
-                };
-            }
+            y = Tensor::from(-3).abs()?.minimum(if q.less_equal(&x)? {
+                let mut v3 = p.clone();
+                v3.clone()
+            } else if p.less_equal(&x)? {
+                Tensor::from(0)
+            } else {
+                let mut v4 = y.clone();
+                q.clone()
+            })?;
         }
         _ => {
-            assert!(q.equal(10)? || !q.equal(10)?, "always");
-            'l10: for mut i11 in range(&(Tensor::from(-3)).floor_mod(6)?, 0, -2) {
-                let mut v12 = x.clone().floor_mod(7)?;
+            'l5: for h6 in 0..2 {
+                y = (&y + h6 as i32)?;
+                y = (Tensor::from(-3) + &y)?;
             }
         }
     }
-    Ok(if is_small(n) {
-        match y.clone() {
-            -2..=2 => y.clone(),
-            5 => Tensor::from(6),
-            _ => p.clone(),
-        }
-    } else {
-        y.clone()
-    })
+    Ok(x)
 }
 
 fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3993,47 +3688,24 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     }
     match n {
         1 => {
-            (y, x) = (
-                (rem(((-3i32).wrapping_abs()), 7)),
-                match n {
-                    0 => {
-                        ({
-                            let t3 = p;
-                            t3
-                        })
-                    }
-                    1 | 2 => y,
-                    _ => (p),
-                },
-            );
-            'l4: for h5 in 0..2 {
-                y = add(y, h5 as i32);
-                'l6: for mut r7 in [3i32, -1, 5] {
-                    let mut v8 = (1i32);
-                }
-                let mut v9 = match y {
-                    0 => (-4i32),
-                    1 | -3 | 4..=6 => (y),
-                    _ => (x),
-                };
-            }
+            y = (((-3i32).wrapping_abs()).min(if (q <= ({ x })) {
+                let mut v3 = p;
+                v3
+            } else if (p <= ({ x })) {
+                (0i32)
+            } else {
+                let mut v4 = y;
+                q
+            }));
         }
         _ => {
-            assert!((q == ({ 10 })) || !(q == ({ 10 })), "always");
-            'l10: for mut i11 in counts(rem((-3i32), 6), 0, -2) {
-                let mut v12 = (rem((x), 7));
+            'l5: for h6 in 0..2 {
+                y = add(y, h6 as i32);
+                y = add((-3i32), y);
             }
         }
     }
-    if is_small(n) {
-        match y {
-            -2..=2 => y,
-            5 => (6i32),
-            _ => p,
-        }
-    } else {
-        y
-    }
+    x
 }
 
 #[function]
@@ -4110,11 +3782,15 @@ fn tensors_26(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut v1;
     match n {
         0 => {
-            let mut v4 = (q + {
-                let t3 = y.clone();
-                t3
-            })?;
-            v1 = (if y.less_equal(&x)? { q.clone() } else { Tensor::from(4) } - (-p.clone())?)?;
+            v1 = if (n > 1) {
+                (y, x) = (q.not_equal(9)?.cast(DType::I32)?, (y.clone(), Tensor::from(5)).0);
+                (-y.clone())?
+            } else {
+                {
+                    let t4 = Tensor::from(-4);
+                    (t4 * 2)?
+                }
+            };
         }
         _ => {
             if (n == 0) {
@@ -4122,51 +3798,115 @@ fn tensors_26(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                     match n {
                         1 => {}
                         _ => {
-                            x = y.clone();
-                            x = (Tensor::from(-1) + &x)?;
+                            y = p.clone();
+                            y = x.clone();
                         }
                     }
-                    q.equal(4)?.cast(DType::I32)?
-                } else {
-                    match n {
-                        0 => (y.clone()),
-                        1 | 2 => (q.clone()),
-                        _ => q.clone(),
+                    {
+                        let mut k2 = Tensor::from(0);
+                        loop {
+                            k2 = (&k2 + 1)?;
+                            if (n == 0) && p.less_equal(11)? {
+                                break p.clone();
+                            }
+                            if k2.greater(0)? {
+                                break (y.clone());
+                            }
+                        }
                     }
+                } else {
+                    (y.clone() % 6)?
                 };
             } else {
-                let mut v2 = y.clone();
-                v1 = (4 * (y.clone(), v2.clone()).1)?;
+                v1 = match q.clone() {
+                    0 => x.clone(),
+                    1 | -3 | 4..=6 => (Tensor::from(-2)),
+                    _ => {
+                        let mut k3 = Tensor::from(0);
+                        loop {
+                            k3 = (&k3 + 1)?;
+                            if !(x.not_equal(&y)?) {
+                                break Tensor::from(-4);
+                            }
+                            if k3.greater(0)? {
+                                break (x.clone());
+                            }
+                        }
+                    }
+                };
             }
         }
     }
-    if p.less_equal(&y)? {
-        if (v1.clone()).greater_equal(y.clone())? {
-            if q.greater_equal(0)? {
-                q + p
-            } else {
-                -if q.less(9)? {
-                    (x, y) = (Tensor::from(5), Tensor::from(-3));
-                    p.clone()
-                } else if p.less(&x)? {
-                    q.clone()
+    -if q.greater_equal(8)? || !is_small(n) && (!(q.greater_equal(0)?)) {
+        match y.clone() {
+            0 => {
+                (if (p.clone()).less(&y)? {
+                    {
+                        let t5 = Tensor::from(6);
+                        (t5 * 2)?
+                    }
+                } else if (v1.clone()).less(v1.clone())? {
+                    let mut v6;
+                    if (n > 1) && p.less_equal(&x)? && y.greater_equal(3)? && q.greater_equal(3)? {
+                        v6 = Tensor::from(3);
+                    } else if flag {
+                        v6 = p.clone();
+                    } else {
+                        v6 = Tensor::from(0);
+                    }
+                    if p.greater(4)? {
+                        v1.clone()
+                    } else if v1.less(&v1)? {
+                        Tensor::from(-2)
+                    } else {
+                        y.clone()
+                    }
                 } else {
-                    let mut v5 = p.clone();
-                    y.clone()
-                }
+                    let mut v8 = if q.greater_equal(&x)? {
+                        Tensor::from(8)
+                    } else {
+                        let mut v7 = Tensor::from(4);
+                        p.clone()
+                    };
+                    (p - v8.clone())?
+                })
             }
-        } else if q.greater_equal(3)? || !(n == 0) {
-            Tensor::from(5) * 4
-        } else {
-            q.clone().maximum(7)
+            1 | -3 | 4..=6 => {
+                ({
+                    let mut k9 = Tensor::from(0);
+                    loop {
+                        k9 = (&k9 + 1)?;
+                        if (Tensor::from(6)).not_equal(&y)? {
+                            break keep(&x.clone());
+                        }
+                        if k9.greater(2)? {
+                            break ((Tensor::from(4) * q)?);
+                        }
+                    }
+                })
+            }
+            _ => {
+                ({
+                    let mut k10 = Tensor::from(0);
+                    loop {
+                        k10 = (&k10 + 1)?;
+                        if (x.clone()).greater(&x)? {
+                            break keep(&x.clone());
+                        }
+                        if k10.greater(3)? {
+                            break (if p.greater(&x)? { p.clone() } else { x.clone() });
+                        }
+                    }
+                })
+            }
         }
     } else {
-        match q.clone() {
-            -2..=2 => x.clone(),
-            5 => (Tensor::from(2)),
-            _ => p.clone(),
-        }
-        .maximum(7)
+        let mut v11 = match p.clone() {
+            -2..=2 => y.clone(),
+            5 => Tensor::from(-1),
+            _ => (q.clone()),
+        };
+        keep(&twice(7 + q.clone())?).minimum(6)?
     }
 }
 
@@ -4176,11 +3916,15 @@ fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut v1;
     match n {
         0 => {
-            let mut v4 = (add(q, {
-                let t3 = y;
-                t3
-            }));
-            v1 = (sub(if (y <= ({ x })) { q } else { (4i32) }, (sub(0, p))));
+            v1 = if (n > 1) {
+                (y, x) = (i32::from((q != ({ 9 }))), (y, (5i32)).0);
+                (sub(0, y))
+            } else {
+                {
+                    let t4 = (-4i32);
+                    mul(t4, 2)
+                }
+            };
         }
         _ => {
             if (n == 0) {
@@ -4188,55 +3932,119 @@ fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                     match n {
                         1 => {}
                         _ => {
-                            x = y;
-                            x = add((-1i32), x);
+                            y = p;
+                            y = x;
                         }
                     }
-                    i32::from((q == ({ 4 })))
-                } else {
-                    match n {
-                        0 => (y),
-                        1 | 2 => (q),
-                        _ => q,
+                    {
+                        let mut k2 = 0;
+                        loop {
+                            k2 += 1;
+                            if (n == 0) && (p <= ({ 11 })) {
+                                break p;
+                            }
+                            if k2 > 0 {
+                                break (y);
+                            }
+                        }
                     }
+                } else {
+                    (rem(y, 6))
                 };
             } else {
-                let mut v2 = y;
-                v1 = (mul(4i32, (y, v2).1));
+                v1 = match q {
+                    0 => x,
+                    1 | -3 | 4..=6 => (-2i32),
+                    _ => {
+                        let mut k3 = 0;
+                        loop {
+                            k3 += 1;
+                            if !(x != ({ y })) {
+                                break (-4i32);
+                            }
+                            if k3 > 0 {
+                                break (x);
+                            }
+                        }
+                    }
+                };
             }
         }
     }
-    if (p <= ({ y })) {
-        if ((v1) >= ({ y })) {
-            if (q >= ({ 0 })) {
-                add(q, p)
-            } else {
-                sub(
-                    0,
-                    if (q < ({ 9 })) {
-                        (x, y) = ((5i32), (-3i32));
-                        p
-                    } else if (p < ({ x })) {
-                        q
+    sub(
+        0,
+        if (q >= ({ 8 })) || !is_small(n) && (!(q >= ({ 0 }))) {
+            match y {
+                0 => {
+                    (if ((p) < ({ y })) {
+                        {
+                            let t5 = (6i32);
+                            mul(t5, 2)
+                        }
+                    } else if ((v1) < ({ v1 })) {
+                        let mut v6;
+                        if (n > 1) && (p <= ({ x })) && (y >= ({ 3 })) && (q >= ({ 3 })) {
+                            v6 = (3i32);
+                        } else if flag {
+                            v6 = p;
+                        } else {
+                            v6 = (0i32);
+                        }
+                        if (p > ({ 4 })) {
+                            v1
+                        } else if (v1 < ({ v1 })) {
+                            (-2i32)
+                        } else {
+                            y
+                        }
                     } else {
-                        let mut v5 = p;
-                        y
-                    },
-                )
+                        let mut v8 = if (q >= ({ x })) {
+                            (8i32)
+                        } else {
+                            let mut v7 = (4i32);
+                            p
+                        };
+                        (sub(p, v8))
+                    })
+                }
+                1 | -3 | 4..=6 => {
+                    ({
+                        let mut k9 = 0;
+                        loop {
+                            k9 += 1;
+                            if ((6i32) != ({ y })) {
+                                break x;
+                            }
+                            if k9 > 2 {
+                                break (mul((4i32), q));
+                            }
+                        }
+                    })
+                }
+                _ => {
+                    ({
+                        let mut k10 = 0;
+                        loop {
+                            k10 += 1;
+                            if ((x) > ({ x })) {
+                                break x;
+                            }
+                            if k10 > 3 {
+                                break (if (p > ({ x })) { p } else { x });
+                            }
+                        }
+                    })
+                }
             }
-        } else if (q >= ({ 3 })) || !(n == 0) {
-            mul((5i32), 4i32)
         } else {
-            ((q).max(7i32))
-        }
-    } else {
-        ((match q {
-            -2..=2 => x,
-            5 => (2i32),
-            _ => p,
-        })
-        .max(7i32))
-    }
+            let mut v11 = match p {
+                -2..=2 => y,
+                5 => (-1i32),
+                _ => (q),
+            };
+            ((twice(add(7i32, q))).min(6i32))
+        },
+    )
 }
 
 #[function]
@@ -5134,7 +4942,7 @@ fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     'l1: for mut i2 in 0..(Tensor::from(0)).floor_mod(4)? {
-        let mut i2 = if (i2.clone()).equal(9)? {
+        let mut v6 = if (i2.clone()).equal(9)? {
             'l3: for mut i4 in range((Tensor::from(1)).floor_mod(4)?) {
                 y = p.clone();
             }
@@ -5150,43 +4958,41 @@ fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             } else {
                 assert!(x.greater_equal(0)? || !x.greater_equal(0)?, "always");
                 let mut v5 = y.clone();
-                (y, x) = (p.clone(), x.clone());
+                i2 = p.clone();
             }
-            (q + q)?
+            if x.less_equal(5)? {
+                y = Tensor::from(2);
+                q.clone()
+            } else {
+                Tensor::from(3)
+            }
         } else {
-            match q.clone() {
-                -2..=2 => Tensor::from(3),
-                5 => y.clone(),
-                _ => y.clone(),
-            }
+            y.clone()
         };
-        for mut r7 in Tensor::from([3, -1, 5]) {
-            'l8: for mut i9 in range(-1, (y.clone()).floor_mod(3)?) {
-                y = Tensor::from(-3);
-                assert!(q.greater_equal(7)? || !q.greater_equal(7)?, "always");
-                assert!(p.equal(9)? || !p.equal(9)?, "always");
+        let mut v7;
+        match n {
+            0 => {
+                v7 = (-&x)?;
+            }
+            _ => {
+                if q.greater_equal(5)? {
+                    let mut v8 = [y.clone(), Tensor::from(7)][if flag { 0 } else { 1 }].clone();
+                    v7 = x.less_equal(9)?.cast(DType::I32)?;
+                } else {
+                    let mut v9 = x.clone();
+                    v7 = q.less(7)?.cast(DType::I32)?;
+                }
             }
         }
     }
-    Ok({
-        let mut k10 = Tensor::from(0);
-        loop {
-            k10 = (&k10 + 1)?;
-            if y.greater(9)? {
-                break p.not_equal(6)?.cast(DType::I32)?;
-            }
-            if k10.greater(2)? {
-                break (twice(q * y.clone())?);
-            }
-        }
-    })
+    Ok(x)
 }
 
 fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     'l1: for mut i2 in 0..rem((0i32), 4) {
-        let mut i2 = if ((i2) == ({ 9 })) {
+        let mut v6 = if ((i2) == ({ 9 })) {
             'l3: for mut i4 in 0..rem((1i32), 4) {
                 y = p;
             }
@@ -5202,36 +5008,34 @@ fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             } else {
                 assert!((x >= ({ 0 })) || !(x >= ({ 0 })), "always");
                 let mut v5 = y;
-                (y, x) = (p, x);
+                i2 = p;
             }
-            (add(q, q))
+            if (x <= ({ 5 })) {
+                y = (2i32);
+                q
+            } else {
+                (3i32)
+            }
         } else {
-            match q {
-                -2..=2 => (3i32),
-                5 => y,
-                _ => y,
-            }
+            y
         };
-        for mut r7 in [3i32, -1, 5] {
-            'l8: for mut i9 in -1..rem(y, 3) {
-                y = (-3i32);
-                assert!((q >= ({ 7 })) || !(q >= ({ 7 })), "always");
-                assert!((p == ({ 9 })) || !(p == ({ 9 })), "always");
+        let mut v7;
+        match n {
+            0 => {
+                v7 = (sub(0, x));
+            }
+            _ => {
+                if (q >= ({ 5 })) {
+                    let mut v8 = [y, (7i32)][if flag { 0 } else { 1 }];
+                    v7 = i32::from((x <= ({ 9 })));
+                } else {
+                    let mut v9 = x;
+                    v7 = i32::from((q < ({ 7 })));
+                }
             }
         }
     }
-    {
-        let mut k10 = 0;
-        loop {
-            k10 += 1;
-            if (y > ({ 9 })) {
-                break i32::from((p != ({ 6 })));
-            }
-            if k10 > 2 {
-                break (twice(mul(q, y)));
-            }
-        }
-    }
+    x
 }
 
 #[function]
@@ -5252,89 +5056,170 @@ fn tensors_36(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                             Tensor::from(2)
                         } else {
                             let mut v2 = Tensor::from(7);
-                            p.clone()
+                            Tensor::from(3)
                         };
                     }
                     if k1.greater(1)? {
-                        break (twice(x.clone() * p)?);
+                        break (if y.greater_equal(3)? {
+                            q.clone()
+                        } else if p.greater_equal(&y)? {
+                            x.clone()
+                        } else {
+                            Tensor::from(6)
+                        });
                     }
                 }
             },
-            p.greater_equal(&y)?.cast(DType::I32)?,
+            if (n > 1) && x.less_equal(&y)? {
+                y.clone()
+            } else {
+                let mut v4 = if p.not_equal(&y)? {
+                    let mut v3 = Tensor::from(6);
+                    p.clone()
+                } else {
+                    y.clone()
+                };
+                Tensor::from(2)
+            },
         );
-        let mut v3;
-        if (q.clone()).greater(&y)? {
-            v3 = match y.clone() {
-                -2..=2 => p.clone(),
-                5 => (y.clone()),
-                _ => (p.clone()),
+    } else {
+        let mut v5;
+        if (n > 1) {
+            v5 = (&x * y.clone())?;
+        } else if flag {
+            let mut v6 = (3 + Tensor::from(-4))?;
+            v5 = match x.clone() {
+                0 => y.clone(),
+                1 | -3 | 4..=6 => Tensor::from(8),
+                _ => v6.clone(),
             };
         } else {
-            let mut y = if q.not_equal(&x)? {
-                assert!(x.greater(2)? || !x.greater(2)?, "always");
-                q.clone()
-            } else {
-                q.clone()
+            let mut v8 = {
+                let mut k7 = Tensor::from(0);
+                loop {
+                    k7 = (&k7 + 1)?;
+                    if (q.clone()).greater(&y)? {
+                        break p.clone();
+                    }
+                    if k7.greater(1)? {
+                        break (Tensor::from(6));
+                    }
+                }
             };
-            v3 = if y.equal(7)? { p.clone() } else { p.clone() };
+            v5 = match n {
+                0 => v8.clone(),
+                1 | 2 => (Tensor::from(5)),
+                _ => Tensor::from(-2),
+            };
         }
-    } else if y.greater(6)? {
-        if !(p.equal(&x)? && (y.equal(3)?)) {
-            if x.greater(2)? {
-                x = Tensor::from(3);
-                x = p.clone();
-            } else {
-                let mut v4 = q.clone();
+    }
+    if !(q.equal(&x)?) && (is_small(n)) {
+        x = (if p.greater_equal(6)? {
+            y.clone() + 2
+        } else if p.less(8)? {
+            p * 8
+        } else {
+            let mut v9 = Tensor::from(0);
+            q + &y
+        })?;
+    } else if q.greater(&x)? || !(n > 1) {
+        'l11: for h12 in 0..2 {
+            y = (&y + h12 as i32)?;
+            'l13: for h14 in 0..n {
+                x = (&x + h14 as i32)?;
+                x = (y.clone() * &x)?;
+                x = (q.clone() + &x)?;
             }
-            'l5: for mut i6 in 0..(q.clone()).floor_mod(4)? {
-                x = p.clone();
-                x = i6.clone();
-                x = (p.clone() + &x)?;
+            if (Tensor::from(-3)).less_equal(10)? {
+                y = x.clone();
+                y = (Tensor::from(3) * &y)?;
             }
-            if !(flag) {
-                x = p.clone();
-            } else {
-                y = (y.clone() + &y)?;
-                assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
+            match n {
+                1 => {
+                    x = y.clone();
+                }
+                _ => {
+                    assert!(x.not_equal(5)? || !x.not_equal(5)?, "always");
+                }
+            }
+        }
+        for mut r16 in Tensor::from([3, -1, 5]) {
+            let mut k17 = Tensor::from(0);
+            'l18: loop {
+                if k17.greater(3)? {
+                    break;
+                }
+                k17 = (&k17 + 1)?;
+                r16 = p.clone();
+            }
+            r16 = x.clone().abs()?;
+        }
+    } else {
+        let mut v19 = x.clone();
+        if (Tensor::from(1)).less(3)? {
+            if p.less(6)? || !(n == 0) {
+                y = (Tensor::from(1) + &y)?;
+                y = p.clone();
+                let mut v20 = Tensor::from(4);
+            }
+            (v19, x) = (x.clone().floor_mod(7)?, if p.equal(1)? { q.clone() } else { y.clone() });
+            let mut v21;
+            match n {
+                0 => {
+                    v21 = Tensor::from(4);
+                }
+                _ => {
+                    if y.less_equal(7)? || !flag {
+                        v21 = p.clone();
+                    } else {
+                        v21 = x.clone();
+                    }
+                }
+            }
+        } else if p.greater_equal(5)? && q.greater(3)? {
+            if q.less(&v19)? && (q.greater(&x)? || p.less_equal(2)?) {
+                assert!(p.less_equal(6)? || !p.less_equal(6)?, "always");
                 x = q.clone();
             }
         } else {
-            let mut k7 = Tensor::from(0);
-            'l8: while k7.less(2)? && (q.equal(2)? || p.not_equal(&y)?) {
-                k7 = (&k7 + 1)?;
-                x = (Tensor::from(1) * &x)?;
-                y = (y.clone() + &y)?;
+            let mut k22 = Tensor::from(0);
+            'l23: while k22.less(3)? && (q.not_equal(3)?) {
+                k22 = (&k22 + 1)?;
+            }
+            let mut v24;
+            if !(p.greater(0)?) {
+                v24 = q.clone();
+            } else if flag {
+                let mut v25 = p.clone();
+                v24 = x.clone();
+            } else {
+                v24 = x.clone();
             }
         }
-    } else {
-        'l9: for mut r10 in Tensor::from([3, -1, 5]) {
-            let mut k11 = Tensor::from(0);
-            'l12: while k11.less(3)? && (!(p.equal(2)?)) {
-                k11 = (&k11 + 1)?;
-                (r10, y) = (Tensor::from(7), x.clone());
-            }
-        }
-        let mut y = match q.clone() {
+        x = (match q.clone() {
             -2..=2 => {
+                let mut k26 = Tensor::from(0);
+                loop {
+                    k26 = (&k26 + 1)?;
+                    if q.greater(2)? && x.greater(9)? {
+                        break y.clone();
+                    }
+                    if k26.greater(3)? {
+                        break (Tensor::from(2));
+                    }
+                }
+            }
+            5 => {
                 (match p.clone() {
-                    0 => (q.clone()),
-                    1 | -3 | 4..=6 => Tensor::from(7),
-                    _ => p.clone(),
+                    0 => Tensor::from(8),
+                    1 | -3 | 4..=6 => (Tensor::from(-3)),
+                    _ => (q.clone()),
                 })
             }
-            5 => x.clone(),
-            _ => (y.greater(6)?.cast(DType::I32)?),
-        };
+            _ => (q.clone()),
+        } + &x)?;
     }
-    Ok(if !(y.greater_equal(6)?) {
-        match x.clone() {
-            0 => (Tensor::from(-4)),
-            1 | -3 | 4..=6 => (p.clone()),
-            _ => p.clone(),
-        }
-    } else {
-        (Tensor::from(7) - y.clone())?
-    })
+    Ok(x)
 }
 
 fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5354,89 +5239,173 @@ fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                             (2i32)
                         } else {
                             let mut v2 = (7i32);
-                            p
+                            (3i32)
                         };
                     }
                     if k1 > 1 {
-                        break (twice(mul(x, p)));
+                        break (if (y >= ({ 3 })) {
+                            q
+                        } else if (p >= ({ y })) {
+                            x
+                        } else {
+                            (6i32)
+                        });
                     }
                 }
             },
-            i32::from((p >= ({ y }))),
+            if (n > 1) && (x <= ({ y })) {
+                y
+            } else {
+                let mut v4 = if (p != ({ y })) {
+                    let mut v3 = (6i32);
+                    p
+                } else {
+                    y
+                };
+                (2i32)
+            },
         );
-        let mut v3;
-        if ((q) > ({ y })) {
-            v3 = match y {
-                -2..=2 => p,
-                5 => (y),
-                _ => (p),
+    } else {
+        let mut v5;
+        if (n > 1) {
+            v5 = (mul(x, y));
+        } else if flag {
+            let mut v6 = (add(3i32, (-4i32)));
+            v5 = match x {
+                0 => y,
+                1 | -3 | 4..=6 => (8i32),
+                _ => v6,
             };
         } else {
-            let mut y = if (q != ({ x })) {
-                assert!((x > ({ 2 })) || !(x > ({ 2 })), "always");
-                q
-            } else {
-                q
+            let mut v8 = {
+                let mut k7 = 0;
+                loop {
+                    k7 += 1;
+                    if ((q) > ({ y })) {
+                        break p;
+                    }
+                    if k7 > 1 {
+                        break (6i32);
+                    }
+                }
             };
-            v3 = if (y == ({ 7 })) { p } else { p };
+            v5 = match n {
+                0 => v8,
+                1 | 2 => (5i32),
+                _ => (-2i32),
+            };
         }
-    } else if (y > ({ 6 })) {
-        if !((p == ({ x })) && (y == ({ 3 }))) {
-            if (x > ({ 2 })) {
-                x = (3i32);
-                x = p;
-            } else {
-                let mut v4 = q;
+    }
+    if !(q == ({ x })) && (is_small(n)) {
+        x = (if (p >= ({ 6 })) {
+            add(y, 2i32)
+        } else if (p < ({ 8 })) {
+            mul(p, 8i32)
+        } else {
+            let mut v9 = (0i32);
+            add(q, y)
+        });
+    } else if (q > ({ x })) || !(n > 1) {
+        'l11: for h12 in 0..2 {
+            y = add(y, h12 as i32);
+            'l13: for h14 in 0..n {
+                x = add(x, h14 as i32);
+                x = mul(y, x);
+                x = add(q, x);
             }
-            'l5: for mut i6 in 0..rem(q, 4) {
-                x = p;
-                x = i6;
-                x = add(p, x);
+            if ((-3i32) <= ({ 10 })) {
+                y = x;
+                y = mul((3i32), y);
             }
-            if !(flag) {
-                x = p;
-            } else {
-                y = add(y, y);
-                assert!((p != ({ x })) || !(p != ({ x })), "always");
+            match n {
+                1 => {
+                    x = y;
+                }
+                _ => {
+                    assert!((x != ({ 5 })) || !(x != ({ 5 })), "always");
+                }
+            }
+        }
+        for mut r16 in [3i32, -1, 5] {
+            let mut k17 = 0;
+            'l18: loop {
+                if k17 > 3 {
+                    break;
+                }
+                k17 += 1;
+                r16 = p;
+            }
+            r16 = ((x).wrapping_abs());
+        }
+    } else {
+        let mut v19 = x;
+        if ((1i32) < ({ 3 })) {
+            if (p < ({ 6 })) || !(n == 0) {
+                y = add((1i32), y);
+                y = p;
+                let mut v20 = (4i32);
+            }
+            (v19, x) = ((rem((x), 7)), if (p == ({ 1 })) { q } else { y });
+            let mut v21;
+            match n {
+                0 => {
+                    v21 = (4i32);
+                }
+                _ => {
+                    if (y <= ({ 7 })) || !flag {
+                        v21 = p;
+                    } else {
+                        v21 = x;
+                    }
+                }
+            }
+        } else if (p >= ({ 5 })) && (q > ({ 3 })) {
+            if (q < ({ v19 })) && ((q > ({ x })) || (p <= ({ 2 }))) {
+                assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
                 x = q;
             }
         } else {
-            let mut k7 = 0;
-            'l8: while k7 < 2 && ((q == ({ 2 })) || (p != ({ y }))) {
-                k7 += 1;
-                x = mul((1i32), x);
-                y = add(y, y);
+            let mut k22 = 0;
+            'l23: while k22 < 3 && (q != ({ 3 })) {
+                k22 += 1;
+            }
+            let mut v24;
+            if !(p > ({ 0 })) {
+                v24 = q;
+            } else if flag {
+                let mut v25 = p;
+                v24 = x;
+            } else {
+                v24 = x;
             }
         }
-    } else {
-        'l9: for mut r10 in [3i32, -1, 5] {
-            let mut k11 = 0;
-            'l12: while k11 < 3 && (!(p == ({ 2 }))) {
-                k11 += 1;
-                (r10, y) = ((7i32), x);
-            }
-        }
-        let mut y = match q {
-            -2..=2 => {
-                (match p {
-                    0 => (q),
-                    1 | -3 | 4..=6 => (7i32),
-                    _ => p,
-                })
-            }
-            5 => x,
-            _ => (i32::from((y > ({ 6 })))),
-        };
+        x = add(
+            match q {
+                -2..=2 => {
+                    let mut k26 = 0;
+                    loop {
+                        k26 += 1;
+                        if (q > ({ 2 })) && (x > ({ 9 })) {
+                            break y;
+                        }
+                        if k26 > 3 {
+                            break (2i32);
+                        }
+                    }
+                }
+                5 => {
+                    (match p {
+                        0 => (8i32),
+                        1 | -3 | 4..=6 => (-3i32),
+                        _ => (q),
+                    })
+                }
+                _ => (q),
+            },
+            x,
+        );
     }
-    if !(y >= ({ 6 })) {
-        match x {
-            0 => (-4i32),
-            1 | -3 | 4..=6 => (p),
-            _ => p,
-        }
-    } else {
-        (sub((7i32), y))
-    }
+    x
 }
 
 #[function]
@@ -5858,162 +5827,67 @@ fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
             k1 = (&k1 + 1)?;
             'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-                let mut x = Tensor::from(0);
-                r4 = (p.clone() * &r4)?;
+                let mut v5 = Tensor::from(0);
+                (y, x) = (x.clone(), x.clone());
+                y = p.clone();
             }
         }
-    } else if (y.greater(10)? || q.equal(5)?) {
-        {
-            let mut k5 = Tensor::from(0);
-            'l6: loop {
-                if k5.greater(1)? {
-                    break;
-                }
-                k5 = (&k5 + 1)?;
-                assert!(p.equal(10)? || !p.equal(10)?, "always");
-            }
-            'l7: for mut r8 in Tensor::from([3, -1, 5]) {
-                x = (q.clone() + &x)?;
-                r8 = Tensor::from(6);
-            }
-        }
-        match n {
-            1 => {
-                let mut k9 = Tensor::from(0);
-                'l10: loop {
-                    if k9.greater(0)? {
-                        break;
-                    }
-                    k9 = (&k9 + 1)?;
-                    x = p.clone();
-                    (y, x) = (p.clone(), y.clone());
-                }
-            }
-            _ => {
-                assert!(y.not_equal(&y)? || !y.not_equal(&y)?, "always");
-                match n {
-                    1 => {
-                        assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
-                    }
-                    _ => {
-                        assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
-                        x = Tensor::from(6);
-                        x = x.clone();
-                    }
-                }
-            }
-        }
-    } else {
-        'l11: for mut i12 in range(&(Tensor::from(8)).floor_mod(6)?, 0, -2) {
-            'l13: for mut i14 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
-                assert!(p.greater_equal(6)? || !p.greater_equal(6)?, "always");
-            }
-            let mut k15 = Tensor::from(0);
-            'l16: loop {
-                if k15.greater(3)? {
-                    break;
-                }
-                k15 = (&k15 + 1)?;
-                (x, i12) = (Tensor::from(3), Tensor::from(4));
-                y = x.clone();
-                let mut i12 = i12.clone();
-            }
-        }
-        'l17: for mut i18 in range((y.clone()).floor_mod(4)?) {
+    } else if !(p.less(10)?) {
+        (x, y) = (
             {
-                i18 = Tensor::from(2);
-                y = Tensor::from(6);
-            }
-            if (Tensor::from(-3)).less(x.clone())? || !is_small(n) {
-                (y, i18) = (x.clone(), q.clone());
-            } else {
-                assert!(q.not_equal(1)? || !q.not_equal(1)?, "always");
-                y = y.clone();
-            }
-        }
-        {
-            let mut v19;
+                let t6 = (q.clone() - 7)?;
+                (t6 * 2)?
+            },
+            x.equal(1)?.cast(DType::I32)?.minimum(p)?,
+        );
+    } else {
+        'l7: for h8 in 0..n {
+            x = (&x + h8 as i32)?;
             match n {
-                0 => {
-                    v19 = q.clone();
+                1 => {
+                    x = (y.clone() + &x)?;
                 }
                 _ => {
-                    if (n > 1) {
-                        v19 = q.clone();
-                    } else {
-                        let mut v20 = q.clone();
-                        v19 = y.clone();
-                    }
+                    assert!(p.equal(1)? || !p.equal(1)?, "always");
                 }
+            }
+            if (x.equal(11)? || (n > 1) && q.less(5)?) {
+                assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
+                x = Tensor::from(6);
+                x = x.clone();
+            } else if y.not_equal(9)? {
+                x = (p.clone() + &x)?;
+                y = p.clone();
+            } else {
+                x = Tensor::from(7);
+                x = q.clone();
+            }
+            if x.less(9)? {
+                (y, x) = (q.clone(), Tensor::from(5));
+                x = p.clone();
+            } else {
+                assert!(q.less_equal(3)? || !q.less_equal(3)?, "always");
+                assert!(p.less(&y)? || !p.less(&y)?, "always");
+                x = y.clone();
             }
         }
     }
-    if is_small(n) {
-        if ((q.not_equal(10)? || q.less_equal(7)?) || p.not_equal(10)? || !is_small(n)) {
-            'l21: for mut r22 in Tensor::from([3, -1, 5]) {
-                let mut v23 = Tensor::from(1);
-            }
-        } else {
-            x = if p.greater(&x)? { x.clone() } else { p.clone() };
-        }
-        x = (Tensor::from(3) - 5)?;
-    } else if (Tensor::from(8)).greater(y.clone())? {
-        if (Tensor::from(3)).equal(8)? {
-            if x.greater(4)? {
-                x = p.clone();
-            }
-            if (n > 1) && y.less_equal(0)? {
-                x = p.clone();
-            } else {
-            }
-        }
-        x = ({
-            let mut k25 = Tensor::from(0);
+    let mut v11 = {
+        let t9 = {
+            let mut k10 = Tensor::from(0);
             loop {
-                k25 = (&k25 + 1)?;
-                if y.equal(7)? && (q.greater_equal(1)?) {
-                    break (4 + Tensor::from(-2))?;
+                k10 = (&k10 + 1)?;
+                if !(p.less_equal(1)?) {
+                    break x.clone();
                 }
-                if k25.greater(2)? {
-                    break (p.clone());
+                if k10.greater(3)? {
+                    break ([Tensor::from(3), x.clone()][if (n > 1) { 0 } else { 1 }].clone());
                 }
             }
-        } - &x)?;
-    } else {
-        assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
-        x = Tensor::from(7).abs()?;
-        if (y.greater(3)? && (x.equal(1)?) || x.greater_equal(2)? && q.greater_equal(1)?) {
-            if is_small(n) {
-                y = x.clone();
-            } else if x.less_equal(&y)? {
-                x = (Tensor::from(-3) - &x)?;
-            } else {
-                x = Tensor::from(0);
-                x = (q.clone() + &x)?;
-            }
-        } else if (q.clone()).less_equal(6)? {
-            'l26: for mut i27 in range(-1, (Tensor::from(0)).floor_mod(3)?) {}
-        } else {
-            let mut v28;
-            if !((n > 1) && p.greater(&x)?) {
-                let mut v29 = y.clone();
-                v28 = Tensor::from(7);
-            } else {
-                let mut v30 = y.clone();
-                v28 = p.clone();
-            }
-            if (q.clone()).less(2)? {
-                v28 = v28.clone();
-                let mut v28 = q.clone();
-                v28 = p.clone();
-            } else if y.less(8)? {
-                assert!(q.less_equal(&v28)? || !q.less_equal(&v28)?, "always");
-            } else {
-                let mut v28 = Tensor::from(5);
-            }
-        }
-    }
-    -y.clone()
+        };
+        (t9 * 2)?
+    };
+    Ok(x)
 }
 
 fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6027,165 +5901,67 @@ fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
             k1 += 1;
             'l3: for mut r4 in [3i32, -1, 5] {
-                let mut x = (0i32);
-                r4 = mul(p, r4);
+                let mut v5 = (0i32);
+                (y, x) = (x, x);
+                y = p;
             }
         }
-    } else if ((y > ({ 10 })) || (q == ({ 5 }))) {
-        {
-            let mut k5 = 0;
-            'l6: loop {
-                if k5 > 1 {
-                    break;
-                }
-                k5 += 1;
-                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
-            }
-            'l7: for mut r8 in [3i32, -1, 5] {
-                x = add(q, x);
-                r8 = (6i32);
-            }
-        }
-        match n {
-            1 => {
-                let mut k9 = 0;
-                'l10: loop {
-                    if k9 > 0 {
-                        break;
-                    }
-                    k9 += 1;
-                    x = p;
-                    (y, x) = (p, y);
-                }
-            }
-            _ => {
-                assert!((y != ({ y })) || !(y != ({ y })), "always");
-                match n {
-                    1 => {
-                        assert!((q <= ({ x })) || !(q <= ({ x })), "always");
-                    }
-                    _ => {
-                        assert!((y >= ({ y })) || !(y >= ({ y })), "always");
-                        x = (6i32);
-                        x = x;
-                    }
-                }
-            }
-        }
-    } else {
-        'l11: for mut i12 in counts(rem((8i32), 6), 0, -2) {
-            'l13: for mut i14 in counts(rem(q, 6), 0, -2) {
-                assert!((p >= ({ 6 })) || !(p >= ({ 6 })), "always");
-            }
-            let mut k15 = 0;
-            'l16: loop {
-                if k15 > 3 {
-                    break;
-                }
-                k15 += 1;
-                (x, i12) = ((3i32), (4i32));
-                y = x;
-                let mut i12 = i12;
-            }
-        }
-        'l17: for mut i18 in 0..rem(y, 4) {
+    } else if !(p < ({ 10 })) {
+        (x, y) = (
             {
-                i18 = (2i32);
-                y = (6i32);
-            }
-            if ((-3i32) < ({ x })) || !is_small(n) {
-                (y, i18) = (x, q);
-            } else {
-                assert!((q != ({ 1 })) || !(q != ({ 1 })), "always");
-                y = y;
-            }
-        }
-        {
-            let mut v19;
-            match n {
-                0 => {
-                    v19 = q;
-                }
-                _ => {
-                    if (n > 1) {
-                        v19 = q;
-                    } else {
-                        let mut v20 = q;
-                        v19 = y;
-                    }
-                }
-            }
-        }
-    }
-    if is_small(n) {
-        if (((q != ({ 10 })) || (q <= ({ 7 }))) || (p != ({ 10 })) || !is_small(n)) {
-            'l21: for mut r22 in [3i32, -1, 5] {
-                let mut v23 = (1i32);
-            }
-        } else {
-            x = if (p > ({ x })) { x } else { p };
-        }
-        x = (sub((3i32), 5i32));
-    } else if ((8i32) > ({ y })) {
-        if ((3i32) == ({ 8 })) {
-            if (x > ({ 4 })) {
-                x = p;
-            }
-            if (n > 1) && (y <= ({ 0 })) {
-                x = p;
-            } else {
-            }
-        }
-        x = sub(
-            {
-                let mut k25 = 0;
-                loop {
-                    k25 += 1;
-                    if (y == ({ 7 })) && (q >= ({ 1 })) {
-                        break (add(4i32, (-2i32)));
-                    }
-                    if k25 > 2 {
-                        break (p);
-                    }
-                }
+                let t6 = (sub(q, 7i32));
+                mul(t6, 2)
             },
-            x,
+            ((i32::from((x == ({ 1 })))).min(p)),
         );
     } else {
-        assert!((y >= ({ y })) || !(y >= ({ y })), "always");
-        x = ((7i32).wrapping_abs());
-        if ((y > ({ 3 })) && (x == ({ 1 })) || (x >= ({ 2 })) && (q >= ({ 1 }))) {
-            if is_small(n) {
-                y = x;
-            } else if (x <= ({ y })) {
-                x = sub((-3i32), x);
-            } else {
-                x = (0i32);
-                x = add(q, x);
+        'l7: for h8 in 0..n {
+            x = add(x, h8 as i32);
+            match n {
+                1 => {
+                    x = add(y, x);
+                }
+                _ => {
+                    assert!((p == ({ 1 })) || !(p == ({ 1 })), "always");
+                }
             }
-        } else if ((q) <= ({ 6 })) {
-            'l26: for mut i27 in -1..rem((0i32), 3) {}
-        } else {
-            let mut v28;
-            if !((n > 1) && (p > ({ x }))) {
-                let mut v29 = y;
-                v28 = (7i32);
+            if ((x == ({ 11 })) || (n > 1) && (q < ({ 5 }))) {
+                assert!((y >= ({ y })) || !(y >= ({ y })), "always");
+                x = (6i32);
+                x = x;
+            } else if (y != ({ 9 })) {
+                x = add(p, x);
+                y = p;
             } else {
-                let mut v30 = y;
-                v28 = p;
+                x = (7i32);
+                x = q;
             }
-            if ((q) < ({ 2 })) {
-                v28 = v28;
-                let mut v28 = q;
-                v28 = p;
-            } else if (y < ({ 8 })) {
-                assert!((q <= ({ v28 })) || !(q <= ({ v28 })), "always");
+            if (x < ({ 9 })) {
+                (y, x) = (q, (5i32));
+                x = p;
             } else {
-                let mut v28 = (5i32);
+                assert!((q <= ({ 3 })) || !(q <= ({ 3 })), "always");
+                assert!((p < ({ y })) || !(p < ({ y })), "always");
+                x = y;
             }
         }
     }
-    sub(0, y)
+    let mut v11 = {
+        let t9 = {
+            let mut k10 = 0;
+            loop {
+                k10 += 1;
+                if !(p <= ({ 1 })) {
+                    break x;
+                }
+                if k10 > 3 {
+                    break ([(3i32), x][if (n > 1) { 0 } else { 1 }]);
+                }
+            }
+        };
+        mul(t9, 2)
+    };
+    x
 }
 
 #[function]
@@ -6754,48 +6530,76 @@ fn tensors_46(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             (t3 * 2)?
         }
         .floor_mod(7)?;
-        v2 = match x.clone() {
-            0 => {
-                (match x.clone() {
-                    0 => (Tensor::from(-3)),
-                    1 | -3 | 4..=6 => (Tensor::from(3)),
-                    _ => q.clone(),
-                })
-            }
-            1 | -3 | 4..=6 => match n {
-                0 => x.clone(),
-                1 | 2 => x.clone(),
-                _ => (q.clone()),
-            },
-            _ => {
-                ({
-                    let t5 = Tensor::from(-3);
-                    t5
-                })
-            }
-        };
-    } else {
-        let mut v6 = if p.less(2)? && (x.greater_equal(&y)?) {
-            twice(y.clone() * q)?
+        v2 = if x.greater_equal(&v4)? {
+            (8 * &y)?
         } else {
-            if q.greater_equal(10)? { Tensor::from(-1) } else { p.clone() }
+            match n {
+                0 => (x.clone()),
+                1 | 2 => q.clone(),
+                _ => q.clone(),
+            }
         };
-        v2 = match n {
-            0 => twice(q.clone() + q.clone())?,
-            1 | 2 => match x.clone() {
-                -2..=2 => (Tensor::from(6)),
-                5 => (Tensor::from(6)),
-                _ => (Tensor::from(-1)),
-            },
-            _ => (&y * y.clone())?,
-        };
-    }
-    y = if ((v2.clone()).equal(Tensor::from(7))? || !(y.less_equal(3)?)) {
-        p.clone()
     } else {
-        if (n > 1) && q.greater(3)? { q.clone().maximum(&v2)? } else { (8 - &x)? }
-    };
-    twice(y.clone() + Tensor::from(-2))?.maximum(&x)
+        v2 = twice(if x.greater_equal(1)? {
+            y = x.clone();
+            &y * &y
+        } else if y.greater_equal(1)? {
+            p.clone() + q
+        } else {
+            Tensor::from(2) - 4
+        })?;
+    }
+    if (!(q.not_equal(&y)?) || is_small(n)) {
+        v2 = ((if p.equal(&v2)? { 6 * p } else { -Tensor::from(6) })? * &v2)?;
+    } else if v2.greater(7)? {
+        if !(!(q.greater(8)?)) {
+            assert!(q.greater(11)? || !q.greater(11)?, "always");
+            let mut v6;
+            match n {
+                0 => {
+                    v6 = q.clone();
+                }
+                _ => {
+                    if ((p.greater(&y)? || q.greater_equal(0)?)
+                        || q.greater(5)? && (y.greater(7)?))
+                    {
+                        v6 = p.clone();
+                    } else {
+                        let mut v7 = p.clone();
+                        v6 = Tensor::from(-4);
+                    }
+                }
+            }
+            'l8: for h9 in 0..2 {
+                v6 = (&v6 + h9 as i32)?;
+                v2 = (Tensor::from(-1) - &v2)?;
+                x = Tensor::from(7);
+            }
+        } else {
+            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
+                assert!(r11.greater(3)? || !r11.greater(3)?, "always");
+                let mut v12 = Tensor::from(-4);
+            }
+            if (x.equal(4)? || !(n > 1) || q.less_equal(11)?) {
+                v2 = Tensor::from(5);
+                v2 = Tensor::from(5);
+                (x, v2) = (v2.clone(), Tensor::from(7));
+            }
+        }
+    } else {
+        assert!(v2.equal(&x)? || !v2.equal(&x)?, "always");
+        if x.greater_equal(1)? {
+            'l13: for mut i14 in 0..(p.clone()).floor_mod(4)? {
+                let mut v15 = y.clone();
+            }
+            y = x.clone().floor_mod(7)?;
+        }
+    }
+    Ok(if (x.clone()).greater_equal(6)? {
+        (q.clone(), Tensor::from(-3)).1
+    } else {
+        (p.clone(), Tensor::from(-1)).0
+    })
 }
 
 fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6817,48 +6621,70 @@ fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }),
             7,
         ));
-        v2 = match x {
-            0 => {
-                (match x {
-                    0 => (-3i32),
-                    1 | -3 | 4..=6 => (3i32),
-                    _ => q,
-                })
-            }
-            1 | -3 | 4..=6 => match n {
-                0 => x,
-                1 | 2 => x,
-                _ => (q),
-            },
-            _ => {
-                ({
-                    let t5 = (-3i32);
-                    t5
-                })
-            }
-        };
-    } else {
-        let mut v6 = if (p < ({ 2 })) && (x >= ({ y })) {
-            twice(mul(y, q))
+        v2 = if (x >= ({ v4 })) {
+            (mul(8i32, y))
         } else {
-            if (q >= ({ 10 })) { (-1i32) } else { p }
+            match n {
+                0 => (x),
+                1 | 2 => q,
+                _ => q,
+            }
         };
-        v2 = match n {
-            0 => twice(add(q, q)),
-            1 | 2 => match x {
-                -2..=2 => (6i32),
-                5 => (6i32),
-                _ => (-1i32),
-            },
-            _ => (mul(y, y)),
-        };
-    }
-    y = if (((v2) == ({ (7i32) })) || !(y <= ({ 3 }))) {
-        p
     } else {
-        if (n > 1) && (q > ({ 3 })) { ((q).max(v2)) } else { (sub(8i32, x)) }
-    };
-    ((twice(add(y, (-2i32)))).max(x))
+        v2 = twice(if (x >= ({ 1 })) {
+            y = x;
+            mul(y, y)
+        } else if (y >= ({ 1 })) {
+            add(p, q)
+        } else {
+            sub((2i32), 4i32)
+        });
+    }
+    if (!(q != ({ y })) || is_small(n)) {
+        v2 = mul((if (p == ({ v2 })) { mul(6i32, p) } else { sub(0, (6i32)) }), v2);
+    } else if (v2 > ({ 7 })) {
+        if !(!(q > ({ 8 }))) {
+            assert!((q > ({ 11 })) || !(q > ({ 11 })), "always");
+            let mut v6;
+            match n {
+                0 => {
+                    v6 = q;
+                }
+                _ => {
+                    if (((p > ({ y })) || (q >= ({ 0 }))) || (q > ({ 5 })) && (y > ({ 7 }))) {
+                        v6 = p;
+                    } else {
+                        let mut v7 = p;
+                        v6 = (-4i32);
+                    }
+                }
+            }
+            'l8: for h9 in 0..2 {
+                v6 = add(v6, h9 as i32);
+                v2 = sub((-1i32), v2);
+                x = (7i32);
+            }
+        } else {
+            'l10: for mut r11 in [3i32, -1, 5] {
+                assert!((r11 > ({ 3 })) || !(r11 > ({ 3 })), "always");
+                let mut v12 = (-4i32);
+            }
+            if ((x == ({ 4 })) || !(n > 1) || (q <= ({ 11 }))) {
+                v2 = (5i32);
+                v2 = (5i32);
+                (x, v2) = (v2, (7i32));
+            }
+        }
+    } else {
+        assert!((v2 == ({ x })) || !(v2 == ({ x })), "always");
+        if (x >= ({ 1 })) {
+            'l13: for mut i14 in 0..rem(p, 4) {
+                let mut v15 = y;
+            }
+            y = (rem((x), 7));
+        }
+    }
+    if ((x) >= ({ 6 })) { (q, (-3i32)).1 } else { (p, (-1i32)).0 }
 }
 
 #[function]

@@ -70,7 +70,7 @@ impl Scope {
 
     pub(super) fn declaration(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let value = self.owned(dice, depth);
-        let name = match self.shadows && dice.is_one_in(2) {
+        let name = match self.shadows && self.around.is_empty() && dice.is_one_in(2) {
             true => dice.one_of(&self.variables).clone(),
             false => format!("v{}", self.fresh()),
         };
@@ -108,6 +108,8 @@ impl Scope {
     fn set_in_branches(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let (condition, name) = (self.condition(dice, 2), format!("v{}", self.fresh()));
         let variable = Pair::same(name.clone());
+        // A jump before the assignment would need a value that is not there.
+        let shadows = std::mem::replace(&mut self.shadows, true);
         let mut set = |scope: &mut Scope| {
             scope.inside(Around::Branch, |scope| {
                 let before = match dice.is_one_in(2) {
@@ -119,6 +121,7 @@ impl Scope {
             })
         };
         let [a, b, c] = [set(self), set(self), set(self)];
+        self.shadows = shadows;
         let template = *dice.one_of(&[
             "let mut $0;\nif $1 {\n$2} else {\n$3}\n",
             "let mut $0;\nif $1 {\n$2} else if flag {\n$3} else {\n$4}\n",

@@ -7,3 +7,4 @@ mod methods;
 mod options;
 mod own_errors;
 mod passing;
+mod recursion;
