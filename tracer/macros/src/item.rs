@@ -4,6 +4,7 @@ use crate::{
     autograph, free, method,
     options::Options,
     parameter::{Parameter, check_owned, ungrouped},
+    results,
 };
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -205,6 +206,7 @@ fn output(sig: &Signature) -> syn::Result<Type> {
     };
     let output = result_types(ty).next().ok_or_else(|| syn::Error::new_spanned(ty, RESULT))?;
     check_owned(output, "the result of a traced function")?;
+    results::check(output)?;
     Ok(output.clone())
 }
 

@@ -31,6 +31,7 @@ mod method;
 mod nest;
 mod options;
 mod parameter;
+mod results;
 mod source_methods;
 mod trace_type;
 mod trackable;

@@ -1,6 +1,6 @@
 //! Values of Rust cannot depend on tensors.
 
-use ferroflow_tracer::{Result, Tensor, function};
+use ferroflow_tracer::{Nest, Result, Tensor, function};
 
 #[function]
 fn counts(x: &Tensor) -> Result<Tensor> {
@@ -17,12 +17,20 @@ fn texts(x: &Tensor) -> Result<Tensor> {
     x * text.len() as i64
 }
 
+#[derive(Nest)]
+struct Count(usize);
+
 #[function]
-fn returns(x: &Tensor) -> Result<f32> {
-    if x.less(1.0)? {
-        return Ok(1.0);
-    }
-    Ok(2.0)
+fn returns(x: &Tensor) -> Result<Count> {
+    let count = |n| Count(n);
+    let closure = |x: &Tensor| -> Result<f32> {
+        if x.less(1.0)? {
+            return Ok(1.0);
+        }
+        Ok(2.0)
+    };
+    let _ = closure(x)?;
+    Ok(count(3))
 }
 
 fn main() {}
