@@ -130,7 +130,7 @@ impl Definition {
 }
 
 /// The most arguments that `Args` is implemented for.
-const MAX_PARAMETERS: usize = 8;
+const MAX_PARAMETERS: usize = 16;
 
 fn n_parameters(sig: &Signature) -> usize {
     sig.inputs.iter().filter(|argument| matches!(argument, FnArg::Typed(_))).count()

@@ -107,3 +107,26 @@ fn parameters_have_names_and_defaults() {
     assert!(unknown.contains("unexpected keyword argument 'hwo'"), "{unknown}");
     assert_eq!(scaled::tracing_count(), 2);
 }
+
+#[test]
+fn sixteen_parameters_are_passed() -> Result<()> {
+    #[function]
+    #[expect(clippy::too_many_arguments, reason = "that is what is tested")]
+    #[rustfmt::skip]
+    fn all(
+        x: &Tensor, a: i64, b: i64, c: i64, d: i64, e: i64, f: i64, g: i64,
+        y: &Tensor, h: i64, i: i64, j: i64, k: i64, l: i64, m: i64, z: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        let sum = ((x * (a + b + c + d + e + f + g))? + (y * (h + i + j + k + l + m))?)?;
+        match z {
+            Some(z) => sum + z,
+            None => Ok(sum),
+        }
+    }
+    let (x, y, z) = (Tensor::from(1), Tensor::from(100), Tensor::from(5000));
+    let sum = all(&x, 1, 1, 1, 1, 1, 1, 1, &y, 1, 1, 1, 1, 1, 1, Some(&z))?;
+    assert_eq!(sum.to_scalar::<i32>()?, 5607);
+    let of = (&x, 1, 1, 1, 1, 1, 1, 2, &y, 1, 1, 1, 1, 1, 2, None);
+    assert_eq!(all::call(of)?.to_scalar::<i32>()?, 708);
+    Ok(())
+}
