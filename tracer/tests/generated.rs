@@ -1,13 +1,14 @@
 //! Generated functions compute the same on tensors, eagerly and traced, as on numbers.
 
-#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
-
 use ferroflow_tracer::{DType, Function, Result, Tensor, function, range};
+
+/// A function on tensors.
+type OnTensors = Function<(Tensor, Tensor, i64, bool), Tensor>;
 
 /// A function on tensors, and the same on numbers.
 pub(crate) struct Program {
     seed: u64,
-    tensors: fn() -> &'static Function<(Tensor, Tensor, i64, bool), Tensor>,
+    tensors: fn() -> &'static OnTensors,
     numbers: fn(i32, i32, i64, bool) -> i32,
 }
 
