@@ -56,12 +56,12 @@ pub struct RangeOf<B>(B);
 )]
 pub trait RangeBounds {}
 
-impl<N: Integer> RangeBounds for N {}
-impl<N: Integer> RangeBounds for (N, N) {}
-impl<N: Integer> RangeBounds for (N, N, N) {}
+impl<N: HostInteger> RangeBounds for N {}
+impl<N: HostInteger> RangeBounds for (N, N) {}
+impl<N: HostInteger> RangeBounds for (N, N, N) {}
 
 /// An integer of Rust.
-pub trait Integer: Copy + PartialOrd {
+pub trait HostInteger: Copy + PartialOrd {
     /// Nothing, which no step is.
     const ZERO: Self;
 
@@ -74,7 +74,7 @@ pub trait Integer: Copy + PartialOrd {
 
 macro_rules! integers {
     ($($number:ident)*) => {$(
-        impl Integer for $number {
+        impl HostInteger for $number {
             const ZERO: $number = 0;
 
             fn into_i64(self) -> Option<i64> {
@@ -90,7 +90,7 @@ macro_rules! integers {
 
 integers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
-impl<N: Integer> IntoIterator for RangeOf<N>
+impl<N: HostInteger> IntoIterator for RangeOf<N>
 where
     std::ops::Range<N>: Iterator<Item = N>,
 {
@@ -102,7 +102,7 @@ where
     }
 }
 
-impl<N: Integer> IntoIterator for RangeOf<(N, N)>
+impl<N: HostInteger> IntoIterator for RangeOf<(N, N)>
 where
     std::ops::Range<N>: Iterator<Item = N>,
 {
@@ -114,7 +114,7 @@ where
     }
 }
 
-impl<N: Integer> IntoIterator for RangeOf<(N, N, N)> {
+impl<N: HostInteger> IntoIterator for RangeOf<(N, N, N)> {
     type Item = N;
     type IntoIter = Steps<N>;
 
@@ -136,7 +136,7 @@ pub struct Steps<N> {
     step: N,
 }
 
-impl<N: Integer> Iterator for Steps<N> {
+impl<N: HostInteger> Iterator for Steps<N> {
     type Item = N;
 
     fn next(&mut self) -> Option<N> {
@@ -157,24 +157,24 @@ pub enum Number {
 }
 
 /// What may bound a range that another bound makes one of tensors.
-pub trait Bound {
+pub trait RangeBound {
     /// The bound.
     fn into_number(self) -> Number;
 }
 
-impl<N: Integer> Bound for N {
+impl<N: HostInteger> RangeBound for N {
     fn into_number(self) -> Number {
         Number::Host(self.into_i64())
     }
 }
 
-impl Bound for Tensor {
+impl RangeBound for Tensor {
     fn into_number(self) -> Number {
         Number::Tensor(self)
     }
 }
 
-impl Bound for &Tensor {
+impl RangeBound for &Tensor {
     fn into_number(self) -> Number {
         Number::Tensor(self.clone())
     }
@@ -198,23 +198,23 @@ macro_rules! loops_of_tensors {
 loops_of_tensors! {
     [] Tensor, |end| TensorLoop::up_to(end);
     ['a] &'a Tensor, |end| TensorLoop::up_to(end.clone());
-    [A: Bound] (A, Tensor), |(a, b)| between(a, b);
-    ['a, A: Bound] (A, &'a Tensor), |(a, b)| between(a, b);
-    [N: Integer] (Tensor, N), |(a, b)| between(a, b);
-    ['a, N: Integer] (&'a Tensor, N), |(a, b)| between(a, b);
-    [A: Bound, B: Bound] (A, B, Tensor), |(a, b, by)| stepped(a, b, by);
-    ['a, A: Bound, B: Bound] (A, B, &'a Tensor), |(a, b, by)| stepped(a, b, by);
-    [A: Bound, N: Integer] (A, Tensor, N), |(a, b, by)| stepped(a, b, by);
-    ['a, A: Bound, N: Integer] (A, &'a Tensor, N), |(a, b, by)| stepped(a, b, by);
-    [M: Integer, N: Integer] (Tensor, M, N), |(a, b, by)| stepped(a, b, by);
-    ['a, M: Integer, N: Integer] (&'a Tensor, M, N), |(a, b, by)| stepped(a, b, by);
+    [A: RangeBound] (A, Tensor), |(a, b)| between(a, b);
+    ['a, A: RangeBound] (A, &'a Tensor), |(a, b)| between(a, b);
+    [N: HostInteger] (Tensor, N), |(a, b)| between(a, b);
+    ['a, N: HostInteger] (&'a Tensor, N), |(a, b)| between(a, b);
+    [A: RangeBound, B: RangeBound] (A, B, Tensor), |(a, b, by)| stepped(a, b, by);
+    ['a, A: RangeBound, B: RangeBound] (A, B, &'a Tensor), |(a, b, by)| stepped(a, b, by);
+    [A: RangeBound, N: HostInteger] (A, Tensor, N), |(a, b, by)| stepped(a, b, by);
+    ['a, A: RangeBound, N: HostInteger] (A, &'a Tensor, N), |(a, b, by)| stepped(a, b, by);
+    [M: HostInteger, N: HostInteger] (Tensor, M, N), |(a, b, by)| stepped(a, b, by);
+    ['a, M: HostInteger, N: HostInteger] (&'a Tensor, M, N), |(a, b, by)| stepped(a, b, by);
 }
 
-fn between(start: impl Bound, end: impl Bound) -> TensorLoop {
+fn between(start: impl RangeBound, end: impl RangeBound) -> TensorLoop {
     TensorLoop::between([start.into_number(), end.into_number()], None)
 }
 
-fn stepped(start: impl Bound, end: impl Bound, step: impl Bound) -> TensorLoop {
+fn stepped(start: impl RangeBound, end: impl RangeBound, step: impl RangeBound) -> TensorLoop {
     TensorLoop::between([start.into_number(), end.into_number()], Some(step.into_number()))
 }
 
@@ -241,10 +241,10 @@ macro_rules! between {
 }
 
 between! {
-    [A: Bound] A, Tensor;
-    ['a, A: Bound] A, &'a Tensor;
-    [N: Integer] Tensor, N;
-    ['a, N: Integer] &'a Tensor, N;
+    [A: RangeBound] A, Tensor;
+    ['a, A: RangeBound] A, &'a Tensor;
+    [N: HostInteger] Tensor, N;
+    ['a, N: HostInteger] &'a Tensor, N;
 }
 
 /// `start..end` as Rust has it.
