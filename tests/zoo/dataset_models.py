@@ -164,7 +164,8 @@ def told(folder, key, value):
     return {"npy": f"io/{key}.npy", "dtype": value.dtype.name, "shape": value.shape.as_list()}
 
 
-def case(name, source, module, calls):
+def case(name, source, module, calls, tolerances={}):
+    """Records calls of a module. `tolerances` are those of paths whose results are not compared as usual."""
     folder = f"{sys.argv[1]}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(f"{folder}/io")
@@ -178,6 +179,8 @@ def case(name, source, module, calls):
             call["expect"] = told(folder, key, getattr(loaded, path)(*map(tf.constant, args)))
         except tf.errors.OpError as error:
             call["expect"] = {"error": {"class": type(error).__name__}}
+        if path in tolerances:
+            call["rtol"] = call["atol"] = tolerances[path]
         listed.append(call)
     with open(f"{folder}/case.json", "w") as file:
         json.dump({"name": name, "kind": "saved_model", "source": f"dataset_models.py: {source}", "features": ["dataset"], "tags": ["serve"], "calls": listed}, file, indent=1)

@@ -58,4 +58,5 @@ def random(*shape, seed):
 if __name__ == "__main__":
     x, k = random(2, 5, 6, 2, seed=0), random(3, 3, 2, 4, seed=1)
     case("quant_convolutions", "UniformQuantizedConvolution, whole and hybrid; products of bfloat16", Convolutions(),
-         [("windows", x, k), ("windows", x * 0, k), ("groups", random(1, 4, 5, 5, seed=2), random(6, 2, 3, 3, seed=3)), ("halves", random(3, 6, seed=4), random(6, 4, seed=5))])
+         [("windows", x, k), ("windows", x * 0, k), ("groups", random(1, 4, 5, 5, seed=2), random(6, 2, 3, 3, seed=3)), ("halves", random(3, 6, seed=4), random(6, 4, seed=5))],
+         {"halves": 0.01})  # TensorFlow rounds products of bfloat16 with oneDNN, and cuts them off without.
