@@ -186,8 +186,12 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `Rsqrt` from its output.",
         lowering: Lowering::Elementwise(|s| {
             let (y, dy) = (conjugate(s.x(0)), s.x(1));
-            // In this order products overflow where they do in TensorFlow.
-            ((dy * y).rounded() * -0.5) * (y * y).rounded()
+            // In this order products overflow, and are not numbers, where they are in TensorFlow.
+            let slope = match y.dtype().is_complex() {
+                true => y * -0.5 * dy,
+                false => (dy * y).rounded() * -0.5,
+            };
+            slope * (y * y).rounded()
         }),
         gradient: Gradient::Rule(gradient::math::rsqrt_grad),
         ..OF_OUTPUT

@@ -110,7 +110,11 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
     let signed = dtype.is_signed_integer();
     let divides = matches!(second, Some(Constant::Int(divisor)) if divisor > 0);
     let whole = |function: &str| format!("{function}_{name}_({a}, {b})");
-    let amount = || format!("u32(clamp({b}, {zero}, {name}({})))", bits - 1);
+    // Compilers refuse to convert 64-bit constants.
+    let amount = || match second {
+        Some(Constant::Int(amount)) => format!("{}u", amount.clamp(0, bits as i128 - 1)),
+        _ => format!("u32(clamp({b}, {zero}, {name}({})))", bits - 1),
+    };
     let text = match prim {
         Neg if signed => format!("-{a}"),
         Neg => format!("{zero} - {a}"),

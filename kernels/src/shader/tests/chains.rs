@@ -26,7 +26,7 @@ const DTYPES: [DType; 9] = [
     DType::Bool,
 ];
 
-const OPS: [&str; 11] = [
+const OPS: [&str; 13] = [
     "Greater",
     "GreaterEqual",
     "Less",
@@ -38,6 +38,8 @@ const OPS: [&str; 11] = [
     "Mul",
     "Maximum",
     "Minimum",
+    "LeftShift",
+    "RightShift",
 ];
 
 fn numbers(dtype: DType) -> HostTensor {
