@@ -13,26 +13,31 @@ pub(super) const ELEMENTS: &[AttrDef] = &[
     string_or("metadata", ""),
 ];
 
+/// An op whose one result is the handle of a data set.
+pub(super) const DATASET: OpDef = OpDef {
+    outputs: &[arg_of("handle", DType::Variant)],
+    infer: infer::scalar,
+    lowering: Lowering::Runtime,
+    ..OpDef::PURE
+};
+
+/// A data set that depends on state, or has effects.
+pub(super) const STATEFUL_DATASET: OpDef = OpDef { effect: Effect::Stateful, ..DATASET };
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AssertCardinalityDataset",
         summary: "Fails unless its input has this number of elements.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("cardinality", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "BatchDataset",
         summary: "Stacks a number of elements at a time.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("batch_size", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "BatchDatasetV2",
@@ -42,26 +47,20 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("batch_size", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("parallel_copy", false),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "CacheDataset",
         summary: "Keeps the elements of its input when they are there for the first time.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("filename", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "CacheDatasetV2",
@@ -71,11 +70,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("filename", DType::String),
             arg_of("cache", DType::Resource),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ConcatenateDataset",
@@ -84,11 +80,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("another_dataset", DType::Variant),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "DenseToSparseBatchDataset",
@@ -98,11 +91,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("batch_size", DType::I64),
             arg_of("row_shape", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "DirectedInterleaveDataset",
@@ -111,45 +101,36 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("selector_input_dataset", DType::Variant),
             args_of("data_input_datasets", "N", DType::Variant),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             int("N").at_least(1),
             flag("stop_on_empty_dataset", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "IgnoreErrorsDataset",
         summary: "Leaves out the elements whose computation fails.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             flag("log_warning", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ListDataset",
         summary: "Makes a data set of elements that are given one after another.",
         inputs: &[args_list("tensors", "Tinput_types")],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("Tinput_types").at_least(1),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "MaxIntraOpParallelismDataset",
@@ -158,17 +139,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("max_intra_op_parallelism", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ModelDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             int_or("algorithm", 0),
             int_or("cpu_budget", 0),
@@ -176,24 +153,19 @@ pub(super) static OPS: &[OpDef] = &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "OptionsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             string("serialized_options"),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "PaddedBatchDataset",
@@ -204,16 +176,13 @@ pub(super) static OPS: &[OpDef] = &[
             args_of("padded_shapes", "N", DType::I64),
             args_list("padding_values", "Toutput_types"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("Toutput_types").at_least(1),
             shapes("output_shapes").at_least(1),
             int("N").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "PaddedBatchDatasetV2",
@@ -225,7 +194,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("padding_values", "Toutput_types"),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("parallel_copy", false),
             types("Toutput_types").at_least(1),
@@ -233,9 +201,7 @@ pub(super) static OPS: &[OpDef] = &[
             int("N").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelBatchDataset",
@@ -246,7 +212,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("num_parallel_calls", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("parallel_copy", false),
             types("output_types").at_least(1),
@@ -254,15 +219,12 @@ pub(super) static OPS: &[OpDef] = &[
             string_or("deterministic", "default"),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "PrefetchDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("buffer_size", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
@@ -271,29 +233,21 @@ pub(super) static OPS: &[OpDef] = &[
             int_or("buffer_size_min", 0),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "PrivateThreadPoolDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("num_threads", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "RandomDataset",
         summary: "Makes a data set of random numbers of 32 bits.",
         inputs: &[arg_of("seed", DType::I64), arg_of("seed2", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "RandomDatasetV2",
@@ -303,16 +257,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("seed2", DType::I64),
             arg_of("seed_generator", DType::Resource),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("rerandomize_each_iteration", false),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "RangeDataset",
@@ -322,16 +273,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("stop", DType::I64),
             arg_of("step", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
             flag("replicate_on_split", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "RebatchDatasetV2",
@@ -341,31 +289,22 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("batch_sizes", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "RepeatDataset",
         summary: "Repeats all elements a number of times, or for ever.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "RewriteDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("rewrite_name", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ShardDataset",
@@ -375,16 +314,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("num_shards", DType::I64),
             arg_of("index", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("require_non_empty", false),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ShuffleAndRepeatDataset",
@@ -396,16 +332,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("seed2", DType::I64),
             arg_of("count", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             flag("reshuffle_each_iteration", true),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ShuffleAndRepeatDatasetV2",
@@ -418,16 +351,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("count", DType::I64),
             arg_of("seed_generator", DType::Resource),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("reshuffle_each_iteration", true),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ShuffleDataset",
@@ -438,16 +368,13 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("seed", DType::I64),
             arg_of("seed2", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("reshuffle_each_iteration", true),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ShuffleDatasetV2",
@@ -457,11 +384,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_size", DType::I64),
             arg_of("seed_generator", DType::Resource),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ShuffleDatasetV3",
@@ -473,56 +397,43 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("seed2", DType::I64),
             arg_of("seed_generator", DType::Resource),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("reshuffle_each_iteration", true),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "SkipDataset",
         summary: "Leaves out the first elements.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "TakeDataset",
         summary: "Keeps the first elements.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("count", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "TensorDataset",
         summary: "Makes a data set of one element.",
         inputs: &[args_list("components", "Toutput_types")],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("Toutput_types").at_least(1),
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "TensorSliceDataset",
         summary: "Makes a data set of the rows of tensors.",
         inputs: &[args_list("components", "Toutput_types")],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("Toutput_types").at_least(1),
             shapes("output_shapes").at_least(1),
@@ -530,29 +441,21 @@ pub(super) static OPS: &[OpDef] = &[
             string_or("metadata", ""),
             flag("replicate_on_split", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "UnbatchDataset",
         summary: "Has the rows of the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "UniqueDataset",
         summary: "Leaves out elements that were there before.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "WindowDataset",
@@ -564,25 +467,19 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("stride", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: ELEMENTS,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ZipDataset",
         summary: "Joins the elements of data sets one by one.",
         inputs: &[args_of("input_datasets", "N", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             int("N").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
 ];

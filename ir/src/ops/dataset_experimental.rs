@@ -1,8 +1,8 @@
 //! Data sets under the names of their trial period, and those that only change how TensorFlow
 //! runs their input.
 
-use super::dataset::SIGNATURE;
-use crate::{dtype::DType, infer, op::*};
+use super::dataset::{DATASET, SIGNATURE, STATEFUL_DATASET};
+use crate::{dtype::DType, op::*};
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
@@ -12,21 +12,15 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("transformations", DType::String),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "BytesProducedStatsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalAssertNextDataset",
@@ -35,21 +29,15 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("transformations", DType::String),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalBytesProducedStatsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalDenseToSparseBatchDataset",
@@ -59,11 +47,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("batch_size", DType::I64),
             arg_of("row_shape", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalDirectedInterleaveDataset",
@@ -72,15 +57,12 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("selector_input_dataset", DType::Variant),
             args_of("data_input_datasets", "N", DType::Variant),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             int("N").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalGroupByReducerDataset",
@@ -92,7 +74,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
             args_list("finalize_func_other_arguments", "Tfinalize_func_other_arguments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("key_func"),
             func("init_func"),
@@ -105,9 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ExperimentalGroupByWindowDataset",
@@ -118,7 +97,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
             args_list("window_size_func_other_arguments", "Twindow_size_func_other_arguments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("key_func"),
             func("reduce_func"),
@@ -129,33 +107,25 @@ pub(super) static OPS: &[OpDef] = &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalIgnoreErrorsDataset",
         summary: "Leaves out the elements whose computation fails.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             flag("log_warning", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalLatencyStatsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalMapAndBatchDataset",
@@ -167,7 +137,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("num_parallel_calls", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -175,9 +144,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             flag("preserve_cardinality", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalMapDataset",
@@ -186,7 +153,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -196,9 +162,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("preserve_cardinality", false),
             flag("force_synchronous", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalMaxIntraOpParallelismDataset",
@@ -207,21 +171,15 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("max_intra_op_parallelism", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalNonSerializableDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalParallelInterleaveDataset",
@@ -235,36 +193,27 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_output_elements", DType::I64),
             arg_of("prefetch_input_elements", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalPrivateThreadPoolDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("num_threads", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalRandomDataset",
         summary: "Makes a data set of random numbers of 32 bits.",
         inputs: &[arg_of("seed", DType::I64), arg_of("seed2", DType::I64)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ExperimentalScanDataset",
@@ -274,7 +223,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("initial_state", "Tstate"),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Tstate").at_least(1),
@@ -283,9 +231,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             flag("preserve_cardinality", false),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalSleepDataset",
@@ -294,11 +240,8 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("sleep_microseconds", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalTakeWhileDataset",
@@ -307,94 +250,70 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("predicate"),
             types("Targuments").at_least(0),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalThreadPoolDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("thread_pool", DType::Resource)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "ExperimentalUnbatchDataset",
         summary: "Makes elements of the rows of each element.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ExperimentalUniqueDataset",
         summary: "Keeps the first of equal elements.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "FinalizeDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             flag("has_captured_ref", false),
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "LatencyStatsDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("tag", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "NonSerializableDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "OptimizeDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("optimizations", DType::String)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             strings("optimization_configs").or(AttrDefault::Strings(&[])),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "OptimizeDatasetV2",
@@ -405,15 +324,12 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("optimizations_disabled", DType::String),
             arg_of("optimizations_default", DType::String),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
             strings("optimization_configs").or(AttrDefault::Strings(&[])),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "SleepDataset",
@@ -422,20 +338,14 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             arg_of("sleep_microseconds", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ThreadPoolDataset",
         summary: "Has the elements of its input.",
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("thread_pool", DType::Resource)],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: SIGNATURE,
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
 ];

@@ -1,6 +1,7 @@
 //! Data sets that call functions on the elements of another.
 
-use crate::{dtype::DType, infer, op::*};
+use super::dataset::{DATASET, STATEFUL_DATASET};
+use crate::{dtype::DType, op::*};
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
@@ -10,7 +11,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("predicate"),
             types("Targuments").at_least(0),
@@ -18,9 +18,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "FlatMapDataset",
@@ -29,7 +27,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -37,9 +34,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "GroupByReducerDataset",
@@ -51,7 +46,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
             args_list("finalize_func_other_arguments", "Tfinalize_func_other_arguments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("key_func"),
             func("init_func"),
@@ -64,9 +58,7 @@ pub(super) static OPS: &[OpDef] = &[
             types("output_types").at_least(1),
             shapes("output_shapes").at_least(1),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::STATEFUL
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "GroupByWindowDataset",
@@ -77,7 +69,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("reduce_func_other_arguments", "Treduce_func_other_arguments"),
             args_list("window_size_func_other_arguments", "Twindow_size_func_other_arguments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("key_func"),
             func("reduce_func"),
@@ -89,9 +80,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "InterleaveDataset",
@@ -102,7 +91,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("cycle_length", DType::I64),
             arg_of("block_length", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -110,9 +98,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "LegacyParallelInterleaveDatasetV2",
@@ -125,7 +111,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_output_elements", DType::I64),
             arg_of("prefetch_input_elements", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             string_or("deterministic", "default"),
@@ -134,9 +119,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "MapAndBatchDataset",
@@ -148,7 +131,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("num_parallel_calls", DType::I64),
             arg_of("drop_remainder", DType::Bool),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -157,9 +139,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("preserve_cardinality", false),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "MapDataset",
@@ -168,7 +148,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -179,9 +158,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("force_synchronous", false),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelFilterDataset",
@@ -191,7 +168,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("other_arguments", "Targuments"),
             arg_of("num_parallel_calls", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("predicate"),
             string_or("deterministic", "default"),
@@ -200,9 +176,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelInterleaveDataset",
@@ -216,7 +190,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("buffer_output_elements", DType::I64),
             arg_of("prefetch_input_elements", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -224,9 +197,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelInterleaveDatasetV2",
@@ -238,7 +209,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("block_length", DType::I64),
             arg_of("num_parallel_calls", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -247,9 +217,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("sloppy", false),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelInterleaveDatasetV3",
@@ -261,7 +229,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("block_length", DType::I64),
             arg_of("num_parallel_calls", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             string_or("deterministic", "default"),
@@ -270,9 +237,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelInterleaveDatasetV4",
@@ -286,7 +251,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("prefetch_input_elements", DType::I64),
             arg_of("num_parallel_calls", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             string_or("deterministic", "default"),
@@ -295,9 +259,7 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelMapDataset",
@@ -307,7 +269,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("other_arguments", "Targuments"),
             arg_of("num_parallel_calls", DType::I32),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -318,9 +279,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("preserve_cardinality", false),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ParallelMapDatasetV2",
@@ -330,7 +289,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("other_arguments", "Targuments"),
             arg_of("num_parallel_calls", DType::I64),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Targuments").at_least(0),
@@ -342,9 +300,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("use_unbounded_threadpool", false),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "ScanDataset",
@@ -354,7 +310,6 @@ pub(super) static OPS: &[OpDef] = &[
             args_list("initial_state", "Tstate"),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("f"),
             types("Tstate").at_least(1),
@@ -365,9 +320,7 @@ pub(super) static OPS: &[OpDef] = &[
             flag("use_default_device", true),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
     OpDef {
         name: "TakeWhileDataset",
@@ -376,7 +329,6 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("input_dataset", DType::Variant),
             args_list("other_arguments", "Targuments"),
         ],
-        outputs: &[arg_of("handle", DType::Variant)],
         attrs: &[
             func("predicate"),
             types("Targuments").at_least(0),
@@ -384,8 +336,6 @@ pub(super) static OPS: &[OpDef] = &[
             shapes("output_shapes").at_least(1),
             string_or("metadata", ""),
         ],
-        infer: infer::scalar,
-        lowering: Lowering::Runtime,
-        ..OpDef::PURE
+        ..DATASET
     },
 ];
