@@ -108,11 +108,21 @@ impl Plan {
         out: &mut [R],
         gemm: impl Fn(&Threads, Sizes, Matrix<'_, A>, Matrix<'_, B>, Product<'_, R>) + Sync,
     ) {
-        let Sizes { m, n, .. } = self.sizes;
-        let one = |threads: &Threads, index: usize, out: &mut [R]| {
+        self.for_each_product(threads, out, |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            gemm(threads, self.sizes, a, b, Product::row_major(out, n));
-        };
+            gemm(threads, self.sizes, a, b, Product::row_major(out, self.sizes.n));
+        });
+    }
+
+    /// Calls `one` with the number and the place of each product: threads share a large product, or
+    /// the products.
+    fn for_each_product<R: Send>(
+        &self,
+        threads: &Threads,
+        out: &mut [R],
+        one: impl Fn(&Threads, usize, &mut [R]) + Sync,
+    ) {
+        let Sizes { m, n, .. } = self.sizes;
         if out.is_empty() {
             return;
         }
@@ -121,8 +131,8 @@ impl Plan {
             return;
         }
         let single = Threads::single();
-        let products = PIECE / self.sizes.work().max(1);
-        threads.for_each_piece(out, products.max(1).saturating_mul(m * n), |start, out| {
+        let products = (PIECE / self.sizes.work().max(1)).max(1);
+        threads.for_each_piece(out, products.saturating_mul(m * n), |start, out| {
             let first = start / (m * n);
             for (index, out) in out.chunks_mut(m * n).enumerate() {
                 one(&single, first + index, out);
@@ -170,25 +180,10 @@ impl Plan {
         out: &mut [f32],
         finish: &dyn Finish,
     ) {
-        let Sizes { m, n, .. } = self.sizes;
-        if out.is_empty() {
-            return;
-        }
-        let one = |threads: &Threads, index: usize, out: &mut [f32]| {
+        self.for_each_product(threads, out, |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            gemm_finished(threads, self.sizes, a, b, out, &After(finish, index * m));
-        };
-        if self.count == 1 || self.sizes.work() >= PIECE {
-            out.chunks_mut(m * n).enumerate().for_each(|(index, out)| one(threads, index, out));
-            return;
-        }
-        let single = Threads::single();
-        let products = (PIECE / self.sizes.work().max(1)).max(1);
-        threads.for_each_piece(out, products.saturating_mul(m * n), |start, out| {
-            let first = start / (m * n);
-            for (index, out) in out.chunks_mut(m * n).enumerate() {
-                one(&single, first + index, out);
-            }
+            let finish = After(finish, index * self.sizes.m);
+            gemm_finished(threads, self.sizes, a, b, out, &finish);
         });
     }
 }
