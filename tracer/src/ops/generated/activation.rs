@@ -25,7 +25,7 @@ pub fn elu(features: &Tensor) -> Result<Tensor> {
 
 static LEAKY_RELU: Op = Op::new("LeakyRelu");
 
-/// What [`leaky_relu_with`] may set.
+/// The optional arguments of [`leaky_relu_with`].
 #[derive(Clone, Debug)]
 pub struct LeakyReluAttrs {
     /// `alpha`: a float; `0.2` unless set.
@@ -161,7 +161,7 @@ pub fn inv_grad(y: &Tensor, dy: &Tensor) -> Result<Tensor> {
 
 static LEAKY_RELU_GRAD: Op = Op::new("LeakyReluGrad");
 
-/// What [`leaky_relu_grad_with`] may set.
+/// The optional arguments of [`leaky_relu_grad_with`].
 #[derive(Clone, Debug)]
 pub struct LeakyReluGradAttrs {
     /// `alpha`: a float; `0.2` unless set.

@@ -71,7 +71,7 @@ pub fn conjugate_transpose(x: &Tensor, perm: &Tensor) -> Result<Tensor> {
 
 static EMPTY: Op = Op::new("Empty");
 
-/// What [`empty_with`] may set.
+/// The optional arguments of [`empty_with`].
 #[derive(Clone, Debug, Default)]
 pub struct EmptyAttrs {
     /// `init`: a flag; `false` unless set.
@@ -174,7 +174,7 @@ pub fn invert_permutation(x: &Tensor) -> Result<Tensor> {
 
 static PACK: Op = Op::new("Pack");
 
-/// What [`pack_with`] may set.
+/// The optional arguments of [`pack_with`].
 #[derive(Clone, Debug, Default)]
 pub struct PackAttrs {
     /// `axis`: an integer; `0` unless set.
@@ -205,7 +205,7 @@ pub fn pack_with(values: &[&Tensor], attrs: &PackAttrs) -> Result<Tensor> {
 
 static PREVENT_GRADIENT: Op = Op::new("PreventGradient");
 
-/// What [`prevent_gradient_with`] may set.
+/// The optional arguments of [`prevent_gradient_with`].
 #[derive(Clone, Debug, Default)]
 pub struct PreventGradientAttrs {
     /// `message`: a string; empty unless set.
@@ -251,7 +251,7 @@ pub fn reverse(tensor: &Tensor, dims: &Tensor) -> Result<Tensor> {
 
 static REVERSE_SEQUENCE: Op = Op::new("ReverseSequence");
 
-/// What [`reverse_sequence_with`] may set.
+/// The optional arguments of [`reverse_sequence_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ReverseSequenceAttrs {
     /// `batch_dim`: an integer; `0` unless set.

@@ -12,7 +12,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static MERGE_V2_CHECKPOINTS: Op = Op::new("MergeV2Checkpoints");
 
-/// What [`merge_v2_checkpoints_with`] may set.
+/// The optional arguments of [`merge_v2_checkpoints_with`].
 #[derive(Clone, Debug)]
 pub struct MergeV2CheckpointsAttrs {
     /// `delete_old_dirs`: a flag; `true` unless set.
@@ -65,7 +65,7 @@ pub fn merge_v2_checkpoints_with(
 
 static RESTORE: Op = Op::new("Restore");
 
-/// What [`restore_with`] may set.
+/// The optional arguments of [`restore_with`].
 #[derive(Clone, Debug)]
 pub struct RestoreAttrs {
     /// `preferred_shard`: an integer; `-1` unless set.
@@ -112,7 +112,7 @@ pub fn restore_with(
 
 static RESTORE_SLICE: Op = Op::new("RestoreSlice");
 
-/// What [`restore_slice_with`] may set.
+/// The optional arguments of [`restore_slice_with`].
 #[derive(Clone, Debug)]
 pub struct RestoreSliceAttrs {
     /// `preferred_shard`: an integer; `-1` unless set.

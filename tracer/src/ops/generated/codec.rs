@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static DECODE_AND_CROP_JPEG: Op = Op::new("DecodeAndCropJpeg");
 
-/// What [`decode_and_crop_jpeg_with`] may set.
+/// The optional arguments of [`decode_and_crop_jpeg_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeAndCropJpegAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -80,7 +80,7 @@ pub fn decode_and_crop_jpeg_with(
 
 static DECODE_BMP: Op = Op::new("DecodeBmp");
 
-/// What [`decode_bmp_with`] may set.
+/// The optional arguments of [`decode_bmp_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DecodeBmpAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -125,7 +125,7 @@ pub fn decode_gif(contents: &Tensor) -> Result<Tensor> {
 
 static DECODE_IMAGE: Op = Op::new("DecodeImage");
 
-/// What [`decode_image_with`] may set.
+/// The optional arguments of [`decode_image_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeImageAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -174,7 +174,7 @@ pub fn decode_image_with(contents: &Tensor, attrs: &DecodeImageAttrs) -> Result<
 
 static DECODE_JPEG: Op = Op::new("DecodeJpeg");
 
-/// What [`decode_jpeg_with`] may set.
+/// The optional arguments of [`decode_jpeg_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeJpegAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -238,7 +238,7 @@ pub fn decode_jpeg_with(contents: &Tensor, attrs: &DecodeJpegAttrs) -> Result<Te
 
 static DECODE_PNG: Op = Op::new("DecodePng");
 
-/// What [`decode_png_with`] may set.
+/// The optional arguments of [`decode_png_with`].
 #[derive(Clone, Debug)]
 pub struct DecodePngAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -282,7 +282,7 @@ pub fn decode_png_with(contents: &Tensor, attrs: &DecodePngAttrs) -> Result<Tens
 
 static DECODE_WAV: Op = Op::new("DecodeWav");
 
-/// What [`decode_wav_with`] may set.
+/// The optional arguments of [`decode_wav_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeWavAttrs {
     /// `desired_channels`: an integer; `-1` unless set.
@@ -328,7 +328,7 @@ pub fn decode_wav_with(contents: &Tensor, attrs: &DecodeWavAttrs) -> Result<[Ten
 
 static DECODE_WEB_P: Op = Op::new("DecodeWebP");
 
-/// What [`decode_web_p_with`] may set.
+/// The optional arguments of [`decode_web_p_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeWebPAttrs {
     /// `channels`: an integer; `0` unless set.
@@ -372,7 +372,7 @@ pub fn decode_web_p_with(contents: &Tensor, attrs: &DecodeWebPAttrs) -> Result<T
 
 static ENCODE_JPEG: Op = Op::new("EncodeJpeg");
 
-/// What [`encode_jpeg_with`] may set.
+/// The optional arguments of [`encode_jpeg_with`].
 #[derive(Clone, Debug)]
 pub struct EncodeJpegAttrs {
     /// `format`: a string out of ``, `grayscale`, `rgb`; empty unless set.
@@ -462,7 +462,7 @@ pub fn encode_jpeg_variable_quality(images: &Tensor, quality: &Tensor) -> Result
 
 static ENCODE_PNG: Op = Op::new("EncodePng");
 
-/// What [`encode_png_with`] may set.
+/// The optional arguments of [`encode_png_with`].
 #[derive(Clone, Debug)]
 pub struct EncodePngAttrs {
     /// `compression`: an integer; `-1` unless set.
@@ -514,7 +514,7 @@ pub fn encode_wav(audio: &Tensor, sample_rate: &Tensor) -> Result<Tensor> {
 
 static EXTRACT_JPEG_SHAPE: Op = Op::new("ExtractJpegShape");
 
-/// What [`extract_jpeg_shape_with`] may set.
+/// The optional arguments of [`extract_jpeg_shape_with`].
 #[derive(Clone, Debug)]
 pub struct ExtractJpegShapeAttrs {
     /// `output_type`: a dtype in int32, int64; int32 unless set.

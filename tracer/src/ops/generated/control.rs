@@ -11,7 +11,7 @@ use ferroflow_ir::Attrs;
 
 static ASSERT: Op = Op::new("Assert");
 
-/// What [`assert_with`] may set.
+/// The optional arguments of [`assert_with`].
 #[derive(Clone, Debug)]
 pub struct AssertAttrs {
     /// `summarize`: an integer; `3` unless set.
@@ -94,7 +94,7 @@ pub fn no_op() -> Result<()> {
 
 static PRINT: Op = Op::new("Print");
 
-/// What [`print_with`] may set.
+/// The optional arguments of [`print_with`].
 #[derive(Clone, Debug)]
 pub struct PrintAttrs {
     /// `message`: a string; empty unless set.
@@ -142,7 +142,7 @@ pub fn print_with(input: &Tensor, data: &[&Tensor], attrs: &PrintAttrs) -> Resul
 
 static PRINT_V2: Op = Op::new("PrintV2");
 
-/// What [`print_v2_with`] may set.
+/// The optional arguments of [`print_v2_with`].
 #[derive(Clone, Debug)]
 pub struct PrintV2Attrs {
     /// `output_stream`: a string; `stderr` unless set.

@@ -13,7 +13,7 @@ use ferroflow_ir::Attrs;
 
 static CONV2D: Op = Op::new("Conv2D");
 
-/// What [`conv2d_with`] may set.
+/// The optional arguments of [`conv2d_with`].
 #[derive(Clone, Debug)]
 pub struct Conv2DAttrs {
     /// `use_cudnn_on_gpu`: a flag; `true` unless set.
@@ -82,7 +82,7 @@ pub fn conv2d_with(
 
 static CONV2D_BACKPROP_FILTER: Op = Op::new("Conv2DBackpropFilter");
 
-/// What [`conv2d_backprop_filter_with`] may set.
+/// The optional arguments of [`conv2d_backprop_filter_with`].
 #[derive(Clone, Debug)]
 pub struct Conv2DBackpropFilterAttrs {
     /// `use_cudnn_on_gpu`: a flag; `true` unless set.
@@ -159,7 +159,7 @@ pub fn conv2d_backprop_filter_with(
 
 static CONV2D_BACKPROP_FILTER_V2: Op = Op::new("Conv2DBackpropFilterV2");
 
-/// What [`conv2d_backprop_filter_v2_with`] may set.
+/// The optional arguments of [`conv2d_backprop_filter_v2_with`].
 #[derive(Clone, Debug)]
 pub struct Conv2DBackpropFilterV2Attrs {
     /// `use_cudnn_on_gpu`: a flag; `true` unless set.
@@ -236,7 +236,7 @@ pub fn conv2d_backprop_filter_v2_with(
 
 static CONV2D_BACKPROP_INPUT: Op = Op::new("Conv2DBackpropInput");
 
-/// What [`conv2d_backprop_input_with`] may set.
+/// The optional arguments of [`conv2d_backprop_input_with`].
 #[derive(Clone, Debug)]
 pub struct Conv2DBackpropInputAttrs {
     /// `use_cudnn_on_gpu`: a flag; `true` unless set.
@@ -313,7 +313,7 @@ pub fn conv2d_backprop_input_with(
 
 static CONV2D_BACKPROP_INPUT_V2: Op = Op::new("Conv2DBackpropInputV2");
 
-/// What [`conv2d_backprop_input_v2_with`] may set.
+/// The optional arguments of [`conv2d_backprop_input_v2_with`].
 #[derive(Clone, Debug)]
 pub struct Conv2DBackpropInputV2Attrs {
     /// `use_cudnn_on_gpu`: a flag; `true` unless set.
@@ -390,7 +390,7 @@ pub fn conv2d_backprop_input_v2_with(
 
 static CONV3D: Op = Op::new("Conv3D");
 
-/// What [`conv3d_with`] may set.
+/// The optional arguments of [`conv3d_with`].
 #[derive(Clone, Debug)]
 pub struct Conv3DAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -448,7 +448,7 @@ pub fn conv3d_with(
 
 static CONV3D_BACKPROP_FILTER_V2: Op = Op::new("Conv3DBackpropFilterV2");
 
-/// What [`conv3d_backprop_filter_v2_with`] may set.
+/// The optional arguments of [`conv3d_backprop_filter_v2_with`].
 #[derive(Clone, Debug)]
 pub struct Conv3DBackpropFilterV2Attrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -515,7 +515,7 @@ pub fn conv3d_backprop_filter_v2_with(
 
 static CONV3D_BACKPROP_INPUT_V2: Op = Op::new("Conv3DBackpropInputV2");
 
-/// What [`conv3d_backprop_input_v2_with`] may set.
+/// The optional arguments of [`conv3d_backprop_input_v2_with`].
 #[derive(Clone, Debug)]
 pub struct Conv3DBackpropInputV2Attrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -582,7 +582,7 @@ pub fn conv3d_backprop_input_v2_with(
 
 static DEPTHWISE_CONV2D_NATIVE: Op = Op::new("DepthwiseConv2dNative");
 
-/// What [`depthwise_conv2d_native_with`] may set.
+/// The optional arguments of [`depthwise_conv2d_native_with`].
 #[derive(Clone, Debug)]
 pub struct DepthwiseConv2dNativeAttrs {
     /// `explicit_paddings`: integers; `[]` unless set.
@@ -653,7 +653,7 @@ pub fn depthwise_conv2d_native_with(
 
 static DEPTHWISE_CONV2D_NATIVE_BACKPROP_FILTER: Op = Op::new("DepthwiseConv2dNativeBackpropFilter");
 
-/// What [`depthwise_conv2d_native_backprop_filter_with`] may set.
+/// The optional arguments of [`depthwise_conv2d_native_backprop_filter_with`].
 #[derive(Clone, Debug)]
 pub struct DepthwiseConv2dNativeBackpropFilterAttrs {
     /// `explicit_paddings`: integers; `[]` unless set.
@@ -727,7 +727,7 @@ pub fn depthwise_conv2d_native_backprop_filter_with(
 
 static DEPTHWISE_CONV2D_NATIVE_BACKPROP_INPUT: Op = Op::new("DepthwiseConv2dNativeBackpropInput");
 
-/// What [`depthwise_conv2d_native_backprop_input_with`] may set.
+/// The optional arguments of [`depthwise_conv2d_native_backprop_input_with`].
 #[derive(Clone, Debug)]
 pub struct DepthwiseConv2dNativeBackpropInputAttrs {
     /// `explicit_paddings`: integers; `[]` unless set.
@@ -828,7 +828,7 @@ pub fn fused_pad_conv2d(
 
 static FUSED_RESIZE_AND_PAD_CONV2D: Op = Op::new("FusedResizeAndPadConv2D");
 
-/// What [`fused_resize_and_pad_conv2d_with`] may set.
+/// The optional arguments of [`fused_resize_and_pad_conv2d_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FusedResizeAndPadConv2DAttrs {
     /// `resize_align_corners`: a flag; `false` unless set.

@@ -40,7 +40,7 @@ pub fn bucketize(input: &Tensor, boundaries: &[f32]) -> Result<Tensor> {
 
 static DENSE_BINCOUNT: Op = Op::new("DenseBincount");
 
-/// What [`dense_bincount_with`] may set.
+/// The optional arguments of [`dense_bincount_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DenseBincountAttrs {
     /// `binary_output`: a flag; `false` unless set.
@@ -82,7 +82,7 @@ pub fn dense_bincount_with(
 
 static DENSE_COUNT_SPARSE_OUTPUT: Op = Op::new("DenseCountSparseOutput");
 
-/// What [`dense_count_sparse_output_with`] may set.
+/// The optional arguments of [`dense_count_sparse_output_with`].
 #[derive(Clone, Debug)]
 pub struct DenseCountSparseOutputAttrs {
     /// `minlength`: an integer from `-1`; `-1` unless set.
@@ -144,7 +144,7 @@ pub fn dense_count_sparse_output_with(
 
 static HISTOGRAM_FIXED_WIDTH: Op = Op::new("HistogramFixedWidth");
 
-/// What [`histogram_fixed_width_with`] may set.
+/// The optional arguments of [`histogram_fixed_width_with`].
 #[derive(Clone, Debug)]
 pub struct HistogramFixedWidthAttrs {
     /// `dtype`: a dtype in int32, int64; int32 unless set.
@@ -197,7 +197,7 @@ pub fn histogram_fixed_width_with(
 
 static RAGGED_COUNT_SPARSE_OUTPUT: Op = Op::new("RaggedCountSparseOutput");
 
-/// What [`ragged_count_sparse_output_with`] may set.
+/// The optional arguments of [`ragged_count_sparse_output_with`].
 #[derive(Clone, Debug)]
 pub struct RaggedCountSparseOutputAttrs {
     /// `minlength`: an integer from `-1`; `-1` unless set.
@@ -261,7 +261,7 @@ pub fn ragged_count_sparse_output_with(
 
 static SPARSE_BINCOUNT: Op = Op::new("SparseBincount");
 
-/// What [`sparse_bincount_with`] may set.
+/// The optional arguments of [`sparse_bincount_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseBincountAttrs {
     /// `binary_output`: a flag; `false` unless set.
@@ -311,7 +311,7 @@ pub fn sparse_bincount_with(
 
 static SPARSE_COUNT_SPARSE_OUTPUT: Op = Op::new("SparseCountSparseOutput");
 
-/// What [`sparse_count_sparse_output_with`] may set.
+/// The optional arguments of [`sparse_count_sparse_output_with`].
 #[derive(Clone, Debug)]
 pub struct SparseCountSparseOutputAttrs {
     /// `minlength`: an integer from `-1`; `-1` unless set.

@@ -12,7 +12,7 @@ use ferroflow_ir::Attrs;
 
 static CTC_BEAM_SEARCH_DECODER: Op = Op::new("CTCBeamSearchDecoder");
 
-/// What [`ctc_beam_search_decoder_with`] may set.
+/// The optional arguments of [`ctc_beam_search_decoder_with`].
 #[derive(Clone, Debug)]
 pub struct CTCBeamSearchDecoderAttrs {
     /// `merge_repeated`: a flag; `true` unless set.
@@ -74,7 +74,7 @@ pub fn ctc_beam_search_decoder_with(
 
 static CTC_GREEDY_DECODER: Op = Op::new("CTCGreedyDecoder");
 
-/// What [`ctc_greedy_decoder_with`] may set.
+/// The optional arguments of [`ctc_greedy_decoder_with`].
 #[derive(Clone, Debug)]
 pub struct CTCGreedyDecoderAttrs {
     /// `merge_repeated`: a flag; `false` unless set.
@@ -125,7 +125,7 @@ pub fn ctc_greedy_decoder_with(
 
 static CTC_LOSS: Op = Op::new("CTCLoss");
 
-/// What [`ctc_loss_with`] may set.
+/// The optional arguments of [`ctc_loss_with`].
 #[derive(Clone, Debug)]
 pub struct CTCLossAttrs {
     /// `preprocess_collapse_repeated`: a flag; `false` unless set.

@@ -38,7 +38,7 @@ pub fn assert_cardinality_dataset(
 
 static BATCH_DATASET: Op = Op::new("BatchDataset");
 
-/// What [`batch_dataset_with`] may set.
+/// The optional arguments of [`batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -93,7 +93,7 @@ pub fn batch_dataset_with(
 
 static BATCH_DATASET_V2: Op = Op::new("BatchDatasetV2");
 
-/// What [`batch_dataset_v2_with`] may set.
+/// The optional arguments of [`batch_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchDatasetV2Attrs {
     /// `parallel_copy`: a flag; `false` unless set.
@@ -153,7 +153,7 @@ pub fn batch_dataset_v2_with(
 
 static CACHE_DATASET: Op = Op::new("CacheDataset");
 
-/// What [`cache_dataset_with`] may set.
+/// The optional arguments of [`cache_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CacheDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -208,7 +208,7 @@ pub fn cache_dataset_with(
 
 static CACHE_DATASET_V2: Op = Op::new("CacheDatasetV2");
 
-/// What [`cache_dataset_v2_with`] may set.
+/// The optional arguments of [`cache_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CacheDatasetV2Attrs {
     /// `metadata`: a string; empty unless set.
@@ -265,7 +265,7 @@ pub fn cache_dataset_v2_with(
 
 static CONCATENATE_DATASET: Op = Op::new("ConcatenateDataset");
 
-/// What [`concatenate_dataset_with`] may set.
+/// The optional arguments of [`concatenate_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ConcatenateDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -346,7 +346,7 @@ pub fn dense_to_sparse_batch_dataset(
 
 static DIRECTED_INTERLEAVE_DATASET: Op = Op::new("DirectedInterleaveDataset");
 
-/// What [`directed_interleave_dataset_with`] may set.
+/// The optional arguments of [`directed_interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DirectedInterleaveDatasetAttrs {
     /// `stop_on_empty_dataset`: a flag; `false` unless set.
@@ -401,7 +401,7 @@ pub fn directed_interleave_dataset_with(
 
 static IGNORE_ERRORS_DATASET: Op = Op::new("IgnoreErrorsDataset");
 
-/// What [`ignore_errors_dataset_with`] may set.
+/// The optional arguments of [`ignore_errors_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct IgnoreErrorsDatasetAttrs {
     /// `log_warning`: a flag; `false` unless set.
@@ -454,7 +454,7 @@ pub fn ignore_errors_dataset_with(
 
 static LIST_DATASET: Op = Op::new("ListDataset");
 
-/// What [`list_dataset_with`] may set.
+/// The optional arguments of [`list_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ListDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -531,7 +531,7 @@ pub fn max_intra_op_parallelism_dataset(
 
 static MODEL_DATASET: Op = Op::new("ModelDataset");
 
-/// What [`model_dataset_with`] may set.
+/// The optional arguments of [`model_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ModelDatasetAttrs {
     /// `algorithm`: an integer; `0` unless set.
@@ -589,7 +589,7 @@ pub fn model_dataset_with(
 
 static OPTIONS_DATASET: Op = Op::new("OptionsDataset");
 
-/// What [`options_dataset_with`] may set.
+/// The optional arguments of [`options_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct OptionsDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -647,7 +647,7 @@ pub fn options_dataset_with(
 
 static PADDED_BATCH_DATASET: Op = Op::new("PaddedBatchDataset");
 
-/// What [`padded_batch_dataset_with`] may set.
+/// The optional arguments of [`padded_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct PaddedBatchDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -708,7 +708,7 @@ pub fn padded_batch_dataset_with(
 
 static PADDED_BATCH_DATASET_V2: Op = Op::new("PaddedBatchDatasetV2");
 
-/// What [`padded_batch_dataset_v2_with`] may set.
+/// The optional arguments of [`padded_batch_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct PaddedBatchDatasetV2Attrs {
     /// `parallel_copy`: a flag; `false` unless set.
@@ -776,7 +776,7 @@ pub fn padded_batch_dataset_v2_with(
 
 static PARALLEL_BATCH_DATASET: Op = Op::new("ParallelBatchDataset");
 
-/// What [`parallel_batch_dataset_with`] may set.
+/// The optional arguments of [`parallel_batch_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelBatchDatasetAttrs {
     /// `parallel_copy`: a flag; `false` unless set.
@@ -852,7 +852,7 @@ pub fn parallel_batch_dataset_with(
 
 static PREFETCH_DATASET: Op = Op::new("PrefetchDataset");
 
-/// What [`prefetch_dataset_with`] may set.
+/// The optional arguments of [`prefetch_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct PrefetchDatasetAttrs {
     /// `slack_period`: an integer; `0` unless set.
@@ -951,7 +951,7 @@ pub fn private_thread_pool_dataset(
 
 static RANDOM_DATASET: Op = Op::new("RandomDataset");
 
-/// What [`random_dataset_with`] may set.
+/// The optional arguments of [`random_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1005,7 +1005,7 @@ pub fn random_dataset_with(
 
 static RANDOM_DATASET_V2: Op = Op::new("RandomDatasetV2");
 
-/// What [`random_dataset_v2_with`] may set.
+/// The optional arguments of [`random_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomDatasetV2Attrs {
     /// `rerandomize_each_iteration`: a flag; `false` unless set.
@@ -1065,7 +1065,7 @@ pub fn random_dataset_v2_with(
 
 static RANGE_DATASET: Op = Op::new("RangeDataset");
 
-/// What [`range_dataset_with`] may set.
+/// The optional arguments of [`range_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RangeDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1151,7 +1151,7 @@ pub fn rebatch_dataset_v2(
 
 static REPEAT_DATASET: Op = Op::new("RepeatDataset");
 
-/// What [`repeat_dataset_with`] may set.
+/// The optional arguments of [`repeat_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RepeatDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1230,7 +1230,7 @@ pub fn rewrite_dataset(
 
 static SHARD_DATASET: Op = Op::new("ShardDataset");
 
-/// What [`shard_dataset_with`] may set.
+/// The optional arguments of [`shard_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ShardDatasetAttrs {
     /// `require_non_empty`: a flag; `false` unless set.
@@ -1290,7 +1290,7 @@ pub fn shard_dataset_with(
 
 static SHUFFLE_AND_REPEAT_DATASET: Op = Op::new("ShuffleAndRepeatDataset");
 
-/// What [`shuffle_and_repeat_dataset_with`] may set.
+/// The optional arguments of [`shuffle_and_repeat_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ShuffleAndRepeatDatasetAttrs {
     /// `reshuffle_each_iteration`: a flag; `true` unless set.
@@ -1360,7 +1360,7 @@ pub fn shuffle_and_repeat_dataset_with(
 
 static SHUFFLE_AND_REPEAT_DATASET_V2: Op = Op::new("ShuffleAndRepeatDatasetV2");
 
-/// What [`shuffle_and_repeat_dataset_v2_with`] may set.
+/// The optional arguments of [`shuffle_and_repeat_dataset_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ShuffleAndRepeatDatasetV2Attrs {
     /// `reshuffle_each_iteration`: a flag; `true` unless set.
@@ -1433,7 +1433,7 @@ pub fn shuffle_and_repeat_dataset_v2_with(
 
 static SHUFFLE_DATASET: Op = Op::new("ShuffleDataset");
 
-/// What [`shuffle_dataset_with`] may set.
+/// The optional arguments of [`shuffle_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ShuffleDatasetAttrs {
     /// `reshuffle_each_iteration`: a flag; `true` unless set.
@@ -1501,7 +1501,7 @@ pub fn shuffle_dataset_with(
 
 static SHUFFLE_DATASET_V2: Op = Op::new("ShuffleDatasetV2");
 
-/// What [`shuffle_dataset_v2_with`] may set.
+/// The optional arguments of [`shuffle_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ShuffleDatasetV2Attrs {
     /// `metadata`: a string; empty unless set.
@@ -1558,7 +1558,7 @@ pub fn shuffle_dataset_v2_with(
 
 static SHUFFLE_DATASET_V3: Op = Op::new("ShuffleDatasetV3");
 
-/// What [`shuffle_dataset_v3_with`] may set.
+/// The optional arguments of [`shuffle_dataset_v3_with`].
 #[derive(Clone, Debug)]
 pub struct ShuffleDatasetV3Attrs {
     /// `reshuffle_each_iteration`: a flag; `true` unless set.
@@ -1628,7 +1628,7 @@ pub fn shuffle_dataset_v3_with(
 
 static SKIP_DATASET: Op = Op::new("SkipDataset");
 
-/// What [`skip_dataset_with`] may set.
+/// The optional arguments of [`skip_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SkipDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1683,7 +1683,7 @@ pub fn skip_dataset_with(
 
 static TAKE_DATASET: Op = Op::new("TakeDataset");
 
-/// What [`take_dataset_with`] may set.
+/// The optional arguments of [`take_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TakeDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1738,7 +1738,7 @@ pub fn take_dataset_with(
 
 static TENSOR_DATASET: Op = Op::new("TensorDataset");
 
-/// What [`tensor_dataset_with`] may set.
+/// The optional arguments of [`tensor_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1778,7 +1778,7 @@ pub fn tensor_dataset_with(
 
 static TENSOR_SLICE_DATASET: Op = Op::new("TensorSliceDataset");
 
-/// What [`tensor_slice_dataset_with`] may set.
+/// The optional arguments of [`tensor_slice_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorSliceDatasetAttrs {
     /// `is_files`: a flag; `false` unless set.
@@ -1829,7 +1829,7 @@ pub fn tensor_slice_dataset_with(
 
 static UNBATCH_DATASET: Op = Op::new("UnbatchDataset");
 
-/// What [`unbatch_dataset_with`] may set.
+/// The optional arguments of [`unbatch_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UnbatchDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1881,7 +1881,7 @@ pub fn unbatch_dataset_with(
 
 static UNIQUE_DATASET: Op = Op::new("UniqueDataset");
 
-/// What [`unique_dataset_with`] may set.
+/// The optional arguments of [`unique_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UniqueDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1933,7 +1933,7 @@ pub fn unique_dataset_with(
 
 static WINDOW_DATASET: Op = Op::new("WindowDataset");
 
-/// What [`window_dataset_with`] may set.
+/// The optional arguments of [`window_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct WindowDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -1994,7 +1994,7 @@ pub fn window_dataset_with(
 
 static ZIP_DATASET: Op = Op::new("ZipDataset");
 
-/// What [`zip_dataset_with`] may set.
+/// The optional arguments of [`zip_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ZipDatasetAttrs {
     /// `metadata`: a string; empty unless set.

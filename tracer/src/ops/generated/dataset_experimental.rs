@@ -267,7 +267,7 @@ pub fn experimental_group_by_window_dataset(
 
 static EXPERIMENTAL_IGNORE_ERRORS_DATASET: Op = Op::new("ExperimentalIgnoreErrorsDataset");
 
-/// What [`experimental_ignore_errors_dataset_with`] may set.
+/// The optional arguments of [`experimental_ignore_errors_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentalIgnoreErrorsDatasetAttrs {
     /// `log_warning`: a flag; `false` unless set.
@@ -344,7 +344,7 @@ pub fn experimental_latency_stats_dataset(
 
 static EXPERIMENTAL_MAP_AND_BATCH_DATASET: Op = Op::new("ExperimentalMapAndBatchDataset");
 
-/// What [`experimental_map_and_batch_dataset_with`] may set.
+/// The optional arguments of [`experimental_map_and_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentalMapAndBatchDatasetAttrs {
     /// `preserve_cardinality`: a flag; `false` unless set.
@@ -422,7 +422,7 @@ pub fn experimental_map_and_batch_dataset_with(
 
 static EXPERIMENTAL_MAP_DATASET: Op = Op::new("ExperimentalMapDataset");
 
-/// What [`experimental_map_dataset_with`] may set.
+/// The optional arguments of [`experimental_map_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ExperimentalMapDatasetAttrs {
     /// `use_inter_op_parallelism`: a flag; `true` unless set.
@@ -640,7 +640,7 @@ pub fn experimental_random_dataset(
 
 static EXPERIMENTAL_SCAN_DATASET: Op = Op::new("ExperimentalScanDataset");
 
-/// What [`experimental_scan_dataset_with`] may set.
+/// The optional arguments of [`experimental_scan_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentalScanDatasetAttrs {
     /// `preserve_cardinality`: a flag; `false` unless set.
@@ -832,7 +832,7 @@ pub fn experimental_unique_dataset(
 
 static FINALIZE_DATASET: Op = Op::new("FinalizeDataset");
 
-/// What [`finalize_dataset_with`] may set.
+/// The optional arguments of [`finalize_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FinalizeDatasetAttrs {
     /// `has_captured_ref`: a flag; `false` unless set.
@@ -931,7 +931,7 @@ pub fn non_serializable_dataset(
 
 static OPTIMIZE_DATASET: Op = Op::new("OptimizeDataset");
 
-/// What [`optimize_dataset_with`] may set.
+/// The optional arguments of [`optimize_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct OptimizeDatasetAttrs {
     /// `optimization_configs`: strings; `[]` unless set.
@@ -986,7 +986,7 @@ pub fn optimize_dataset_with(
 
 static OPTIMIZE_DATASET_V2: Op = Op::new("OptimizeDatasetV2");
 
-/// What [`optimize_dataset_v2_with`] may set.
+/// The optional arguments of [`optimize_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct OptimizeDatasetV2Attrs {
     /// `optimization_configs`: strings; `[]` unless set.

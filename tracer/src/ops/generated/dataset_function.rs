@@ -14,7 +14,7 @@ use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
 static FILTER_DATASET: Op = Op::new("FilterDataset");
 
-/// What [`filter_dataset_with`] may set.
+/// The optional arguments of [`filter_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FilterDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -75,7 +75,7 @@ pub fn filter_dataset_with(
 
 static FLAT_MAP_DATASET: Op = Op::new("FlatMapDataset");
 
-/// What [`flat_map_dataset_with`] may set.
+/// The optional arguments of [`flat_map_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FlatMapDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -188,7 +188,7 @@ pub fn group_by_reducer_dataset(
 
 static GROUP_BY_WINDOW_DATASET: Op = Op::new("GroupByWindowDataset");
 
-/// What [`group_by_window_dataset_with`] may set.
+/// The optional arguments of [`group_by_window_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct GroupByWindowDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -288,7 +288,7 @@ pub fn group_by_window_dataset_with(
 
 static INTERLEAVE_DATASET: Op = Op::new("InterleaveDataset");
 
-/// What [`interleave_dataset_with`] may set.
+/// The optional arguments of [`interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct InterleaveDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -354,7 +354,7 @@ pub fn interleave_dataset_with(
 
 static LEGACY_PARALLEL_INTERLEAVE_DATASET_V2: Op = Op::new("LegacyParallelInterleaveDatasetV2");
 
-/// What [`legacy_parallel_interleave_dataset_v2_with`] may set.
+/// The optional arguments of [`legacy_parallel_interleave_dataset_v2_with`].
 #[derive(Clone, Debug)]
 pub struct LegacyParallelInterleaveDatasetV2Attrs {
     /// `deterministic`: a string; `default` unless set.
@@ -447,7 +447,7 @@ pub fn legacy_parallel_interleave_dataset_v2_with(
 
 static MAP_AND_BATCH_DATASET: Op = Op::new("MapAndBatchDataset");
 
-/// What [`map_and_batch_dataset_with`] may set.
+/// The optional arguments of [`map_and_batch_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MapAndBatchDatasetAttrs {
     /// `preserve_cardinality`: a flag; `false` unless set.
@@ -528,7 +528,7 @@ pub fn map_and_batch_dataset_with(
 
 static MAP_DATASET: Op = Op::new("MapDataset");
 
-/// What [`map_dataset_with`] may set.
+/// The optional arguments of [`map_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct MapDatasetAttrs {
     /// `use_inter_op_parallelism`: a flag; `true` unless set.
@@ -609,7 +609,7 @@ pub fn map_dataset_with(
 
 static PARALLEL_FILTER_DATASET: Op = Op::new("ParallelFilterDataset");
 
-/// What [`parallel_filter_dataset_with`] may set.
+/// The optional arguments of [`parallel_filter_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelFilterDatasetAttrs {
     /// `deterministic`: a string; `default` unless set.
@@ -681,7 +681,7 @@ pub fn parallel_filter_dataset_with(
 
 static PARALLEL_INTERLEAVE_DATASET: Op = Op::new("ParallelInterleaveDataset");
 
-/// What [`parallel_interleave_dataset_with`] may set.
+/// The optional arguments of [`parallel_interleave_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParallelInterleaveDatasetAttrs {
     /// `metadata`: a string; empty unless set.
@@ -766,7 +766,7 @@ pub fn parallel_interleave_dataset_with(
 
 static PARALLEL_INTERLEAVE_DATASET_V2: Op = Op::new("ParallelInterleaveDatasetV2");
 
-/// What [`parallel_interleave_dataset_v2_with`] may set.
+/// The optional arguments of [`parallel_interleave_dataset_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParallelInterleaveDatasetV2Attrs {
     /// `sloppy`: a flag; `false` unless set.
@@ -847,7 +847,7 @@ pub fn parallel_interleave_dataset_v2_with(
 
 static PARALLEL_INTERLEAVE_DATASET_V3: Op = Op::new("ParallelInterleaveDatasetV3");
 
-/// What [`parallel_interleave_dataset_v3_with`] may set.
+/// The optional arguments of [`parallel_interleave_dataset_v3_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelInterleaveDatasetV3Attrs {
     /// `deterministic`: a string; `default` unless set.
@@ -934,7 +934,7 @@ pub fn parallel_interleave_dataset_v3_with(
 
 static PARALLEL_INTERLEAVE_DATASET_V4: Op = Op::new("ParallelInterleaveDatasetV4");
 
-/// What [`parallel_interleave_dataset_v4_with`] may set.
+/// The optional arguments of [`parallel_interleave_dataset_v4_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelInterleaveDatasetV4Attrs {
     /// `deterministic`: a string; `default` unless set.
@@ -1038,7 +1038,7 @@ pub fn parallel_interleave_dataset_v4_with(
 
 static PARALLEL_MAP_DATASET: Op = Op::new("ParallelMapDataset");
 
-/// What [`parallel_map_dataset_with`] may set.
+/// The optional arguments of [`parallel_map_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelMapDatasetAttrs {
     /// `use_inter_op_parallelism`: a flag; `true` unless set.
@@ -1121,7 +1121,7 @@ pub fn parallel_map_dataset_with(
 
 static PARALLEL_MAP_DATASET_V2: Op = Op::new("ParallelMapDatasetV2");
 
-/// What [`parallel_map_dataset_v2_with`] may set.
+/// The optional arguments of [`parallel_map_dataset_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ParallelMapDatasetV2Attrs {
     /// `use_inter_op_parallelism`: a flag; `true` unless set.
@@ -1208,7 +1208,7 @@ pub fn parallel_map_dataset_v2_with(
 
 static SCAN_DATASET: Op = Op::new("ScanDataset");
 
-/// What [`scan_dataset_with`] may set.
+/// The optional arguments of [`scan_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ScanDatasetAttrs {
     /// `preserve_cardinality`: a flag; `false` unless set.
@@ -1291,7 +1291,7 @@ pub fn scan_dataset_with(
 
 static TAKE_WHILE_DATASET: Op = Op::new("TakeWhileDataset");
 
-/// What [`take_while_dataset_with`] may set.
+/// The optional arguments of [`take_while_dataset_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TakeWhileDatasetAttrs {
     /// `metadata`: a string; empty unless set.

@@ -97,7 +97,7 @@ pub fn matrix_diag_part_v2(input: &Tensor, k: &Tensor, padding_value: &Tensor) -
 
 static MATRIX_DIAG_PART_V3: Op = Op::new("MatrixDiagPartV3");
 
-/// What [`matrix_diag_part_v3_with`] may set.
+/// The optional arguments of [`matrix_diag_part_v3_with`].
 #[derive(Clone, Debug)]
 pub struct MatrixDiagPartV3Attrs {
     /// `align`: a string out of `LEFT_RIGHT`, `RIGHT_LEFT`, `LEFT_LEFT`, `RIGHT_RIGHT`;
@@ -166,7 +166,7 @@ pub fn matrix_diag_v2(
 
 static MATRIX_DIAG_V3: Op = Op::new("MatrixDiagV3");
 
-/// What [`matrix_diag_v3_with`] may set.
+/// The optional arguments of [`matrix_diag_v3_with`].
 #[derive(Clone, Debug)]
 pub struct MatrixDiagV3Attrs {
     /// `align`: a string out of `LEFT_RIGHT`, `RIGHT_LEFT`, `LEFT_LEFT`, `RIGHT_RIGHT`;
@@ -251,7 +251,7 @@ pub fn matrix_set_diag_v2(input: &Tensor, diagonal: &Tensor, k: &Tensor) -> Resu
 
 static MATRIX_SET_DIAG_V3: Op = Op::new("MatrixSetDiagV3");
 
-/// What [`matrix_set_diag_v3_with`] may set.
+/// The optional arguments of [`matrix_set_diag_v3_with`].
 #[derive(Clone, Debug)]
 pub struct MatrixSetDiagV3Attrs {
     /// `align`: a string out of `LEFT_RIGHT`, `RIGHT_LEFT`, `LEFT_LEFT`, `RIGHT_RIGHT`;

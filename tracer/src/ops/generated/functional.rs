@@ -13,7 +13,7 @@ use ferroflow_ir::{Attrs, DType, NameAttrList, PartialShape};
 
 static CASE: Op = Op::new("Case");
 
-/// What [`case_with`] may set.
+/// The optional arguments of [`case_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CaseAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -67,7 +67,7 @@ pub fn case_with(
 
 static IF: Op = Op::new("If");
 
-/// What [`if_with`] may set.
+/// The optional arguments of [`if_with`].
 #[derive(Clone, Debug, Default)]
 pub struct IfAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -126,7 +126,7 @@ pub fn if_with(
 
 static PARTITIONED_CALL: Op = Op::new("PartitionedCall");
 
-/// What [`partitioned_call_with`] may set.
+/// The optional arguments of [`partitioned_call_with`].
 #[derive(Clone, Debug, Default)]
 pub struct PartitionedCallAttrs {
     /// `config`: a string; empty unless set.
@@ -176,7 +176,7 @@ pub fn partitioned_call_with(
 
 static STATEFUL_PARTITIONED_CALL: Op = Op::new("StatefulPartitionedCall");
 
-/// What [`stateful_partitioned_call_with`] may set.
+/// The optional arguments of [`stateful_partitioned_call_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StatefulPartitionedCallAttrs {
     /// `config`: a string; empty unless set.
@@ -234,7 +234,7 @@ pub fn stateful_partitioned_call_with(
 
 static STATELESS_CASE: Op = Op::new("StatelessCase");
 
-/// What [`stateless_case_with`] may set.
+/// The optional arguments of [`stateless_case_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StatelessCaseAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -288,7 +288,7 @@ pub fn stateless_case_with(
 
 static STATELESS_IF: Op = Op::new("StatelessIf");
 
-/// What [`stateless_if_with`] may set.
+/// The optional arguments of [`stateless_if_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StatelessIfAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -348,7 +348,7 @@ pub fn stateless_if_with(
 
 static STATELESS_WHILE: Op = Op::new("StatelessWhile");
 
-/// What [`stateless_while_with`] may set.
+/// The optional arguments of [`stateless_while_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessWhileAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -409,7 +409,7 @@ pub fn stateless_while_with(
 
 static WHILE: Op = Op::new("While");
 
-/// What [`while_with`] may set.
+/// The optional arguments of [`while_with`].
 #[derive(Clone, Debug)]
 pub struct WhileAttrs {
     /// `output_shapes`: shapes; `[]` unless set.
@@ -461,7 +461,7 @@ pub fn while_with(
 
 static XLA_CALL_MODULE: Op = Op::new("XlaCallModule");
 
-/// What [`xla_call_module_with`] may set.
+/// The optional arguments of [`xla_call_module_with`].
 #[derive(Clone, Debug, Default)]
 pub struct XlaCallModuleAttrs {
     /// `dim_args_spec`: strings; `[]` unless set.

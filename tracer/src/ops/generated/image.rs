@@ -54,7 +54,7 @@ pub fn adjust_saturation(images: &Tensor, scale: &Tensor) -> Result<Tensor> {
 
 static COMBINED_NON_MAX_SUPPRESSION: Op = Op::new("CombinedNonMaxSuppression");
 
-/// What [`combined_non_max_suppression_with`] may set.
+/// The optional arguments of [`combined_non_max_suppression_with`].
 #[derive(Clone, Debug)]
 pub struct CombinedNonMaxSuppressionAttrs {
     /// `pad_per_class`: a flag; `false` unless set.
@@ -123,7 +123,7 @@ pub fn combined_non_max_suppression_with(
 
 static CROP_AND_RESIZE: Op = Op::new("CropAndResize");
 
-/// What [`crop_and_resize_with`] may set.
+/// The optional arguments of [`crop_and_resize_with`].
 #[derive(Clone, Debug)]
 pub struct CropAndResizeAttrs {
     /// `method`: a string out of `bilinear`, `nearest`; `bilinear` unless set.
@@ -181,7 +181,7 @@ pub fn crop_and_resize_with(
 
 static CROP_AND_RESIZE_GRAD_BOXES: Op = Op::new("CropAndResizeGradBoxes");
 
-/// What [`crop_and_resize_grad_boxes_with`] may set.
+/// The optional arguments of [`crop_and_resize_grad_boxes_with`].
 #[derive(Clone, Debug)]
 pub struct CropAndResizeGradBoxesAttrs {
     /// `method`: a string out of `bilinear`; `bilinear` unless set.
@@ -235,7 +235,7 @@ pub fn crop_and_resize_grad_boxes_with(
 
 static CROP_AND_RESIZE_GRAD_IMAGE: Op = Op::new("CropAndResizeGradImage");
 
-/// What [`crop_and_resize_grad_image_with`] may set.
+/// The optional arguments of [`crop_and_resize_grad_image_with`].
 #[derive(Clone, Debug)]
 pub struct CropAndResizeGradImageAttrs {
     /// `method`: a string out of `bilinear`, `nearest`; `bilinear` unless set.
@@ -324,7 +324,7 @@ pub fn draw_bounding_boxes_v2(images: &Tensor, boxes: &Tensor, colors: &Tensor) 
 
 static EXTRACT_GLIMPSE: Op = Op::new("ExtractGlimpse");
 
-/// What [`extract_glimpse_with`] may set.
+/// The optional arguments of [`extract_glimpse_with`].
 #[derive(Clone, Debug)]
 pub struct ExtractGlimpseAttrs {
     /// `centered`: a flag; `true` unless set.
@@ -386,7 +386,7 @@ pub fn extract_glimpse_with(
 
 static EXTRACT_GLIMPSE_V2: Op = Op::new("ExtractGlimpseV2");
 
-/// What [`extract_glimpse_v2_with`] may set.
+/// The optional arguments of [`extract_glimpse_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ExtractGlimpseV2Attrs {
     /// `centered`: a flag; `true` unless set.
@@ -462,7 +462,7 @@ pub fn hsv_to_rgb(images: &Tensor) -> Result<Tensor> {
 
 static IMAGE_PROJECTIVE_TRANSFORM_V2: Op = Op::new("ImageProjectiveTransformV2");
 
-/// What [`image_projective_transform_v2_with`] may set.
+/// The optional arguments of [`image_projective_transform_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ImageProjectiveTransformV2Attrs {
     /// `fill_mode`: a string; `CONSTANT` unless set.
@@ -522,7 +522,7 @@ pub fn image_projective_transform_v2_with(
 
 static IMAGE_PROJECTIVE_TRANSFORM_V3: Op = Op::new("ImageProjectiveTransformV3");
 
-/// What [`image_projective_transform_v3_with`] may set.
+/// The optional arguments of [`image_projective_transform_v3_with`].
 #[derive(Clone, Debug)]
 pub struct ImageProjectiveTransformV3Attrs {
     /// `fill_mode`: a string; `CONSTANT` unless set.
@@ -585,7 +585,7 @@ pub fn image_projective_transform_v3_with(
 
 static NON_MAX_SUPPRESSION: Op = Op::new("NonMaxSuppression");
 
-/// What [`non_max_suppression_with`] may set.
+/// The optional arguments of [`non_max_suppression_with`].
 #[derive(Clone, Debug)]
 pub struct NonMaxSuppressionAttrs {
     /// `iou_threshold`: a float; `0.5` unless set.
@@ -687,7 +687,7 @@ pub fn non_max_suppression_v3(
 
 static NON_MAX_SUPPRESSION_V4: Op = Op::new("NonMaxSuppressionV4");
 
-/// What [`non_max_suppression_v4_with`] may set.
+/// The optional arguments of [`non_max_suppression_v4_with`].
 #[derive(Clone, Debug, Default)]
 pub struct NonMaxSuppressionV4Attrs {
     /// `pad_to_max_output_size`: a flag; `false` unless set.
@@ -742,7 +742,7 @@ pub fn non_max_suppression_v4_with(
 
 static NON_MAX_SUPPRESSION_V5: Op = Op::new("NonMaxSuppressionV5");
 
-/// What [`non_max_suppression_v5_with`] may set.
+/// The optional arguments of [`non_max_suppression_v5_with`].
 #[derive(Clone, Debug, Default)]
 pub struct NonMaxSuppressionV5Attrs {
     /// `pad_to_max_output_size`: a flag; `false` unless set.
@@ -839,7 +839,7 @@ pub fn rgb_to_hsv(images: &Tensor) -> Result<Tensor> {
 
 static RESIZE_AREA: Op = Op::new("ResizeArea");
 
-/// What [`resize_area_with`] may set.
+/// The optional arguments of [`resize_area_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeAreaAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -875,7 +875,7 @@ pub fn resize_area_with(images: &Tensor, size: &Tensor, attrs: &ResizeAreaAttrs)
 
 static RESIZE_BICUBIC: Op = Op::new("ResizeBicubic");
 
-/// What [`resize_bicubic_with`] may set.
+/// The optional arguments of [`resize_bicubic_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeBicubicAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -920,7 +920,7 @@ pub fn resize_bicubic_with(
 
 static RESIZE_BICUBIC_GRAD: Op = Op::new("ResizeBicubicGrad");
 
-/// What [`resize_bicubic_grad_with`] may set.
+/// The optional arguments of [`resize_bicubic_grad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeBicubicGradAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -964,7 +964,7 @@ pub fn resize_bicubic_grad_with(
 
 static RESIZE_BILINEAR: Op = Op::new("ResizeBilinear");
 
-/// What [`resize_bilinear_with`] may set.
+/// The optional arguments of [`resize_bilinear_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeBilinearAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -1009,7 +1009,7 @@ pub fn resize_bilinear_with(
 
 static RESIZE_BILINEAR_GRAD: Op = Op::new("ResizeBilinearGrad");
 
-/// What [`resize_bilinear_grad_with`] may set.
+/// The optional arguments of [`resize_bilinear_grad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeBilinearGradAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -1053,7 +1053,7 @@ pub fn resize_bilinear_grad_with(
 
 static RESIZE_NEAREST_NEIGHBOR: Op = Op::new("ResizeNearestNeighbor");
 
-/// What [`resize_nearest_neighbor_with`] may set.
+/// The optional arguments of [`resize_nearest_neighbor_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeNearestNeighborAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -1098,7 +1098,7 @@ pub fn resize_nearest_neighbor_with(
 
 static RESIZE_NEAREST_NEIGHBOR_GRAD: Op = Op::new("ResizeNearestNeighborGrad");
 
-/// What [`resize_nearest_neighbor_grad_with`] may set.
+/// The optional arguments of [`resize_nearest_neighbor_grad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResizeNearestNeighborGradAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -1143,7 +1143,7 @@ pub fn resize_nearest_neighbor_grad_with(
 
 static SCALE_AND_TRANSLATE: Op = Op::new("ScaleAndTranslate");
 
-/// What [`scale_and_translate_with`] may set.
+/// The optional arguments of [`scale_and_translate_with`].
 #[derive(Clone, Debug)]
 pub struct ScaleAndTranslateAttrs {
     /// `kernel_type`: a string; `lanczos3` unless set.

@@ -54,7 +54,7 @@ pub fn dynamic_stitch(indices: &[&Tensor], data: &[&Tensor]) -> Result<Tensor> {
 
 static GATHER: Op = Op::new("Gather");
 
-/// What [`gather_with`] may set.
+/// The optional arguments of [`gather_with`].
 #[derive(Clone, Debug)]
 pub struct GatherAttrs {
     /// `validate_indices`: a flag; `true` unless set.
@@ -96,7 +96,7 @@ pub fn gather_with(params: &Tensor, indices: &Tensor, attrs: &GatherAttrs) -> Re
 
 static GATHER_ND: Op = Op::new("GatherNd");
 
-/// What [`gather_nd_with`] may set.
+/// The optional arguments of [`gather_nd_with`].
 #[derive(Clone, Debug, Default)]
 pub struct GatherNdAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -132,7 +132,7 @@ pub fn gather_nd_with(params: &Tensor, indices: &Tensor, attrs: &GatherNdAttrs) 
 
 static GATHER_V2: Op = Op::new("GatherV2");
 
-/// What [`gather_v2_with`] may set.
+/// The optional arguments of [`gather_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct GatherV2Attrs {
     /// `batch_dims`: an integer; `0` unless set.
@@ -174,7 +174,7 @@ pub fn gather_v2_with(
 
 static ONE_HOT: Op = Op::new("OneHot");
 
-/// What [`one_hot_with`] may set.
+/// The optional arguments of [`one_hot_with`].
 #[derive(Clone, Debug)]
 pub struct OneHotAttrs {
     /// `axis`: an integer; `-1` unless set.
@@ -245,7 +245,7 @@ pub fn parallel_dynamic_stitch(indices: &[&Tensor], data: &[&Tensor]) -> Result<
 
 static SCATTER_ND: Op = Op::new("ScatterNd");
 
-/// What [`scatter_nd_with`] may set.
+/// The optional arguments of [`scatter_nd_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ScatterNdAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -286,7 +286,7 @@ pub fn scatter_nd_with(
 
 static SCATTER_ND_NON_ALIASING_ADD: Op = Op::new("ScatterNdNonAliasingAdd");
 
-/// What [`scatter_nd_non_aliasing_add_with`] may set.
+/// The optional arguments of [`scatter_nd_non_aliasing_add_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ScatterNdNonAliasingAddAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -332,7 +332,7 @@ pub fn scatter_nd_non_aliasing_add_with(
 
 static TENSOR_SCATTER_ADD: Op = Op::new("TensorScatterAdd");
 
-/// What [`tensor_scatter_add_with`] may set.
+/// The optional arguments of [`tensor_scatter_add_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorScatterAddAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -373,7 +373,7 @@ pub fn tensor_scatter_add_with(
 
 static TENSOR_SCATTER_MAX: Op = Op::new("TensorScatterMax");
 
-/// What [`tensor_scatter_max_with`] may set.
+/// The optional arguments of [`tensor_scatter_max_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorScatterMaxAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -414,7 +414,7 @@ pub fn tensor_scatter_max_with(
 
 static TENSOR_SCATTER_MIN: Op = Op::new("TensorScatterMin");
 
-/// What [`tensor_scatter_min_with`] may set.
+/// The optional arguments of [`tensor_scatter_min_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorScatterMinAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -455,7 +455,7 @@ pub fn tensor_scatter_min_with(
 
 static TENSOR_SCATTER_SUB: Op = Op::new("TensorScatterSub");
 
-/// What [`tensor_scatter_sub_with`] may set.
+/// The optional arguments of [`tensor_scatter_sub_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorScatterSubAttrs {
     /// `bad_indices_policy`: a string; empty unless set.
@@ -496,7 +496,7 @@ pub fn tensor_scatter_sub_with(
 
 static TENSOR_SCATTER_UPDATE: Op = Op::new("TensorScatterUpdate");
 
-/// What [`tensor_scatter_update_with`] may set.
+/// The optional arguments of [`tensor_scatter_update_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorScatterUpdateAttrs {
     /// `bad_indices_policy`: a string; empty unless set.

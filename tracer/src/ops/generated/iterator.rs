@@ -112,7 +112,7 @@ pub fn anonymous_seed_generator(
 
 static DATASET_CARDINALITY: Op = Op::new("DatasetCardinality");
 
-/// What [`dataset_cardinality_with`] may set.
+/// The optional arguments of [`dataset_cardinality_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DatasetCardinalityAttrs {
     /// `cardinality_options`: a string; empty unless set.
@@ -151,7 +151,7 @@ pub fn dataset_cardinality_with(
 
 static DATASET_TO_SINGLE_ELEMENT: Op = Op::new("DatasetToSingleElement");
 
-/// What [`dataset_to_single_element_with`] may set.
+/// The optional arguments of [`dataset_to_single_element_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DatasetToSingleElementAttrs {
     /// `metadata`: a string; empty unless set.
@@ -384,7 +384,7 @@ pub fn make_iterator(dataset: &Tensor, iterator: &Tensor) -> Result<()> {
 
 static REDUCE_DATASET: Op = Op::new("ReduceDataset");
 
-/// What [`reduce_dataset_with`] may set.
+/// The optional arguments of [`reduce_dataset_with`].
 #[derive(Clone, Debug)]
 pub struct ReduceDatasetAttrs {
     /// `use_inter_op_parallelism`: a flag; `true` unless set.

@@ -133,7 +133,7 @@ pub fn batch_matrix_diag_part(input: &Tensor) -> Result<Tensor> {
 
 static BATCH_MATRIX_INVERSE: Op = Op::new("BatchMatrixInverse");
 
-/// What [`batch_matrix_inverse_with`] may set.
+/// The optional arguments of [`batch_matrix_inverse_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchMatrixInverseAttrs {
     /// `adjoint`: a flag; `false` unless set.
@@ -182,7 +182,7 @@ pub fn batch_matrix_set_diag(input: &Tensor, diagonal: &Tensor) -> Result<Tensor
 
 static BATCH_MATRIX_SOLVE: Op = Op::new("BatchMatrixSolve");
 
-/// What [`batch_matrix_solve_with`] may set.
+/// The optional arguments of [`batch_matrix_solve_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchMatrixSolveAttrs {
     /// `adjoint`: a flag; `false` unless set.
@@ -218,7 +218,7 @@ pub fn batch_matrix_solve_with(
 
 static BATCH_MATRIX_SOLVE_LS: Op = Op::new("BatchMatrixSolveLs");
 
-/// What [`batch_matrix_solve_ls_with`] may set.
+/// The optional arguments of [`batch_matrix_solve_ls_with`].
 #[derive(Clone, Debug)]
 pub struct BatchMatrixSolveLsAttrs {
     /// `fast`: a flag; `true` unless set.
@@ -269,7 +269,7 @@ pub fn batch_matrix_solve_ls_with(
 
 static BATCH_MATRIX_TRIANGULAR_SOLVE: Op = Op::new("BatchMatrixTriangularSolve");
 
-/// What [`batch_matrix_triangular_solve_with`] may set.
+/// The optional arguments of [`batch_matrix_triangular_solve_with`].
 #[derive(Clone, Debug)]
 pub struct BatchMatrixTriangularSolveAttrs {
     /// `lower`: a flag; `true` unless set.
@@ -346,7 +346,7 @@ pub fn batch_norm_with_global_normalization(
 
 static BATCH_SELF_ADJOINT_EIG_V2: Op = Op::new("BatchSelfAdjointEigV2");
 
-/// What [`batch_self_adjoint_eig_v2_with`] may set.
+/// The optional arguments of [`batch_self_adjoint_eig_v2_with`].
 #[derive(Clone, Debug)]
 pub struct BatchSelfAdjointEigV2Attrs {
     /// `compute_v`: a flag; `true` unless set.
@@ -391,7 +391,7 @@ pub fn batch_self_adjoint_eig_v2_with(
 
 static BATCH_SVD: Op = Op::new("BatchSvd");
 
-/// What [`batch_svd_with`] may set.
+/// The optional arguments of [`batch_svd_with`].
 #[derive(Clone, Debug)]
 pub struct BatchSvdAttrs {
     /// `compute_uv`: a flag; `true` unless set.
@@ -437,7 +437,7 @@ pub fn batch_svd_with(input: &Tensor, attrs: &BatchSvdAttrs) -> Result<[Tensor; 
 
 static CONV3D_BACKPROP_FILTER: Op = Op::new("Conv3DBackpropFilter");
 
-/// What [`conv3d_backprop_filter_with`] may set.
+/// The optional arguments of [`conv3d_backprop_filter_with`].
 #[derive(Clone, Debug)]
 pub struct Conv3DBackpropFilterAttrs {
     /// `dilations`: integers; `[1, 1, 1, 1, 1]` unless set.
@@ -500,7 +500,7 @@ pub fn conv3d_backprop_filter_with(
 
 static CONV3D_BACKPROP_INPUT: Op = Op::new("Conv3DBackpropInput");
 
-/// What [`conv3d_backprop_input_with`] may set.
+/// The optional arguments of [`conv3d_backprop_input_with`].
 #[derive(Clone, Debug)]
 pub struct Conv3DBackpropInputAttrs {
     /// `dilations`: integers; `[1, 1, 1, 1, 1]` unless set.
@@ -605,7 +605,7 @@ pub fn inplace_update(x: &Tensor, i: &Tensor, v: &Tensor) -> Result<Tensor> {
 
 static QUANTIZE_AND_DEQUANTIZE: Op = Op::new("QuantizeAndDequantize");
 
-/// What [`quantize_and_dequantize_with`] may set.
+/// The optional arguments of [`quantize_and_dequantize_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeAndDequantizeAttrs {
     /// `signed_input`: a flag; `true` unless set.
@@ -669,7 +669,7 @@ pub fn quantize_and_dequantize_with(
 
 static SPARSE_MATMUL: Op = Op::new("SparseMatMul");
 
-/// What [`sparse_matmul_with`] may set.
+/// The optional arguments of [`sparse_matmul_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseMatMulAttrs {
     /// `transpose_a`: a flag; `false` unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static BANDED_TRIANGULAR_SOLVE: Op = Op::new("BandedTriangularSolve");
 
-/// What [`banded_triangular_solve_with`] may set.
+/// The optional arguments of [`banded_triangular_solve_with`].
 #[derive(Clone, Debug)]
 pub struct BandedTriangularSolveAttrs {
     /// `lower`: a flag; `true` unless set.
@@ -102,7 +102,7 @@ pub fn log_matrix_determinant(input: &Tensor) -> Result<[Tensor; 2]> {
 
 static LU: Op = Op::new("Lu");
 
-/// What [`lu_with`] may set.
+/// The optional arguments of [`lu_with`].
 #[derive(Clone, Debug)]
 pub struct LuAttrs {
     /// `output_idx_type`: a dtype in int32, int64; int32 unless set.
@@ -154,7 +154,7 @@ pub fn matrix_determinant(input: &Tensor) -> Result<Tensor> {
 
 static MATRIX_INVERSE: Op = Op::new("MatrixInverse");
 
-/// What [`matrix_inverse_with`] may set.
+/// The optional arguments of [`matrix_inverse_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MatrixInverseAttrs {
     /// `adjoint`: a flag; `false` unless set.
@@ -200,7 +200,7 @@ pub fn matrix_logarithm(input: &Tensor) -> Result<Tensor> {
 
 static MATRIX_SOLVE: Op = Op::new("MatrixSolve");
 
-/// What [`matrix_solve_with`] may set.
+/// The optional arguments of [`matrix_solve_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MatrixSolveAttrs {
     /// `adjoint`: a flag; `false` unless set.
@@ -236,7 +236,7 @@ pub fn matrix_solve_with(
 
 static MATRIX_SOLVE_LS: Op = Op::new("MatrixSolveLs");
 
-/// What [`matrix_solve_ls_with`] may set.
+/// The optional arguments of [`matrix_solve_ls_with`].
 #[derive(Clone, Debug)]
 pub struct MatrixSolveLsAttrs {
     /// `fast`: a flag; `true` unless set.
@@ -297,7 +297,7 @@ pub fn matrix_square_root(input: &Tensor) -> Result<Tensor> {
 
 static MATRIX_TRIANGULAR_SOLVE: Op = Op::new("MatrixTriangularSolve");
 
-/// What [`matrix_triangular_solve_with`] may set.
+/// The optional arguments of [`matrix_triangular_solve_with`].
 #[derive(Clone, Debug)]
 pub struct MatrixTriangularSolveAttrs {
     /// `lower`: a flag; `true` unless set.
@@ -345,7 +345,7 @@ pub fn matrix_triangular_solve_with(
 
 static QR: Op = Op::new("Qr");
 
-/// What [`qr_with`] may set.
+/// The optional arguments of [`qr_with`].
 #[derive(Clone, Debug, Default)]
 pub struct QrAttrs {
     /// `full_matrices`: a flag; `false` unless set.
@@ -377,7 +377,7 @@ pub fn qr_with(input: &Tensor, attrs: &QrAttrs) -> Result<[Tensor; 2]> {
 
 static SELF_ADJOINT_EIG_V2: Op = Op::new("SelfAdjointEigV2");
 
-/// What [`self_adjoint_eig_v2_with`] may set.
+/// The optional arguments of [`self_adjoint_eig_v2_with`].
 #[derive(Clone, Debug)]
 pub struct SelfAdjointEigV2Attrs {
     /// `compute_v`: a flag; `true` unless set.
@@ -418,7 +418,7 @@ pub fn self_adjoint_eig_v2_with(
 
 static SVD: Op = Op::new("Svd");
 
-/// What [`svd_with`] may set.
+/// The optional arguments of [`svd_with`].
 #[derive(Clone, Debug)]
 pub struct SvdAttrs {
     /// `compute_uv`: a flag; `true` unless set.
@@ -484,7 +484,7 @@ pub fn tridiagonal_matmul(
 
 static TRIDIAGONAL_SOLVE: Op = Op::new("TridiagonalSolve");
 
-/// What [`tridiagonal_solve_with`] may set.
+/// The optional arguments of [`tridiagonal_solve_with`].
 #[derive(Clone, Debug)]
 pub struct TridiagonalSolveAttrs {
     /// `partial_pivoting`: a flag; `true` unless set.

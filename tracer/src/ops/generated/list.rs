@@ -34,7 +34,7 @@ pub fn empty_tensor_list(
 
 static TENSOR_LIST_CONCAT: Op = Op::new("TensorListConcat");
 
-/// What [`tensor_list_concat_with`] may set.
+/// The optional arguments of [`tensor_list_concat_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorListConcatAttrs {
     /// `element_shape`: a shape; unknown unless set.
@@ -382,7 +382,7 @@ pub fn tensor_list_scatter_v2(
 
 static TENSOR_LIST_SET_ITEM: Op = Op::new("TensorListSetItem");
 
-/// What [`tensor_list_set_item_with`] may set.
+/// The optional arguments of [`tensor_list_set_item_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorListSetItemAttrs {
     /// `resize_if_index_out_of_bounds`: a flag; `false` unless set.
@@ -447,7 +447,7 @@ pub fn tensor_list_split(
 
 static TENSOR_LIST_STACK: Op = Op::new("TensorListStack");
 
-/// What [`tensor_list_stack_with`] may set.
+/// The optional arguments of [`tensor_list_stack_with`].
 #[derive(Clone, Debug)]
 pub struct TensorListStackAttrs {
     /// `num_elements`: an integer; `-1` unless set.

@@ -53,7 +53,7 @@ pub fn acosh(x: &Tensor) -> Result<Tensor> {
 
 static ANGLE: Op = Op::new("Angle");
 
-/// What [`angle_with`] may set.
+/// The optional arguments of [`angle_with`].
 #[derive(Clone, Debug)]
 pub struct AngleAttrs {
     /// `Tout`: a dtype in float32, float64; float32 unless set.
@@ -162,7 +162,7 @@ pub fn bitcast(input: &Tensor, type_: DType) -> Result<Tensor> {
 
 static CAST: Op = Op::new("Cast");
 
-/// What [`cast_with`] may set.
+/// The optional arguments of [`cast_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CastAttrs {
     /// `Truncate`: a flag; `false` unless set.
@@ -235,7 +235,7 @@ pub fn check_numerics_v2(tensor: &Tensor, message: &str) -> Result<Tensor> {
 
 static COMPLEX: Op = Op::new("Complex");
 
-/// What [`complex_with`] may set.
+/// The optional arguments of [`complex_with`].
 #[derive(Clone, Debug)]
 pub struct ComplexAttrs {
     /// `Tout`: a dtype in complex; complex64 unless set.
@@ -273,7 +273,7 @@ pub fn complex_with(real: &Tensor, imag: &Tensor, attrs: &ComplexAttrs) -> Resul
 
 static COMPLEX_ABS: Op = Op::new("ComplexAbs");
 
-/// What [`complex_abs_with`] may set.
+/// The optional arguments of [`complex_abs_with`].
 #[derive(Clone, Debug)]
 pub struct ComplexAbsAttrs {
     /// `Tout`: a dtype in float32, float64; float32 unless set.
@@ -423,7 +423,7 @@ pub fn floor(x: &Tensor) -> Result<Tensor> {
 
 static IMAG: Op = Op::new("Imag");
 
-/// What [`imag_with`] may set.
+/// The optional arguments of [`imag_with`].
 #[derive(Clone, Debug)]
 pub struct ImagAttrs {
     /// `Tout`: a dtype in float32, float64; float32 unless set.
@@ -629,7 +629,7 @@ pub fn population_count(x: &Tensor) -> Result<Tensor> {
 
 static REAL: Op = Op::new("Real");
 
-/// What [`real_with`] may set.
+/// The optional arguments of [`real_with`].
 #[derive(Clone, Debug)]
 pub struct RealAttrs {
     /// `Tout`: a dtype in float32, float64; float32 unless set.
@@ -891,7 +891,7 @@ pub fn add_v2(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 
 static APPROXIMATE_EQUAL: Op = Op::new("ApproximateEqual");
 
-/// What [`approximate_equal_with`] may set.
+/// The optional arguments of [`approximate_equal_with`].
 #[derive(Clone, Debug)]
 pub struct ApproximateEqualAttrs {
     /// `tolerance`: a float; `1e-5` unless set.
@@ -1050,7 +1050,7 @@ pub fn cross(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 static EQUAL: Op = Op::new("Equal");
 
-/// What [`equal_with`] may set.
+/// The optional arguments of [`equal_with`].
 #[derive(Clone, Debug)]
 pub struct EqualAttrs {
     /// `incompatible_shape_error`: a flag; `true` unless set.
@@ -1357,7 +1357,7 @@ pub fn next_after(x1: &Tensor, x2: &Tensor) -> Result<Tensor> {
 
 static NOT_EQUAL: Op = Op::new("NotEqual");
 
-/// What [`not_equal_with`] may set.
+/// The optional arguments of [`not_equal_with`].
 #[derive(Clone, Debug)]
 pub struct NotEqualAttrs {
     /// `incompatible_shape_error`: a flag; `true` unless set.

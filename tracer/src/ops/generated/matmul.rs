@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static BATCH_MATMUL: Op = Op::new("BatchMatMul");
 
-/// What [`batch_matmul_with`] may set.
+/// The optional arguments of [`batch_matmul_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchMatMulAttrs {
     /// `adj_x`: a flag; `false` unless set.
@@ -57,7 +57,7 @@ pub fn batch_matmul_with(x: &Tensor, y: &Tensor, attrs: &BatchMatMulAttrs) -> Re
 
 static BATCH_MATMUL_V2: Op = Op::new("BatchMatMulV2");
 
-/// What [`batch_matmul_v2_with`] may set.
+/// The optional arguments of [`batch_matmul_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchMatMulV2Attrs {
     /// `adj_x`: a flag; `false` unless set.
@@ -103,7 +103,7 @@ pub fn batch_matmul_v2_with(x: &Tensor, y: &Tensor, attrs: &BatchMatMulV2Attrs) 
 
 static BATCH_MATMUL_V3: Op = Op::new("BatchMatMulV3");
 
-/// What [`batch_matmul_v3_with`] may set.
+/// The optional arguments of [`batch_matmul_v3_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BatchMatMulV3Attrs {
     /// `adj_x`: a flag; `false` unless set.
@@ -170,7 +170,7 @@ pub fn einsum(inputs: &[&Tensor], equation: &str) -> Result<Tensor> {
 
 static MATMUL: Op = Op::new("MatMul");
 
-/// What [`matmul_with`] may set.
+/// The optional arguments of [`matmul_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MatMulAttrs {
     /// `transpose_a`: a flag; `false` unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static BIAS_ADD: Op = Op::new("BiasAdd");
 
-/// What [`bias_add_with`] may set.
+/// The optional arguments of [`bias_add_with`].
 #[derive(Clone, Debug)]
 pub struct BiasAddAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -53,7 +53,7 @@ pub fn bias_add_with(value: &Tensor, bias: &Tensor, attrs: &BiasAddAttrs) -> Res
 
 static BIAS_ADD_GRAD: Op = Op::new("BiasAddGrad");
 
-/// What [`bias_add_grad_with`] may set.
+/// The optional arguments of [`bias_add_grad_with`].
 #[derive(Clone, Debug)]
 pub struct BiasAddGradAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -110,7 +110,7 @@ pub fn bias_add_v1(value: &Tensor, bias: &Tensor) -> Result<Tensor> {
 
 static ISOTONIC_REGRESSION: Op = Op::new("IsotonicRegression");
 
-/// What [`isotonic_regression_with`] may set.
+/// The optional arguments of [`isotonic_regression_with`].
 #[derive(Clone, Debug)]
 pub struct IsotonicRegressionAttrs {
     /// `output_dtype`: a dtype in floats; float32 unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::Attrs;
 
 static FUSED_BATCH_NORM: Op = Op::new("FusedBatchNorm");
 
-/// What [`fused_batch_norm_with`] may set.
+/// The optional arguments of [`fused_batch_norm_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormAttrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -82,7 +82,7 @@ pub fn fused_batch_norm_with(
 
 static FUSED_BATCH_NORM_GRAD: Op = Op::new("FusedBatchNormGrad");
 
-/// What [`fused_batch_norm_grad_with`] may set.
+/// The optional arguments of [`fused_batch_norm_grad_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormGradAttrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -150,7 +150,7 @@ pub fn fused_batch_norm_grad_with(
 
 static FUSED_BATCH_NORM_GRAD_V2: Op = Op::new("FusedBatchNormGradV2");
 
-/// What [`fused_batch_norm_grad_v2_with`] may set.
+/// The optional arguments of [`fused_batch_norm_grad_v2_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormGradV2Attrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -218,7 +218,7 @@ pub fn fused_batch_norm_grad_v2_with(
 
 static FUSED_BATCH_NORM_GRAD_V3: Op = Op::new("FusedBatchNormGradV3");
 
-/// What [`fused_batch_norm_grad_v3_with`] may set.
+/// The optional arguments of [`fused_batch_norm_grad_v3_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormGradV3Attrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -288,7 +288,7 @@ pub fn fused_batch_norm_grad_v3_with(
 
 static FUSED_BATCH_NORM_V2: Op = Op::new("FusedBatchNormV2");
 
-/// What [`fused_batch_norm_v2_with`] may set.
+/// The optional arguments of [`fused_batch_norm_v2_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormV2Attrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -359,7 +359,7 @@ pub fn fused_batch_norm_v2_with(
 
 static FUSED_BATCH_NORM_V3: Op = Op::new("FusedBatchNormV3");
 
-/// What [`fused_batch_norm_v3_with`] may set.
+/// The optional arguments of [`fused_batch_norm_v3_with`].
 #[derive(Clone, Debug)]
 pub struct FusedBatchNormV3Attrs {
     /// `epsilon`: a float; `0.0001` unless set.
@@ -431,7 +431,7 @@ pub fn fused_batch_norm_v3_with(
 
 static LRN: Op = Op::new("LRN");
 
-/// What [`lrn_with`] may set.
+/// The optional arguments of [`lrn_with`].
 #[derive(Clone, Debug)]
 pub struct LRNAttrs {
     /// `depth_radius`: an integer; `5` unless set.
@@ -483,7 +483,7 @@ pub fn lrn_with(input: &Tensor, attrs: &LRNAttrs) -> Result<Tensor> {
 
 static LRN_GRAD: Op = Op::new("LRNGrad");
 
-/// What [`lrn_grad_with`] may set.
+/// The optional arguments of [`lrn_grad_with`].
 #[derive(Clone, Debug)]
 pub struct LRNGradAttrs {
     /// `depth_radius`: an integer; `5` unless set.

@@ -15,7 +15,7 @@ use ferroflow_ir::{Attrs, DType, PartialShape};
 
 static DECODE_CSV: Op = Op::new("DecodeCSV");
 
-/// What [`decode_csv_with`] may set.
+/// The optional arguments of [`decode_csv_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeCSVAttrs {
     /// `field_delim`: a string; `,` unless set.
@@ -76,7 +76,7 @@ pub fn decode_csv_with(
 
 static DECODE_COMPRESSED: Op = Op::new("DecodeCompressed");
 
-/// What [`decode_compressed_with`] may set.
+/// The optional arguments of [`decode_compressed_with`].
 #[derive(Clone, Debug, Default)]
 pub struct DecodeCompressedAttrs {
     /// `compression_type`: a string; empty unless set.
@@ -112,7 +112,7 @@ pub fn decode_compressed_with(bytes: &Tensor, attrs: &DecodeCompressedAttrs) -> 
 
 static DECODE_PADDED_RAW: Op = Op::new("DecodePaddedRaw");
 
-/// What [`decode_padded_raw_with`] may set.
+/// The optional arguments of [`decode_padded_raw_with`].
 #[derive(Clone, Debug)]
 pub struct DecodePaddedRawAttrs {
     /// `little_endian`: a flag; `true` unless set.
@@ -168,7 +168,7 @@ pub fn decode_padded_raw_with(
 
 static DECODE_RAW: Op = Op::new("DecodeRaw");
 
-/// What [`decode_raw_with`] may set.
+/// The optional arguments of [`decode_raw_with`].
 #[derive(Clone, Debug)]
 pub struct DecodeRawAttrs {
     /// `little_endian`: a flag; `true` unless set.
@@ -285,7 +285,7 @@ pub fn parse_example_v2(
 
 static PARSE_SEQUENCE_EXAMPLE: Op = Op::new("ParseSequenceExample");
 
-/// What [`parse_sequence_example_with`] may set.
+/// The optional arguments of [`parse_sequence_example_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParseSequenceExampleAttrs {
     /// `Ncontext_sparse`: an integer from `0`; `0` unless set.
@@ -393,7 +393,7 @@ pub fn parse_sequence_example_with(
 
 static PARSE_SEQUENCE_EXAMPLE_V2: Op = Op::new("ParseSequenceExampleV2");
 
-/// What [`parse_sequence_example_v2_with`] may set.
+/// The optional arguments of [`parse_sequence_example_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParseSequenceExampleV2Attrs {
     /// `Ncontext_sparse`: an integer from `0`; `0` unless set.
@@ -577,7 +577,7 @@ pub fn parse_single_example(
 
 static PARSE_SINGLE_SEQUENCE_EXAMPLE: Op = Op::new("ParseSingleSequenceExample");
 
-/// What [`parse_single_sequence_example_with`] may set.
+/// The optional arguments of [`parse_single_sequence_example_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParseSingleSequenceExampleAttrs {
     /// `context_sparse_types`: dtypes in float32, int64, string; `[]` unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static AVG_POOL: Op = Op::new("AvgPool");
 
-/// What [`avg_pool_with`] may set.
+/// The optional arguments of [`avg_pool_with`].
 #[derive(Clone, Debug)]
 pub struct AvgPoolAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -68,7 +68,7 @@ pub fn avg_pool_with(
 
 static AVG_POOL3D: Op = Op::new("AvgPool3D");
 
-/// What [`avg_pool3d_with`] may set.
+/// The optional arguments of [`avg_pool3d_with`].
 #[derive(Clone, Debug)]
 pub struct AvgPool3DAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -125,7 +125,7 @@ pub fn avg_pool3d_with(
 
 static AVG_POOL3D_GRAD: Op = Op::new("AvgPool3DGrad");
 
-/// What [`avg_pool3d_grad_with`] may set.
+/// The optional arguments of [`avg_pool3d_grad_with`].
 #[derive(Clone, Debug)]
 pub struct AvgPool3DGradAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -190,7 +190,7 @@ pub fn avg_pool3d_grad_with(
 
 static AVG_POOL_GRAD: Op = Op::new("AvgPoolGrad");
 
-/// What [`avg_pool_grad_with`] may set.
+/// The optional arguments of [`avg_pool_grad_with`].
 #[derive(Clone, Debug)]
 pub struct AvgPoolGradAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -255,7 +255,7 @@ pub fn avg_pool_grad_with(
 
 static FRACTIONAL_AVG_POOL: Op = Op::new("FractionalAvgPool");
 
-/// What [`fractional_avg_pool_with`] may set.
+/// The optional arguments of [`fractional_avg_pool_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FractionalAvgPoolAttrs {
     /// `pseudo_random`: a flag; `false` unless set.
@@ -310,7 +310,7 @@ pub fn fractional_avg_pool_with(
 
 static FRACTIONAL_MAX_POOL: Op = Op::new("FractionalMaxPool");
 
-/// What [`fractional_max_pool_with`] may set.
+/// The optional arguments of [`fractional_max_pool_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FractionalMaxPoolAttrs {
     /// `pseudo_random`: a flag; `false` unless set.
@@ -365,7 +365,7 @@ pub fn fractional_max_pool_with(
 
 static MAX_POOL: Op = Op::new("MaxPool");
 
-/// What [`max_pool_with`] may set.
+/// The optional arguments of [`max_pool_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolAttrs {
     /// `explicit_paddings`: integers; `[]` unless set.
@@ -425,7 +425,7 @@ pub fn max_pool_with(
 
 static MAX_POOL3D: Op = Op::new("MaxPool3D");
 
-/// What [`max_pool3d_with`] may set.
+/// The optional arguments of [`max_pool3d_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPool3DAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -482,7 +482,7 @@ pub fn max_pool3d_with(
 
 static MAX_POOL3D_GRAD: Op = Op::new("MaxPool3DGrad");
 
-/// What [`max_pool3d_grad_with`] may set.
+/// The optional arguments of [`max_pool3d_grad_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPool3DGradAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -549,7 +549,7 @@ pub fn max_pool3d_grad_with(
 
 static MAX_POOL3D_GRAD_GRAD: Op = Op::new("MaxPool3DGradGrad");
 
-/// What [`max_pool3d_grad_grad_with`] may set.
+/// The optional arguments of [`max_pool3d_grad_grad_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPool3DGradGradAttrs {
     /// `data_format`: a string out of `NDHWC`, `NCDHW`; `NDHWC` unless set.
@@ -615,7 +615,7 @@ pub fn max_pool3d_grad_grad_with(
 
 static MAX_POOL_GRAD: Op = Op::new("MaxPoolGrad");
 
-/// What [`max_pool_grad_with`] may set.
+/// The optional arguments of [`max_pool_grad_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolGradAttrs {
     /// `explicit_paddings`: integers; `[]` unless set.
@@ -684,7 +684,7 @@ pub fn max_pool_grad_with(
 
 static MAX_POOL_GRAD_GRAD: Op = Op::new("MaxPoolGradGrad");
 
-/// What [`max_pool_grad_grad_with`] may set.
+/// The optional arguments of [`max_pool_grad_grad_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolGradGradAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -750,7 +750,7 @@ pub fn max_pool_grad_grad_with(
 
 static MAX_POOL_GRAD_GRAD_V2: Op = Op::new("MaxPoolGradGradV2");
 
-/// What [`max_pool_grad_grad_v2_with`] may set.
+/// The optional arguments of [`max_pool_grad_grad_v2_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolGradGradV2Attrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -813,7 +813,7 @@ pub fn max_pool_grad_grad_v2_with(
 
 static MAX_POOL_GRAD_V2: Op = Op::new("MaxPoolGradV2");
 
-/// What [`max_pool_grad_v2_with`] may set.
+/// The optional arguments of [`max_pool_grad_v2_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolGradV2Attrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`; `NHWC` unless set.
@@ -875,7 +875,7 @@ pub fn max_pool_grad_v2_with(
 
 static MAX_POOL_V2: Op = Op::new("MaxPoolV2");
 
-/// What [`max_pool_v2_with`] may set.
+/// The optional arguments of [`max_pool_v2_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolV2Attrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`, `NCHW_VECT_C`; `NHWC` unless set.
@@ -929,7 +929,7 @@ pub fn max_pool_v2_with(
 
 static MAX_POOL_GRAD_WITH_ARGMAX: Op = Op::new("MaxPoolGradWithArgmax");
 
-/// What [`max_pool_grad_with_argmax_with`] may set.
+/// The optional arguments of [`max_pool_grad_with_argmax_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MaxPoolGradWithArgmaxAttrs {
     /// `include_batch_in_index`: a flag; `false` unless set.
@@ -990,7 +990,7 @@ pub fn max_pool_grad_with_argmax_with(
 
 static MAX_POOL_WITH_ARGMAX: Op = Op::new("MaxPoolWithArgmax");
 
-/// What [`max_pool_with_argmax_with`] may set.
+/// The optional arguments of [`max_pool_with_argmax_with`].
 #[derive(Clone, Debug)]
 pub struct MaxPoolWithArgmaxAttrs {
     /// `Targmax`: a dtype in int32, int64; int64 unless set.

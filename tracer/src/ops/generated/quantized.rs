@@ -14,7 +14,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static DEQUANTIZE: Op = Op::new("Dequantize");
 
-/// What [`dequantize_with`] may set.
+/// The optional arguments of [`dequantize_with`].
 #[derive(Clone, Debug)]
 pub struct DequantizeAttrs {
     /// `mode`: a string out of `MIN_COMBINED`, `MIN_FIRST`, `SCALED`; `MIN_COMBINED` unless set.
@@ -76,7 +76,7 @@ pub fn dequantize_with(
 
 static FAKE_QUANT_WITH_MIN_MAX_ARGS: Op = Op::new("FakeQuantWithMinMaxArgs");
 
-/// What [`fake_quant_with_min_max_args_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_args_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxArgsAttrs {
     /// `min`: a float; `-6.0` unless set.
@@ -131,7 +131,7 @@ pub fn fake_quant_with_min_max_args_with(
 
 static FAKE_QUANT_WITH_MIN_MAX_ARGS_GRADIENT: Op = Op::new("FakeQuantWithMinMaxArgsGradient");
 
-/// What [`fake_quant_with_min_max_args_gradient_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_args_gradient_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxArgsGradientAttrs {
     /// `min`: a float; `-6.0` unless set.
@@ -195,7 +195,7 @@ pub fn fake_quant_with_min_max_args_gradient_with(
 
 static FAKE_QUANT_WITH_MIN_MAX_VARS: Op = Op::new("FakeQuantWithMinMaxVars");
 
-/// What [`fake_quant_with_min_max_vars_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_vars_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxVarsAttrs {
     /// `num_bits`: an integer; `8` unless set.
@@ -244,7 +244,7 @@ pub fn fake_quant_with_min_max_vars_with(
 
 static FAKE_QUANT_WITH_MIN_MAX_VARS_GRADIENT: Op = Op::new("FakeQuantWithMinMaxVarsGradient");
 
-/// What [`fake_quant_with_min_max_vars_gradient_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_vars_gradient_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxVarsGradientAttrs {
     /// `num_bits`: an integer; `8` unless set.
@@ -304,7 +304,7 @@ pub fn fake_quant_with_min_max_vars_gradient_with(
 
 static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL: Op = Op::new("FakeQuantWithMinMaxVarsPerChannel");
 
-/// What [`fake_quant_with_min_max_vars_per_channel_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_vars_per_channel_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxVarsPerChannelAttrs {
     /// `num_bits`: an integer; `8` unless set.
@@ -358,7 +358,7 @@ pub fn fake_quant_with_min_max_vars_per_channel_with(
 static FAKE_QUANT_WITH_MIN_MAX_VARS_PER_CHANNEL_GRADIENT: Op =
     Op::new("FakeQuantWithMinMaxVarsPerChannelGradient");
 
-/// What [`fake_quant_with_min_max_vars_per_channel_gradient_with`] may set.
+/// The optional arguments of [`fake_quant_with_min_max_vars_per_channel_gradient_with`].
 #[derive(Clone, Debug)]
 pub struct FakeQuantWithMinMaxVarsPerChannelGradientAttrs {
     /// `num_bits`: an integer; `8` unless set.
@@ -419,7 +419,7 @@ pub fn fake_quant_with_min_max_vars_per_channel_gradient_with(
 
 static QUANTIZE_AND_DEQUANTIZE_V2: Op = Op::new("QuantizeAndDequantizeV2");
 
-/// What [`quantize_and_dequantize_v2_with`] may set.
+/// The optional arguments of [`quantize_and_dequantize_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeAndDequantizeV2Attrs {
     /// `signed_input`: a flag; `true` unless set.
@@ -493,7 +493,7 @@ pub fn quantize_and_dequantize_v2_with(
 
 static QUANTIZE_AND_DEQUANTIZE_V3: Op = Op::new("QuantizeAndDequantizeV3");
 
-/// What [`quantize_and_dequantize_v3_with`] may set.
+/// The optional arguments of [`quantize_and_dequantize_v3_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeAndDequantizeV3Attrs {
     /// `signed_input`: a flag; `true` unless set.
@@ -561,7 +561,7 @@ pub fn quantize_and_dequantize_v3_with(
 
 static QUANTIZE_AND_DEQUANTIZE_V4: Op = Op::new("QuantizeAndDequantizeV4");
 
-/// What [`quantize_and_dequantize_v4_with`] may set.
+/// The optional arguments of [`quantize_and_dequantize_v4_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeAndDequantizeV4Attrs {
     /// `signed_input`: a flag; `true` unless set.
@@ -635,7 +635,7 @@ pub fn quantize_and_dequantize_v4_with(
 
 static QUANTIZE_AND_DEQUANTIZE_V4_GRAD: Op = Op::new("QuantizeAndDequantizeV4Grad");
 
-/// What [`quantize_and_dequantize_v4_grad_with`] may set.
+/// The optional arguments of [`quantize_and_dequantize_v4_grad_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeAndDequantizeV4GradAttrs {
     /// `axis`: an integer; `-1` unless set.
@@ -718,7 +718,7 @@ pub fn quantize_down_and_shrink_range(
 
 static QUANTIZE_V2: Op = Op::new("QuantizeV2");
 
-/// What [`quantize_v2_with`] may set.
+/// The optional arguments of [`quantize_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizeV2Attrs {
     /// `mode`: a string out of `MIN_COMBINED`, `MIN_FIRST`, `SCALED`; `MIN_COMBINED` unless set.
@@ -793,7 +793,7 @@ pub fn quantize_v2_with(
 
 static QUANTIZED_ADD: Op = Op::new("QuantizedAdd");
 
-/// What [`quantized_add_with`] may set.
+/// The optional arguments of [`quantized_add_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedAddAttrs {
     /// `Toutput`: a dtype in quantized; qint32 unless set.
@@ -932,7 +932,7 @@ pub fn quantized_concat(
 
 static QUANTIZED_CONV2D: Op = Op::new("QuantizedConv2D");
 
-/// What [`quantized_conv2d_with`] may set.
+/// The optional arguments of [`quantized_conv2d_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedConv2DAttrs {
     /// `out_type`: a dtype in quantized; qint32 unless set.
@@ -1005,7 +1005,7 @@ pub fn quantized_conv2d_with(
 
 static QUANTIZED_INSTANCE_NORM: Op = Op::new("QuantizedInstanceNorm");
 
-/// What [`quantized_instance_norm_with`] may set.
+/// The optional arguments of [`quantized_instance_norm_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedInstanceNormAttrs {
     /// `output_range_given`: a flag; `false` unless set.
@@ -1071,7 +1071,7 @@ pub fn quantized_instance_norm_with(
 
 static QUANTIZED_MATMUL: Op = Op::new("QuantizedMatMul");
 
-/// What [`quantized_matmul_with`] may set.
+/// The optional arguments of [`quantized_matmul_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedMatMulAttrs {
     /// `Toutput`: a dtype in quantized; qint32 unless set.
@@ -1171,7 +1171,7 @@ pub fn quantized_max_pool(
 
 static QUANTIZED_MUL: Op = Op::new("QuantizedMul");
 
-/// What [`quantized_mul_with`] may set.
+/// The optional arguments of [`quantized_mul_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedMulAttrs {
     /// `Toutput`: a dtype in quantized; qint32 unless set.
@@ -1229,7 +1229,7 @@ pub fn quantized_mul_with(
 
 static QUANTIZED_RELU: Op = Op::new("QuantizedRelu");
 
-/// What [`quantized_relu_with`] may set.
+/// The optional arguments of [`quantized_relu_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedReluAttrs {
     /// `out_type`: a dtype in quantized; quint8 unless set.
@@ -1281,7 +1281,7 @@ pub fn quantized_relu_with(
 
 static QUANTIZED_RELU6: Op = Op::new("QuantizedRelu6");
 
-/// What [`quantized_relu6_with`] may set.
+/// The optional arguments of [`quantized_relu6_with`].
 #[derive(Clone, Debug)]
 pub struct QuantizedRelu6Attrs {
     /// `out_type`: a dtype in quantized; quint8 unless set.
@@ -1333,7 +1333,7 @@ pub fn quantized_relu6_with(
 
 static QUANTIZED_RESIZE_BILINEAR: Op = Op::new("QuantizedResizeBilinear");
 
-/// What [`quantized_resize_bilinear_with`] may set.
+/// The optional arguments of [`quantized_resize_bilinear_with`].
 #[derive(Clone, Debug, Default)]
 pub struct QuantizedResizeBilinearAttrs {
     /// `align_corners`: a flag; `false` unless set.
@@ -1431,7 +1431,7 @@ pub fn requantize(
 
 static UNIFORM_DEQUANTIZE: Op = Op::new("UniformDequantize");
 
-/// What [`uniform_dequantize_with`] may set.
+/// The optional arguments of [`uniform_dequantize_with`].
 #[derive(Clone, Debug)]
 pub struct UniformDequantizeAttrs {
     /// `quantization_axis`: an integer; `-1` unless set.
@@ -1500,7 +1500,7 @@ pub fn uniform_dequantize_with(
 
 static UNIFORM_QUANTIZE: Op = Op::new("UniformQuantize");
 
-/// What [`uniform_quantize_with`] may set.
+/// The optional arguments of [`uniform_quantize_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizeAttrs {
     /// `quantization_axis`: an integer; `-1` unless set.
@@ -1569,7 +1569,7 @@ pub fn uniform_quantize_with(
 
 static UNIFORM_QUANTIZED_ADD: Op = Op::new("UniformQuantizedAdd");
 
-/// What [`uniform_quantized_add_with`] may set.
+/// The optional arguments of [`uniform_quantized_add_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedAddAttrs {
     /// `lhs_quantization_axis`: an integer; `-1` unless set.
@@ -1689,7 +1689,7 @@ pub fn uniform_quantized_add_with(
 
 static UNIFORM_QUANTIZED_CLIP_BY_VALUE: Op = Op::new("UniformQuantizedClipByValue");
 
-/// What [`uniform_quantized_clip_by_value_with`] may set.
+/// The optional arguments of [`uniform_quantized_clip_by_value_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedClipByValueAttrs {
     /// `quantization_axis`: an integer; `-1` unless set.
@@ -1758,7 +1758,7 @@ pub fn uniform_quantized_clip_by_value_with(
 
 static UNIFORM_QUANTIZED_DOT: Op = Op::new("UniformQuantizedDot");
 
-/// What [`uniform_quantized_dot_with`] may set.
+/// The optional arguments of [`uniform_quantized_dot_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedDotAttrs {
     /// `lhs_quantization_axis`: an integer; `-1` unless set.
@@ -1882,7 +1882,7 @@ pub fn uniform_quantized_dot_with(
 
 static UNIFORM_QUANTIZED_DOT_HYBRID: Op = Op::new("UniformQuantizedDotHybrid");
 
-/// What [`uniform_quantized_dot_hybrid_with`] may set.
+/// The optional arguments of [`uniform_quantized_dot_hybrid_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedDotHybridAttrs {
     /// `rhs_quantization_axis`: an integer; `-1` unless set.
@@ -1953,7 +1953,7 @@ pub fn uniform_quantized_dot_hybrid_with(
 
 static UNIFORM_REQUANTIZE: Op = Op::new("UniformRequantize");
 
-/// What [`uniform_requantize_with`] may set.
+/// The optional arguments of [`uniform_requantize_with`].
 #[derive(Clone, Debug)]
 pub struct UniformRequantizeAttrs {
     /// `input_quantization_axis`: an integer; `-1` unless set.

@@ -12,7 +12,7 @@ use ferroflow_ir::{Attrs, DType, PartialShape};
 
 static FIFO_QUEUE_V2: Op = Op::new("FIFOQueueV2");
 
-/// What [`fifo_queue_v2_with`] may set.
+/// The optional arguments of [`fifo_queue_v2_with`].
 #[derive(Clone, Debug)]
 pub struct FIFOQueueV2Attrs {
     /// `shapes`: shapes; `[]` unless set.
@@ -70,7 +70,7 @@ pub fn fifo_queue_v2_with(component_types: &[DType], attrs: &FIFOQueueV2Attrs) -
 
 static PADDING_FIFO_QUEUE_V2: Op = Op::new("PaddingFIFOQueueV2");
 
-/// What [`padding_fifo_queue_v2_with`] may set.
+/// The optional arguments of [`padding_fifo_queue_v2_with`].
 #[derive(Clone, Debug)]
 pub struct PaddingFIFOQueueV2Attrs {
     /// `shapes`: shapes; `[]` unless set.
@@ -131,7 +131,7 @@ pub fn padding_fifo_queue_v2_with(
 
 static PRIORITY_QUEUE_V2: Op = Op::new("PriorityQueueV2");
 
-/// What [`priority_queue_v2_with`] may set.
+/// The optional arguments of [`priority_queue_v2_with`].
 #[derive(Clone, Debug)]
 pub struct PriorityQueueV2Attrs {
     /// `component_types`: dtypes; `[]` unless set.
@@ -191,7 +191,7 @@ pub fn priority_queue_v2_with(
 
 static QUEUE_CLOSE_V2: Op = Op::new("QueueCloseV2");
 
-/// What [`queue_close_v2_with`] may set.
+/// The optional arguments of [`queue_close_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct QueueCloseV2Attrs {
     /// `cancel_pending_enqueues`: a flag; `false` unless set.
@@ -226,7 +226,7 @@ pub fn queue_close_v2_with(handle: &Tensor, attrs: &QueueCloseV2Attrs) -> Result
 
 static QUEUE_DEQUEUE_MANY_V2: Op = Op::new("QueueDequeueManyV2");
 
-/// What [`queue_dequeue_many_v2_with`] may set.
+/// The optional arguments of [`queue_dequeue_many_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QueueDequeueManyV2Attrs {
     /// `timeout_ms`: an integer; `-1` unless set.
@@ -281,7 +281,7 @@ pub fn queue_dequeue_many_v2_with(
 
 static QUEUE_DEQUEUE_UP_TO_V2: Op = Op::new("QueueDequeueUpToV2");
 
-/// What [`queue_dequeue_up_to_v2_with`] may set.
+/// The optional arguments of [`queue_dequeue_up_to_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QueueDequeueUpToV2Attrs {
     /// `timeout_ms`: an integer; `-1` unless set.
@@ -336,7 +336,7 @@ pub fn queue_dequeue_up_to_v2_with(
 
 static QUEUE_DEQUEUE_V2: Op = Op::new("QueueDequeueV2");
 
-/// What [`queue_dequeue_v2_with`] may set.
+/// The optional arguments of [`queue_dequeue_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QueueDequeueV2Attrs {
     /// `timeout_ms`: an integer; `-1` unless set.
@@ -382,7 +382,7 @@ pub fn queue_dequeue_v2_with(
 
 static QUEUE_ENQUEUE_MANY_V2: Op = Op::new("QueueEnqueueManyV2");
 
-/// What [`queue_enqueue_many_v2_with`] may set.
+/// The optional arguments of [`queue_enqueue_many_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QueueEnqueueManyV2Attrs {
     /// `timeout_ms`: an integer; `-1` unless set.
@@ -428,7 +428,7 @@ pub fn queue_enqueue_many_v2_with(
 
 static QUEUE_ENQUEUE_V2: Op = Op::new("QueueEnqueueV2");
 
-/// What [`queue_enqueue_v2_with`] may set.
+/// The optional arguments of [`queue_enqueue_v2_with`].
 #[derive(Clone, Debug)]
 pub struct QueueEnqueueV2Attrs {
     /// `timeout_ms`: an integer; `-1` unless set.
@@ -502,7 +502,7 @@ pub fn queue_size_v2(handle: &Tensor) -> Result<Tensor> {
 
 static STAGE: Op = Op::new("Stage");
 
-/// What [`stage_with`] may set.
+/// The optional arguments of [`stage_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StageAttrs {
     /// `capacity`: an integer from `0`; `0` unless set.
@@ -547,7 +547,7 @@ pub fn stage_with(values: &[&Tensor], attrs: &StageAttrs) -> Result<()> {
 
 static STAGE_CLEAR: Op = Op::new("StageClear");
 
-/// What [`stage_clear_with`] may set.
+/// The optional arguments of [`stage_clear_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StageClearAttrs {
     /// `capacity`: an integer from `0`; `0` unless set.
@@ -593,7 +593,7 @@ pub fn stage_clear_with(dtypes: &[DType], attrs: &StageClearAttrs) -> Result<()>
 
 static STAGE_PEEK: Op = Op::new("StagePeek");
 
-/// What [`stage_peek_with`] may set.
+/// The optional arguments of [`stage_peek_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StagePeekAttrs {
     /// `capacity`: an integer from `0`; `0` unless set.
@@ -643,7 +643,7 @@ pub fn stage_peek_with(
 
 static STAGE_SIZE: Op = Op::new("StageSize");
 
-/// What [`stage_size_with`] may set.
+/// The optional arguments of [`stage_size_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StageSizeAttrs {
     /// `capacity`: an integer from `0`; `0` unless set.
@@ -689,7 +689,7 @@ pub fn stage_size_with(dtypes: &[DType], attrs: &StageSizeAttrs) -> Result<Tenso
 
 static UNSTAGE: Op = Op::new("Unstage");
 
-/// What [`unstage_with`] may set.
+/// The optional arguments of [`unstage_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UnstageAttrs {
     /// `capacity`: an integer from `0`; `0` unless set.

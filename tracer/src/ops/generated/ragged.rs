@@ -12,7 +12,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static RAGGED_BINCOUNT: Op = Op::new("RaggedBincount");
 
-/// What [`ragged_bincount_with`] may set.
+/// The optional arguments of [`ragged_bincount_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RaggedBincountAttrs {
     /// `binary_output`: a flag; `false` unless set.
@@ -128,7 +128,7 @@ pub fn ragged_gather(
 
 static RAGGED_RANGE: Op = Op::new("RaggedRange");
 
-/// What [`ragged_range_with`] may set.
+/// The optional arguments of [`ragged_range_with`].
 #[derive(Clone, Debug)]
 pub struct RaggedRangeAttrs {
     /// `Tsplits`: a dtype in int32, int64; int64 unless set.

@@ -12,7 +12,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static RAGGED_TENSOR_FROM_VARIANT: Op = Op::new("RaggedTensorFromVariant");
 
-/// What [`ragged_tensor_from_variant_with`] may set.
+/// The optional arguments of [`ragged_tensor_from_variant_with`].
 #[derive(Clone, Debug)]
 pub struct RaggedTensorFromVariantAttrs {
     /// `Tsplits`: a dtype in int32, int64; int64 unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static LOG_UNIFORM_CANDIDATE_SAMPLER: Op = Op::new("LogUniformCandidateSampler");
 
-/// What [`log_uniform_candidate_sampler_with`] may set.
+/// The optional arguments of [`log_uniform_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
 pub struct LogUniformCandidateSamplerAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -78,7 +78,7 @@ pub fn log_uniform_candidate_sampler_with(
 
 static MULTINOMIAL: Op = Op::new("Multinomial");
 
-/// What [`multinomial_with`] may set.
+/// The optional arguments of [`multinomial_with`].
 #[derive(Clone, Debug)]
 pub struct MultinomialAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -132,7 +132,7 @@ pub fn multinomial_with(
 
 static NON_DETERMINISTIC_INTS: Op = Op::new("NonDeterministicInts");
 
-/// What [`non_deterministic_ints_with`] may set.
+/// The optional arguments of [`non_deterministic_ints_with`].
 #[derive(Clone, Debug)]
 pub struct NonDeterministicIntsAttrs {
     /// `dtype`: a dtype; int64 unless set.
@@ -173,7 +173,7 @@ pub fn non_deterministic_ints_with(
 
 static PARAMETERIZED_TRUNCATED_NORMAL: Op = Op::new("ParameterizedTruncatedNormal");
 
-/// What [`parameterized_truncated_normal_with`] may set.
+/// The optional arguments of [`parameterized_truncated_normal_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ParameterizedTruncatedNormalAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -229,7 +229,7 @@ pub fn parameterized_truncated_normal_with(
 
 static RANDOM_GAMMA: Op = Op::new("RandomGamma");
 
-/// What [`random_gamma_with`] may set.
+/// The optional arguments of [`random_gamma_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomGammaAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -271,7 +271,7 @@ pub fn random_gamma_with(
 
 static RANDOM_POISSON: Op = Op::new("RandomPoisson");
 
-/// What [`random_poisson_with`] may set.
+/// The optional arguments of [`random_poisson_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomPoissonAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -314,7 +314,7 @@ pub fn random_poisson_with(
 
 static RANDOM_POISSON_V2: Op = Op::new("RandomPoissonV2");
 
-/// What [`random_poisson_v2_with`] may set.
+/// The optional arguments of [`random_poisson_v2_with`].
 #[derive(Clone, Debug)]
 pub struct RandomPoissonV2Attrs {
     /// `seed`: an integer; `0` unless set.
@@ -365,7 +365,7 @@ pub fn random_poisson_v2_with(
 
 static RANDOM_SHUFFLE: Op = Op::new("RandomShuffle");
 
-/// What [`random_shuffle_with`] may set.
+/// The optional arguments of [`random_shuffle_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomShuffleAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -402,7 +402,7 @@ pub fn random_shuffle_with(value: &Tensor, attrs: &RandomShuffleAttrs) -> Result
 
 static RANDOM_STANDARD_NORMAL: Op = Op::new("RandomStandardNormal");
 
-/// What [`random_standard_normal_with`] may set.
+/// The optional arguments of [`random_standard_normal_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomStandardNormalAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -444,7 +444,7 @@ pub fn random_standard_normal_with(
 
 static RANDOM_UNIFORM: Op = Op::new("RandomUniform");
 
-/// What [`random_uniform_with`] may set.
+/// The optional arguments of [`random_uniform_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomUniformAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -486,7 +486,7 @@ pub fn random_uniform_with(
 
 static RANDOM_UNIFORM_INT: Op = Op::new("RandomUniformInt");
 
-/// What [`random_uniform_int_with`] may set.
+/// The optional arguments of [`random_uniform_int_with`].
 #[derive(Clone, Debug, Default)]
 pub struct RandomUniformIntAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -530,7 +530,7 @@ pub fn random_uniform_int_with(
 
 static STATELESS_MULTINOMIAL: Op = Op::new("StatelessMultinomial");
 
-/// What [`stateless_multinomial_with`] may set.
+/// The optional arguments of [`stateless_multinomial_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessMultinomialAttrs {
     /// `output_dtype`: a dtype in int32, int64; int64 unless set.
@@ -610,7 +610,7 @@ pub fn stateless_parameterized_truncated_normal(
 
 static STATELESS_RANDOM_BINOMIAL: Op = Op::new("StatelessRandomBinomial");
 
-/// What [`stateless_random_binomial_with`] may set.
+/// The optional arguments of [`stateless_random_binomial_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomBinomialAttrs {
     /// `dtype`: a dtype in float16, float32, float64, int32, int64; int64 unless set.
@@ -745,7 +745,7 @@ pub fn stateless_random_get_key_counter_alg(seed: &Tensor) -> Result<[Tensor; 3]
 
 static STATELESS_RANDOM_NORMAL: Op = Op::new("StatelessRandomNormal");
 
-/// What [`stateless_random_normal_with`] may set.
+/// The optional arguments of [`stateless_random_normal_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomNormalAttrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -788,7 +788,7 @@ pub fn stateless_random_normal_with(
 
 static STATELESS_RANDOM_NORMAL_V2: Op = Op::new("StatelessRandomNormalV2");
 
-/// What [`stateless_random_normal_v2_with`] may set.
+/// The optional arguments of [`stateless_random_normal_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomNormalV2Attrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -863,7 +863,7 @@ pub fn stateless_random_poisson(
 
 static STATELESS_RANDOM_UNIFORM: Op = Op::new("StatelessRandomUniform");
 
-/// What [`stateless_random_uniform_with`] may set.
+/// The optional arguments of [`stateless_random_uniform_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformAttrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -906,7 +906,7 @@ pub fn stateless_random_uniform_with(
 
 static STATELESS_RANDOM_UNIFORM_FULL_INT: Op = Op::new("StatelessRandomUniformFullInt");
 
-/// What [`stateless_random_uniform_full_int_with`] may set.
+/// The optional arguments of [`stateless_random_uniform_full_int_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformFullIntAttrs {
     /// `dtype`: a dtype in int32, int64, uint32, uint64; uint64 unless set.
@@ -953,7 +953,7 @@ pub fn stateless_random_uniform_full_int_with(
 
 static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: Op = Op::new("StatelessRandomUniformFullIntV2");
 
-/// What [`stateless_random_uniform_full_int_v2_with`] may set.
+/// The optional arguments of [`stateless_random_uniform_full_int_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformFullIntV2Attrs {
     /// `dtype`: a dtype in int32, int64, uint32, uint64; uint64 unless set.
@@ -1055,7 +1055,7 @@ pub fn stateless_random_uniform_int_v2(
 
 static STATELESS_RANDOM_UNIFORM_V2: Op = Op::new("StatelessRandomUniformV2");
 
-/// What [`stateless_random_uniform_v2_with`] may set.
+/// The optional arguments of [`stateless_random_uniform_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessRandomUniformV2Attrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -1128,7 +1128,7 @@ pub fn stateless_shuffle(
 
 static STATELESS_TRUNCATED_NORMAL: Op = Op::new("StatelessTruncatedNormal");
 
-/// What [`stateless_truncated_normal_with`] may set.
+/// The optional arguments of [`stateless_truncated_normal_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessTruncatedNormalAttrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -1171,7 +1171,7 @@ pub fn stateless_truncated_normal_with(
 
 static STATELESS_TRUNCATED_NORMAL_V2: Op = Op::new("StatelessTruncatedNormalV2");
 
-/// What [`stateless_truncated_normal_v2_with`] may set.
+/// The optional arguments of [`stateless_truncated_normal_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StatelessTruncatedNormalV2Attrs {
     /// `dtype`: a dtype in floats; float32 unless set.
@@ -1225,7 +1225,7 @@ pub fn stateless_truncated_normal_v2_with(
 
 static TRUNCATED_NORMAL: Op = Op::new("TruncatedNormal");
 
-/// What [`truncated_normal_with`] may set.
+/// The optional arguments of [`truncated_normal_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TruncatedNormalAttrs {
     /// `seed`: an integer; `0` unless set.
@@ -1267,7 +1267,7 @@ pub fn truncated_normal_with(
 
 static UNIFORM_CANDIDATE_SAMPLER: Op = Op::new("UniformCandidateSampler");
 
-/// What [`uniform_candidate_sampler_with`] may set.
+/// The optional arguments of [`uniform_candidate_sampler_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UniformCandidateSamplerAttrs {
     /// `seed`: an integer; `0` unless set.

@@ -39,7 +39,7 @@ pub fn rng_skip(resource: &Tensor, algorithm: &Tensor, delta: &Tensor) -> Result
 
 static STATEFUL_RANDOM_BINOMIAL: Op = Op::new("StatefulRandomBinomial");
 
-/// What [`stateful_random_binomial_with`] may set.
+/// The optional arguments of [`stateful_random_binomial_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulRandomBinomialAttrs {
     /// `dtype`: a dtype in float16, float32, float64, int32, int64; int64 unless set.
@@ -96,7 +96,7 @@ pub fn stateful_random_binomial_with(
 
 static STATEFUL_STANDARD_NORMAL: Op = Op::new("StatefulStandardNormal");
 
-/// What [`stateful_standard_normal_with`] may set.
+/// The optional arguments of [`stateful_standard_normal_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulStandardNormalAttrs {
     /// `dtype`: a dtype; float32 unless set.
@@ -142,7 +142,7 @@ pub fn stateful_standard_normal_with(
 
 static STATEFUL_STANDARD_NORMAL_V2: Op = Op::new("StatefulStandardNormalV2");
 
-/// What [`stateful_standard_normal_v2_with`] may set.
+/// The optional arguments of [`stateful_standard_normal_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulStandardNormalV2Attrs {
     /// `dtype`: a dtype; float32 unless set.
@@ -194,7 +194,7 @@ pub fn stateful_standard_normal_v2_with(
 
 static STATEFUL_TRUNCATED_NORMAL: Op = Op::new("StatefulTruncatedNormal");
 
-/// What [`stateful_truncated_normal_with`] may set.
+/// The optional arguments of [`stateful_truncated_normal_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulTruncatedNormalAttrs {
     /// `dtype`: a dtype; float32 unless set.
@@ -246,7 +246,7 @@ pub fn stateful_truncated_normal_with(
 
 static STATEFUL_UNIFORM: Op = Op::new("StatefulUniform");
 
-/// What [`stateful_uniform_with`] may set.
+/// The optional arguments of [`stateful_uniform_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulUniformAttrs {
     /// `dtype`: a dtype; float32 unless set.
@@ -293,7 +293,7 @@ pub fn stateful_uniform_with(
 
 static STATEFUL_UNIFORM_FULL_INT: Op = Op::new("StatefulUniformFullInt");
 
-/// What [`stateful_uniform_full_int_with`] may set.
+/// The optional arguments of [`stateful_uniform_full_int_with`].
 #[derive(Clone, Debug)]
 pub struct StatefulUniformFullIntAttrs {
     /// `dtype`: a dtype; uint64 unless set.

@@ -13,7 +13,7 @@ use ferroflow_ir::Attrs;
 
 static BLOCK_LSTM: Op = Op::new("BlockLSTM");
 
-/// What [`block_lstm_with`] may set.
+/// The optional arguments of [`block_lstm_with`].
 #[derive(Clone, Debug)]
 pub struct BlockLSTMAttrs {
     /// `forget_bias`: a float; `1.0` unless set.
@@ -84,7 +84,7 @@ pub fn block_lstm_with(
 
 static BLOCK_LSTM_V2: Op = Op::new("BlockLSTMV2");
 
-/// What [`block_lstm_v2_with`] may set.
+/// The optional arguments of [`block_lstm_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct BlockLSTMV2Attrs {
     /// `cell_clip`: a float; `0.0` unless set.
@@ -201,7 +201,7 @@ pub fn gru_block_cell_grad(
 
 static LSTM_BLOCK_CELL: Op = Op::new("LSTMBlockCell");
 
-/// What [`lstm_block_cell_with`] may set.
+/// The optional arguments of [`lstm_block_cell_with`].
 #[derive(Clone, Debug)]
 pub struct LSTMBlockCellAttrs {
     /// `forget_bias`: a float; `1.0` unless set.

@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static ALL: Op = Op::new("All");
 
-/// What [`all_with`] may set.
+/// The optional arguments of [`all_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AllAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -43,7 +43,7 @@ pub fn all_with(input: &Tensor, reduction_indices: &Tensor, attrs: &AllAttrs) ->
 
 static ANY: Op = Op::new("Any");
 
-/// What [`any_with`] may set.
+/// The optional arguments of [`any_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AnyAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -75,7 +75,7 @@ pub fn any_with(input: &Tensor, reduction_indices: &Tensor, attrs: &AnyAttrs) ->
 
 static ARG_MAX: Op = Op::new("ArgMax");
 
-/// What [`arg_max_with`] may set.
+/// The optional arguments of [`arg_max_with`].
 #[derive(Clone, Debug)]
 pub struct ArgMaxAttrs {
     /// `output_type`: a dtype in int16, uint16, int32, int64; int64 unless set.
@@ -114,7 +114,7 @@ pub fn arg_max_with(input: &Tensor, dimension: &Tensor, attrs: &ArgMaxAttrs) -> 
 
 static ARG_MIN: Op = Op::new("ArgMin");
 
-/// What [`arg_min_with`] may set.
+/// The optional arguments of [`arg_min_with`].
 #[derive(Clone, Debug)]
 pub struct ArgMinAttrs {
     /// `output_type`: a dtype in int32, int64; int64 unless set.
@@ -153,7 +153,7 @@ pub fn arg_min_with(input: &Tensor, dimension: &Tensor, attrs: &ArgMinAttrs) -> 
 
 static CUMPROD: Op = Op::new("Cumprod");
 
-/// What [`cumprod_with`] may set.
+/// The optional arguments of [`cumprod_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CumprodAttrs {
     /// `exclusive`: a flag; `false` unless set.
@@ -191,7 +191,7 @@ pub fn cumprod_with(x: &Tensor, axis: &Tensor, attrs: &CumprodAttrs) -> Result<T
 
 static CUMSUM: Op = Op::new("Cumsum");
 
-/// What [`cumsum_with`] may set.
+/// The optional arguments of [`cumsum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CumsumAttrs {
     /// `exclusive`: a flag; `false` unless set.
@@ -229,7 +229,7 @@ pub fn cumsum_with(x: &Tensor, axis: &Tensor, attrs: &CumsumAttrs) -> Result<Ten
 
 static CUMULATIVE_LOGSUMEXP: Op = Op::new("CumulativeLogsumexp");
 
-/// What [`cumulative_logsumexp_with`] may set.
+/// The optional arguments of [`cumulative_logsumexp_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CumulativeLogsumexpAttrs {
     /// `exclusive`: a flag; `false` unless set.
@@ -271,7 +271,7 @@ pub fn cumulative_logsumexp_with(
 
 static EUCLIDEAN_NORM: Op = Op::new("EuclideanNorm");
 
-/// What [`euclidean_norm_with`] may set.
+/// The optional arguments of [`euclidean_norm_with`].
 #[derive(Clone, Debug, Default)]
 pub struct EuclideanNormAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -312,7 +312,7 @@ pub fn euclidean_norm_with(
 
 static MAX: Op = Op::new("Max");
 
-/// What [`max_with`] may set.
+/// The optional arguments of [`max_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MaxAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -345,7 +345,7 @@ pub fn max_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MaxAttrs) ->
 
 static MEAN: Op = Op::new("Mean");
 
-/// What [`mean_with`] may set.
+/// The optional arguments of [`mean_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MeanAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -378,7 +378,7 @@ pub fn mean_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MeanAttrs) 
 
 static MIN: Op = Op::new("Min");
 
-/// What [`min_with`] may set.
+/// The optional arguments of [`min_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MinAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -411,7 +411,7 @@ pub fn min_with(input: &Tensor, reduction_indices: &Tensor, attrs: &MinAttrs) ->
 
 static PROD: Op = Op::new("Prod");
 
-/// What [`prod_with`] may set.
+/// The optional arguments of [`prod_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ProdAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -444,7 +444,7 @@ pub fn prod_with(input: &Tensor, reduction_indices: &Tensor, attrs: &ProdAttrs) 
 
 static SUM: Op = Op::new("Sum");
 
-/// What [`sum_with`] may set.
+/// The optional arguments of [`sum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SumAttrs {
     /// `keep_dims`: a flag; `false` unless set.

@@ -40,7 +40,7 @@ pub fn in_top_k_v2(predictions: &Tensor, targets: &Tensor, k: &Tensor) -> Result
 
 static LIST_DIFF: Op = Op::new("ListDiff");
 
-/// What [`list_diff_with`] may set.
+/// The optional arguments of [`list_diff_with`].
 #[derive(Clone, Debug)]
 pub struct ListDiffAttrs {
     /// `out_idx`: a dtype in int32, int64; int32 unless set.
@@ -78,7 +78,7 @@ pub fn list_diff_with(x: &Tensor, y: &Tensor, attrs: &ListDiffAttrs) -> Result<[
 
 static LOWER_BOUND: Op = Op::new("LowerBound");
 
-/// What [`lower_bound_with`] may set.
+/// The optional arguments of [`lower_bound_with`].
 #[derive(Clone, Debug)]
 pub struct LowerBoundAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.
@@ -135,7 +135,7 @@ pub fn nearest_neighbors(points: &Tensor, centers: &Tensor, k: &Tensor) -> Resul
 
 static NTH_ELEMENT: Op = Op::new("NthElement");
 
-/// What [`nth_element_with`] may set.
+/// The optional arguments of [`nth_element_with`].
 #[derive(Clone, Debug, Default)]
 pub struct NthElementAttrs {
     /// `reverse`: a flag; `false` unless set.
@@ -167,7 +167,7 @@ pub fn nth_element_with(input: &Tensor, n: &Tensor, attrs: &NthElementAttrs) -> 
 
 static TOP_K: Op = Op::new("TopK");
 
-/// What [`top_k_with`] may set.
+/// The optional arguments of [`top_k_with`].
 #[derive(Clone, Debug)]
 pub struct TopKAttrs {
     /// `sorted`: a flag; `true` unless set.
@@ -205,7 +205,7 @@ pub fn top_k_with(input: &Tensor, k: i64, attrs: &TopKAttrs) -> Result<[Tensor; 
 
 static TOP_K_V2: Op = Op::new("TopKV2");
 
-/// What [`top_k_v2_with`] may set.
+/// The optional arguments of [`top_k_v2_with`].
 #[derive(Clone, Debug)]
 pub struct TopKV2Attrs {
     /// `sorted`: a flag; `true` unless set.
@@ -250,7 +250,7 @@ pub fn top_k_v2_with(input: &Tensor, k: &Tensor, attrs: &TopKV2Attrs) -> Result<
 
 static UNIQUE: Op = Op::new("Unique");
 
-/// What [`unique_with`] may set.
+/// The optional arguments of [`unique_with`].
 #[derive(Clone, Debug)]
 pub struct UniqueAttrs {
     /// `out_idx`: a dtype in int32, int64; int32 unless set.
@@ -288,7 +288,7 @@ pub fn unique_with(x: &Tensor, attrs: &UniqueAttrs) -> Result<[Tensor; 2]> {
 
 static UNIQUE_V2: Op = Op::new("UniqueV2");
 
-/// What [`unique_v2_with`] may set.
+/// The optional arguments of [`unique_v2_with`].
 #[derive(Clone, Debug)]
 pub struct UniqueV2Attrs {
     /// `out_idx`: a dtype in int32, int64; int32 unless set.
@@ -326,7 +326,7 @@ pub fn unique_v2_with(x: &Tensor, axis: &Tensor, attrs: &UniqueV2Attrs) -> Resul
 
 static UNIQUE_WITH_COUNTS: Op = Op::new("UniqueWithCounts");
 
-/// What [`unique_with_counts_with`] may set.
+/// The optional arguments of [`unique_with_counts_with`].
 #[derive(Clone, Debug)]
 pub struct UniqueWithCountsAttrs {
     /// `out_idx`: a dtype in int32, int64; int32 unless set.
@@ -364,7 +364,7 @@ pub fn unique_with_counts_with(x: &Tensor, attrs: &UniqueWithCountsAttrs) -> Res
 
 static UNIQUE_WITH_COUNTS_V2: Op = Op::new("UniqueWithCountsV2");
 
-/// What [`unique_with_counts_v2_with`] may set.
+/// The optional arguments of [`unique_with_counts_v2_with`].
 #[derive(Clone, Debug)]
 pub struct UniqueWithCountsV2Attrs {
     /// `out_idx`: a dtype in int32, int64; int32 unless set.
@@ -407,7 +407,7 @@ pub fn unique_with_counts_v2_with(
 
 static UPPER_BOUND: Op = Op::new("UpperBound");
 
-/// What [`upper_bound_with`] may set.
+/// The optional arguments of [`upper_bound_with`].
 #[derive(Clone, Debug)]
 pub struct UpperBoundAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.

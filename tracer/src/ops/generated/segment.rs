@@ -86,7 +86,7 @@ pub fn segment_sum(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
 
 static SPARSE_SEGMENT_MEAN: Op = Op::new("SparseSegmentMean");
 
-/// What [`sparse_segment_mean_with`] may set.
+/// The optional arguments of [`sparse_segment_mean_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentMeanAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -178,7 +178,7 @@ pub fn sparse_segment_mean_grad_v2(
 
 static SPARSE_SEGMENT_MEAN_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentMeanWithNumSegments");
 
-/// What [`sparse_segment_mean_with_num_segments_with`] may set.
+/// The optional arguments of [`sparse_segment_mean_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentMeanWithNumSegmentsAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -231,7 +231,7 @@ pub fn sparse_segment_mean_with_num_segments_with(
 
 static SPARSE_SEGMENT_SQRT_N: Op = Op::new("SparseSegmentSqrtN");
 
-/// What [`sparse_segment_sqrt_n_with`] may set.
+/// The optional arguments of [`sparse_segment_sqrt_n_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentSqrtNAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -323,7 +323,7 @@ pub fn sparse_segment_sqrt_n_grad_v2(
 
 static SPARSE_SEGMENT_SQRT_N_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentSqrtNWithNumSegments");
 
-/// What [`sparse_segment_sqrt_n_with_num_segments_with`] may set.
+/// The optional arguments of [`sparse_segment_sqrt_n_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentSqrtNWithNumSegmentsAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -376,7 +376,7 @@ pub fn sparse_segment_sqrt_n_with_num_segments_with(
 
 static SPARSE_SEGMENT_SUM: Op = Op::new("SparseSegmentSum");
 
-/// What [`sparse_segment_sum_with`] may set.
+/// The optional arguments of [`sparse_segment_sum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentSumAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -464,7 +464,7 @@ pub fn sparse_segment_sum_grad_v2(
 
 static SPARSE_SEGMENT_SUM_WITH_NUM_SEGMENTS: Op = Op::new("SparseSegmentSumWithNumSegments");
 
-/// What [`sparse_segment_sum_with_num_segments_with`] may set.
+/// The optional arguments of [`sparse_segment_sum_with_num_segments_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseSegmentSumWithNumSegmentsAttrs {
     /// `sparse_gradient`: a flag; `false` unless set.
@@ -517,7 +517,7 @@ pub fn sparse_segment_sum_with_num_segments_with(
 
 static UNSORTED_SEGMENT_JOIN: Op = Op::new("UnsortedSegmentJoin");
 
-/// What [`unsorted_segment_join_with`] may set.
+/// The optional arguments of [`unsorted_segment_join_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UnsortedSegmentJoinAttrs {
     /// `separator`: a string; empty unless set.

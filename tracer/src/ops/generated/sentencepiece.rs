@@ -54,7 +54,7 @@ pub fn sentencepiece_id_to_string_op(sp_handle: &Tensor, input: &Tensor) -> Resu
 
 static SENTENCEPIECE_OP: Op = Op::new("SentencepieceOp");
 
-/// What [`sentencepiece_op_with`] may set.
+/// The optional arguments of [`sentencepiece_op_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SentencepieceOpAttrs {
     /// `model`: a string; empty unless set.
@@ -113,7 +113,7 @@ pub fn sentencepiece_string_to_id_op(sp_handle: &Tensor, input: &Tensor) -> Resu
 
 static SENTENCEPIECE_TOKENIZE_OP: Op = Op::new("SentencepieceTokenizeOp");
 
-/// What [`sentencepiece_tokenize_op_with`] may set.
+/// The optional arguments of [`sentencepiece_tokenize_op_with`].
 #[derive(Clone, Debug)]
 pub struct SentencepieceTokenizeOpAttrs {
     /// `out_type`: a dtype in int32, string; int32 unless set.
@@ -189,7 +189,7 @@ pub fn sentencepiece_tokenize_op_with(
 
 static SENTENCEPIECE_TOKENIZE_WITH_OFFSETS_OP: Op = Op::new("SentencepieceTokenizeWithOffsetsOp");
 
-/// What [`sentencepiece_tokenize_with_offsets_op_with`] may set.
+/// The optional arguments of [`sentencepiece_tokenize_with_offsets_op_with`].
 #[derive(Clone, Debug)]
 pub struct SentencepieceTokenizeWithOffsetsOpAttrs {
     /// `out_type`: a dtype in int32, string; int32 unless set.
@@ -303,7 +303,7 @@ pub fn tf_text_fast_sentencepiece_detokenize(
 
 static TF_TEXT_FAST_SENTENCEPIECE_TOKENIZE: Op = Op::new("TFText>FastSentencepieceTokenize");
 
-/// What [`tf_text_fast_sentencepiece_tokenize_with`] may set.
+/// The optional arguments of [`tf_text_fast_sentencepiece_tokenize_with`].
 #[derive(Clone, Debug)]
 pub struct TFTextFastSentencepieceTokenizeAttrs {
     /// `out_type`: a dtype in int32, string; int32 unless set.

@@ -13,7 +13,7 @@ use ferroflow_ir::Attrs;
 
 static DENSE_TO_DENSE_SET_OPERATION: Op = Op::new("DenseToDenseSetOperation");
 
-/// What [`dense_to_dense_set_operation_with`] may set.
+/// The optional arguments of [`dense_to_dense_set_operation_with`].
 #[derive(Clone, Debug)]
 pub struct DenseToDenseSetOperationAttrs {
     /// `validate_indices`: a flag; `true` unless set.
@@ -71,7 +71,7 @@ pub fn dense_to_dense_set_operation_with(
 
 static DENSE_TO_SPARSE_SET_OPERATION: Op = Op::new("DenseToSparseSetOperation");
 
-/// What [`dense_to_sparse_set_operation_with`] may set.
+/// The optional arguments of [`dense_to_sparse_set_operation_with`].
 #[derive(Clone, Debug)]
 pub struct DenseToSparseSetOperationAttrs {
     /// `validate_indices`: a flag; `true` unless set.
@@ -134,7 +134,7 @@ pub fn dense_to_sparse_set_operation_with(
 
 static SET_SIZE: Op = Op::new("SetSize");
 
-/// What [`set_size_with`] may set.
+/// The optional arguments of [`set_size_with`].
 #[derive(Clone, Debug)]
 pub struct SetSizeAttrs {
     /// `validate_indices`: a flag; `true` unless set.
@@ -181,7 +181,7 @@ pub fn set_size_with(
 
 static SPARSE_TO_SPARSE_SET_OPERATION: Op = Op::new("SparseToSparseSetOperation");
 
-/// What [`sparse_to_sparse_set_operation_with`] may set.
+/// The optional arguments of [`sparse_to_sparse_set_operation_with`].
 #[derive(Clone, Debug)]
 pub struct SparseToSparseSetOperationAttrs {
     /// `validate_indices`: a flag; `true` unless set.

@@ -113,7 +113,7 @@ pub fn reshape(tensor: &Tensor, shape: &Tensor) -> Result<Tensor> {
 
 static SHAPE: Op = Op::new("Shape");
 
-/// What [`shape_with`] may set.
+/// The optional arguments of [`shape_with`].
 #[derive(Clone, Debug)]
 pub struct ShapeAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.
@@ -151,7 +151,7 @@ pub fn shape_with(input: &Tensor, attrs: &ShapeAttrs) -> Result<Tensor> {
 
 static SHAPE_N: Op = Op::new("ShapeN");
 
-/// What [`shape_n_with`] may set.
+/// The optional arguments of [`shape_n_with`].
 #[derive(Clone, Debug)]
 pub struct ShapeNAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.
@@ -189,7 +189,7 @@ pub fn shape_n_with(input: &[&Tensor], attrs: &ShapeNAttrs) -> Result<Outputs> {
 
 static SIZE: Op = Op::new("Size");
 
-/// What [`size_with`] may set.
+/// The optional arguments of [`size_with`].
 #[derive(Clone, Debug)]
 pub struct SizeAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.
@@ -227,7 +227,7 @@ pub fn size_with(input: &Tensor, attrs: &SizeAttrs) -> Result<Tensor> {
 
 static SQUEEZE: Op = Op::new("Squeeze");
 
-/// What [`squeeze_with`] may set.
+/// The optional arguments of [`squeeze_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SqueezeAttrs {
     /// `squeeze_dims`: integers; `[]` unless set.

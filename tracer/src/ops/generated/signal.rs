@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static AUDIO_SPECTROGRAM: Op = Op::new("AudioSpectrogram");
 
-/// What [`audio_spectrogram_with`] may set.
+/// The optional arguments of [`audio_spectrogram_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AudioSpectrogramAttrs {
     /// `magnitude_squared`: a flag; `false` unless set.
@@ -143,7 +143,7 @@ pub fn ifft3d(input: &Tensor) -> Result<Tensor> {
 
 static IRFFT: Op = Op::new("IRFFT");
 
-/// What [`irfft_with`] may set.
+/// The optional arguments of [`irfft_with`].
 #[derive(Clone, Debug)]
 pub struct IRFFTAttrs {
     /// `Treal`: a dtype in float32, float64; float32 unless set.
@@ -182,7 +182,7 @@ pub fn irfft_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFTAttrs) -> Re
 
 static IRFFT2D: Op = Op::new("IRFFT2D");
 
-/// What [`irfft2d_with`] may set.
+/// The optional arguments of [`irfft2d_with`].
 #[derive(Clone, Debug)]
 pub struct IRFFT2DAttrs {
     /// `Treal`: a dtype in float32, float64; float32 unless set.
@@ -221,7 +221,7 @@ pub fn irfft2d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT2DAttrs) -
 
 static IRFFT3D: Op = Op::new("IRFFT3D");
 
-/// What [`irfft3d_with`] may set.
+/// The optional arguments of [`irfft3d_with`].
 #[derive(Clone, Debug)]
 pub struct IRFFT3DAttrs {
     /// `Treal`: a dtype in float32, float64; float32 unless set.
@@ -260,7 +260,7 @@ pub fn irfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT3DAttrs) -
 
 static MFCC: Op = Op::new("Mfcc");
 
-/// What [`mfcc_with`] may set.
+/// The optional arguments of [`mfcc_with`].
 #[derive(Clone, Debug)]
 pub struct MfccAttrs {
     /// `upper_frequency_limit`: a float; `4000.0` unless set.
@@ -317,7 +317,7 @@ pub fn mfcc_with(spectrogram: &Tensor, sample_rate: &Tensor, attrs: &MfccAttrs) 
 
 static RFFT: Op = Op::new("RFFT");
 
-/// What [`rfft_with`] may set.
+/// The optional arguments of [`rfft_with`].
 #[derive(Clone, Debug)]
 pub struct RFFTAttrs {
     /// `Tcomplex`: a dtype in complex; complex64 unless set.
@@ -356,7 +356,7 @@ pub fn rfft_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFTAttrs) -> Resu
 
 static RFFT2D: Op = Op::new("RFFT2D");
 
-/// What [`rfft2d_with`] may set.
+/// The optional arguments of [`rfft2d_with`].
 #[derive(Clone, Debug)]
 pub struct RFFT2DAttrs {
     /// `Tcomplex`: a dtype in complex; complex64 unless set.
@@ -395,7 +395,7 @@ pub fn rfft2d_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFT2DAttrs) -> 
 
 static RFFT3D: Op = Op::new("RFFT3D");
 
-/// What [`rfft3d_with`] may set.
+/// The optional arguments of [`rfft3d_with`].
 #[derive(Clone, Debug)]
 pub struct RFFT3DAttrs {
     /// `Tcomplex`: a dtype in complex; complex64 unless set.

@@ -67,7 +67,7 @@ pub fn split_v(
 
 static STRIDED_SLICE: Op = Op::new("StridedSlice");
 
-/// What [`strided_slice_with`] may set.
+/// The optional arguments of [`strided_slice_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StridedSliceAttrs {
     /// `begin_mask`: an integer; `0` unless set.
@@ -128,7 +128,7 @@ pub fn strided_slice_with(
 
 static STRIDED_SLICE_GRAD: Op = Op::new("StridedSliceGrad");
 
-/// What [`strided_slice_grad_with`] may set.
+/// The optional arguments of [`strided_slice_grad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StridedSliceGradAttrs {
     /// `begin_mask`: an integer; `0` unless set.
@@ -191,7 +191,7 @@ pub fn strided_slice_grad_with(
 
 static TENSOR_STRIDED_SLICE_UPDATE: Op = Op::new("TensorStridedSliceUpdate");
 
-/// What [`tensor_strided_slice_update_with`] may set.
+/// The optional arguments of [`tensor_strided_slice_update_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorStridedSliceUpdateAttrs {
     /// `begin_mask`: an integer; `0` unless set.
@@ -254,7 +254,7 @@ pub fn tensor_strided_slice_update_with(
 
 static UNPACK: Op = Op::new("Unpack");
 
-/// What [`unpack_with`] may set.
+/// The optional arguments of [`unpack_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UnpackAttrs {
     /// `axis`: an integer; `0` unless set.

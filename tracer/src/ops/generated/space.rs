@@ -41,7 +41,7 @@ pub fn batch_to_space_nd(input: &Tensor, block_shape: &Tensor, crops: &Tensor) -
 
 static DEPTH_TO_SPACE: Op = Op::new("DepthToSpace");
 
-/// What [`depth_to_space_with`] may set.
+/// The optional arguments of [`depth_to_space_with`].
 #[derive(Clone, Debug)]
 pub struct DepthToSpaceAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`, `NCHW_VECT_C`; `NHWC` unless set.
@@ -87,7 +87,7 @@ pub fn depth_to_space_with(
 
 static DATA_FORMAT_DIM_MAP: Op = Op::new("DataFormatDimMap");
 
-/// What [`data_format_dim_map_with`] may set.
+/// The optional arguments of [`data_format_dim_map_with`].
 #[derive(Clone, Debug)]
 pub struct DataFormatDimMapAttrs {
     /// `src_format`: a string; `NHWC` unless set.
@@ -133,7 +133,7 @@ pub fn data_format_dim_map_with(x: &Tensor, attrs: &DataFormatDimMapAttrs) -> Re
 
 static DATA_FORMAT_VEC_PERMUTE: Op = Op::new("DataFormatVecPermute");
 
-/// What [`data_format_vec_permute_with`] may set.
+/// The optional arguments of [`data_format_vec_permute_with`].
 #[derive(Clone, Debug)]
 pub struct DataFormatVecPermuteAttrs {
     /// `src_format`: a string; `NHWC` unless set.
@@ -332,7 +332,7 @@ pub fn space_to_batch_nd(
 
 static SPACE_TO_DEPTH: Op = Op::new("SpaceToDepth");
 
-/// What [`space_to_depth_with`] may set.
+/// The optional arguments of [`space_to_depth_with`].
 #[derive(Clone, Debug)]
 pub struct SpaceToDepthAttrs {
     /// `data_format`: a string out of `NHWC`, `NCHW`, `NCHW_VECT_C`; `NHWC` unless set.

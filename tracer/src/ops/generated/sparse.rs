@@ -15,7 +15,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static SERIALIZE_MANY_SPARSE: Op = Op::new("SerializeManySparse");
 
-/// What [`serialize_many_sparse_with`] may set.
+/// The optional arguments of [`serialize_many_sparse_with`].
 #[derive(Clone, Debug)]
 pub struct SerializeManySparseAttrs {
     /// `out_type`: a dtype in string, variant; string unless set.
@@ -67,7 +67,7 @@ pub fn serialize_many_sparse_with(
 
 static SERIALIZE_SPARSE: Op = Op::new("SerializeSparse");
 
-/// What [`serialize_sparse_with`] may set.
+/// The optional arguments of [`serialize_sparse_with`].
 #[derive(Clone, Debug)]
 pub struct SerializeSparseAttrs {
     /// `out_type`: a dtype in string, variant; string unless set.
@@ -403,7 +403,7 @@ pub fn sparse_fill_empty_rows_grad(
 
 static SPARSE_REDUCE_MAX: Op = Op::new("SparseReduceMax");
 
-/// What [`sparse_reduce_max_with`] may set.
+/// The optional arguments of [`sparse_reduce_max_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseReduceMaxAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -455,7 +455,7 @@ pub fn sparse_reduce_max_with(
 
 static SPARSE_REDUCE_MAX_SPARSE: Op = Op::new("SparseReduceMaxSparse");
 
-/// What [`sparse_reduce_max_sparse_with`] may set.
+/// The optional arguments of [`sparse_reduce_max_sparse_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseReduceMaxSparseAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -507,7 +507,7 @@ pub fn sparse_reduce_max_sparse_with(
 
 static SPARSE_REDUCE_SUM: Op = Op::new("SparseReduceSum");
 
-/// What [`sparse_reduce_sum_with`] may set.
+/// The optional arguments of [`sparse_reduce_sum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseReduceSumAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -559,7 +559,7 @@ pub fn sparse_reduce_sum_with(
 
 static SPARSE_REDUCE_SUM_SPARSE: Op = Op::new("SparseReduceSumSparse");
 
-/// What [`sparse_reduce_sum_sparse_with`] may set.
+/// The optional arguments of [`sparse_reduce_sum_sparse_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseReduceSumSparseAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -814,7 +814,7 @@ pub fn sparse_tensor_dense_add(
 
 static SPARSE_TENSOR_DENSE_MATMUL: Op = Op::new("SparseTensorDenseMatMul");
 
-/// What [`sparse_tensor_dense_matmul_with`] may set.
+/// The optional arguments of [`sparse_tensor_dense_matmul_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SparseTensorDenseMatMulAttrs {
     /// `adjoint_a`: a flag; `false` unless set.
@@ -864,7 +864,7 @@ pub fn sparse_tensor_dense_matmul_with(
 
 static SPARSE_TO_DENSE: Op = Op::new("SparseToDense");
 
-/// What [`sparse_to_dense_with`] may set.
+/// The optional arguments of [`sparse_to_dense_with`].
 #[derive(Clone, Debug)]
 pub struct SparseToDenseAttrs {
     /// `validate_indices`: a flag; `true` unless set.

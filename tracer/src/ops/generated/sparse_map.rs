@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static ADD_MANY_SPARSE_TO_TENSORS_MAP: Op = Op::new("AddManySparseToTensorsMap");
 
-/// What [`add_many_sparse_to_tensors_map_with`] may set.
+/// The optional arguments of [`add_many_sparse_to_tensors_map_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AddManySparseToTensorsMapAttrs {
     /// `container`: a string; empty unless set.
@@ -64,7 +64,7 @@ pub fn add_many_sparse_to_tensors_map_with(
 
 static ADD_SPARSE_TO_TENSORS_MAP: Op = Op::new("AddSparseToTensorsMap");
 
-/// What [`add_sparse_to_tensors_map_with`] may set.
+/// The optional arguments of [`add_sparse_to_tensors_map_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AddSparseToTensorsMapAttrs {
     /// `container`: a string; empty unless set.
@@ -147,7 +147,7 @@ pub fn deserialize_sparse(serialized_sparse: &Tensor, dtype: DType) -> Result<[T
 
 static TAKE_MANY_SPARSE_FROM_TENSORS_MAP: Op = Op::new("TakeManySparseFromTensorsMap");
 
-/// What [`take_many_sparse_from_tensors_map_with`] may set.
+/// The optional arguments of [`take_many_sparse_from_tensors_map_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TakeManySparseFromTensorsMapAttrs {
     /// `container`: a string; empty unless set.

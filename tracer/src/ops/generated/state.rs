@@ -39,7 +39,7 @@ pub fn assign_sub_variable_op(resource: &Tensor, value: &Tensor) -> Result<()> {
 
 static ASSIGN_VARIABLE_OP: Op = Op::new("AssignVariableOp");
 
-/// What [`assign_variable_op_with`] may set.
+/// The optional arguments of [`assign_variable_op_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AssignVariableOpAttrs {
     /// `validate_shape`: a flag; `false` unless set.
@@ -79,7 +79,7 @@ pub fn assign_variable_op_with(
 
 static DESTROY_RESOURCE_OP: Op = Op::new("DestroyResourceOp");
 
-/// What [`destroy_resource_op_with`] may set.
+/// The optional arguments of [`destroy_resource_op_with`].
 #[derive(Clone, Debug)]
 pub struct DestroyResourceOpAttrs {
     /// `ignore_lookup_error`: a flag; `true` unless set.
@@ -149,7 +149,7 @@ pub fn read_variable_op(resource: &Tensor, dtype: DType) -> Result<Tensor> {
 
 static VAR_HANDLE_OP: Op = Op::new("VarHandleOp");
 
-/// What [`var_handle_op_with`] may set.
+/// The optional arguments of [`var_handle_op_with`].
 #[derive(Clone, Debug, Default)]
 pub struct VarHandleOpAttrs {
     /// `container`: a string; empty unless set.
@@ -214,7 +214,7 @@ pub fn var_is_initialized_op(resource: &Tensor) -> Result<Tensor> {
 
 static VARIABLE_SHAPE: Op = Op::new("VariableShape");
 
-/// What [`variable_shape_with`] may set.
+/// The optional arguments of [`variable_shape_with`].
 #[derive(Clone, Debug)]
 pub struct VariableShapeAttrs {
     /// `out_type`: a dtype in int32, int64; int32 unless set.

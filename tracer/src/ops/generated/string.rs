@@ -13,7 +13,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static AS_STRING: Op = Op::new("AsString");
 
-/// What [`as_string_with`] may set.
+/// The optional arguments of [`as_string_with`].
 #[derive(Clone, Debug)]
 pub struct AsStringAttrs {
     /// `precision`: an integer; `-1` unless set.
@@ -88,7 +88,7 @@ pub fn decode_base64(input: &Tensor) -> Result<Tensor> {
 
 static EDIT_DISTANCE: Op = Op::new("EditDistance");
 
-/// What [`edit_distance_with`] may set.
+/// The optional arguments of [`edit_distance_with`].
 #[derive(Clone, Debug)]
 pub struct EditDistanceAttrs {
     /// `normalize`: a flag; `true` unless set.
@@ -164,7 +164,7 @@ pub fn edit_distance_with(
 
 static ENCODE_BASE64: Op = Op::new("EncodeBase64");
 
-/// What [`encode_base64_with`] may set.
+/// The optional arguments of [`encode_base64_with`].
 #[derive(Clone, Debug, Default)]
 pub struct EncodeBase64Attrs {
     /// `pad`: a flag; `false` unless set.
@@ -209,7 +209,7 @@ pub fn fingerprint(data: &Tensor, method: &Tensor) -> Result<Tensor> {
 
 static REDUCE_JOIN: Op = Op::new("ReduceJoin");
 
-/// What [`reduce_join_with`] may set.
+/// The optional arguments of [`reduce_join_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ReduceJoinAttrs {
     /// `keep_dims`: a flag; `false` unless set.
@@ -265,7 +265,7 @@ pub fn regex_full_match(input: &Tensor, pattern: &Tensor) -> Result<Tensor> {
 
 static REGEX_REPLACE: Op = Op::new("RegexReplace");
 
-/// What [`regex_replace_with`] may set.
+/// The optional arguments of [`regex_replace_with`].
 #[derive(Clone, Debug)]
 pub struct RegexReplaceAttrs {
     /// `replace_global`: a flag; `true` unless set.
@@ -326,7 +326,7 @@ pub fn static_regex_full_match(input: &Tensor, pattern: &str) -> Result<Tensor> 
 
 static STATIC_REGEX_REPLACE: Op = Op::new("StaticRegexReplace");
 
-/// What [`static_regex_replace_with`] may set.
+/// The optional arguments of [`static_regex_replace_with`].
 #[derive(Clone, Debug)]
 pub struct StaticRegexReplaceAttrs {
     /// `replace_global`: a flag; `true` unless set.
@@ -380,7 +380,7 @@ pub fn static_regex_replace_with(
 
 static STRING_FORMAT: Op = Op::new("StringFormat");
 
-/// What [`string_format_with`] may set.
+/// The optional arguments of [`string_format_with`].
 #[derive(Clone, Debug)]
 pub struct StringFormatAttrs {
     /// `template`: a string; `%s` unless set.
@@ -428,7 +428,7 @@ pub fn string_format_with(inputs: &[&Tensor], attrs: &StringFormatAttrs) -> Resu
 
 static STRING_JOIN: Op = Op::new("StringJoin");
 
-/// What [`string_join_with`] may set.
+/// The optional arguments of [`string_join_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StringJoinAttrs {
     /// `separator`: a string; empty unless set.
@@ -459,7 +459,7 @@ pub fn string_join_with(inputs: &[&Tensor], attrs: &StringJoinAttrs) -> Result<T
 
 static STRING_LENGTH: Op = Op::new("StringLength");
 
-/// What [`string_length_with`] may set.
+/// The optional arguments of [`string_length_with`].
 #[derive(Clone, Debug)]
 pub struct StringLengthAttrs {
     /// `unit`: a string out of `BYTE`, `UTF8_CHAR`; `BYTE` unless set.
@@ -496,7 +496,7 @@ pub fn string_length_with(input: &Tensor, attrs: &StringLengthAttrs) -> Result<T
 
 static STRING_LOWER: Op = Op::new("StringLower");
 
-/// What [`string_lower_with`] may set.
+/// The optional arguments of [`string_lower_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StringLowerAttrs {
     /// `encoding`: a string; empty unless set.
@@ -561,7 +561,7 @@ pub fn string_n_grams(
 
 static STRING_SPLIT: Op = Op::new("StringSplit");
 
-/// What [`string_split_with`] may set.
+/// The optional arguments of [`string_split_with`].
 #[derive(Clone, Debug)]
 pub struct StringSplitAttrs {
     /// `skip_empty`: a flag; `true` unless set.
@@ -607,7 +607,7 @@ pub fn string_split_with(
 
 static STRING_SPLIT_V2: Op = Op::new("StringSplitV2");
 
-/// What [`string_split_v2_with`] may set.
+/// The optional arguments of [`string_split_v2_with`].
 #[derive(Clone, Debug)]
 pub struct StringSplitV2Attrs {
     /// `maxsplit`: an integer; `-1` unless set.
@@ -720,7 +720,7 @@ pub fn string_to_hash_bucket_strong(
 
 static STRING_TO_NUMBER: Op = Op::new("StringToNumber");
 
-/// What [`string_to_number_with`] may set.
+/// The optional arguments of [`string_to_number_with`].
 #[derive(Clone, Debug)]
 pub struct StringToNumberAttrs {
     /// `out_type`: a dtype in float32, float64, int32, int64, uint32, uint64; float32 unless set.
@@ -761,7 +761,7 @@ pub fn string_to_number_with(
 
 static STRING_UPPER: Op = Op::new("StringUpper");
 
-/// What [`string_upper_with`] may set.
+/// The optional arguments of [`string_upper_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StringUpperAttrs {
     /// `encoding`: a string; empty unless set.
@@ -792,7 +792,7 @@ pub fn string_upper_with(input: &Tensor, attrs: &StringUpperAttrs) -> Result<Ten
 
 static SUBSTR: Op = Op::new("Substr");
 
-/// What [`substr_with`] may set.
+/// The optional arguments of [`substr_with`].
 #[derive(Clone, Debug)]
 pub struct SubstrAttrs {
     /// `unit`: a string out of `BYTE`, `UTF8_CHAR`; `BYTE` unless set.

@@ -121,7 +121,7 @@ pub fn scalar_summary(tags: &Tensor, values: &Tensor) -> Result<Tensor> {
 
 static SUMMARY_WRITER: Op = Op::new("SummaryWriter");
 
-/// What [`summary_writer_with`] may set.
+/// The optional arguments of [`summary_writer_with`].
 #[derive(Clone, Debug, Default)]
 pub struct SummaryWriterAttrs {
     /// `shared_name`: a string; empty unless set.
@@ -194,7 +194,7 @@ pub fn write_histogram_summary(
 
 static WRITE_IMAGE_SUMMARY: Op = Op::new("WriteImageSummary");
 
-/// What [`write_image_summary_with`] may set.
+/// The optional arguments of [`write_image_summary_with`].
 #[derive(Clone, Debug)]
 pub struct WriteImageSummaryAttrs {
     /// `max_images`: an integer from `1`; `3` unless set.

@@ -29,7 +29,7 @@ pub fn anonymous_hash_table(key_dtype: DType, value_dtype: DType) -> Result<Tens
 
 static ANONYMOUS_MUTABLE_DENSE_HASH_TABLE: Op = Op::new("AnonymousMutableDenseHashTable");
 
-/// What [`anonymous_mutable_dense_hash_table_with`] may set.
+/// The optional arguments of [`anonymous_mutable_dense_hash_table_with`].
 #[derive(Clone, Debug)]
 pub struct AnonymousMutableDenseHashTableAttrs {
     /// `value_shape`: a shape; `[]` unless set.
@@ -114,7 +114,7 @@ pub fn anonymous_mutable_hash_table(key_dtype: DType, value_dtype: DType) -> Res
 
 static ANONYMOUS_MUTABLE_HASH_TABLE_OF_TENSORS: Op = Op::new("AnonymousMutableHashTableOfTensors");
 
-/// What [`anonymous_mutable_hash_table_of_tensors_with`] may set.
+/// The optional arguments of [`anonymous_mutable_hash_table_of_tensors_with`].
 #[derive(Clone, Debug)]
 pub struct AnonymousMutableHashTableOfTensorsAttrs {
     /// `value_shape`: a shape; `[]` unless set.
@@ -170,7 +170,7 @@ pub fn anonymous_mutable_hash_table_of_tensors_with(
 
 static HASH_TABLE_V2: Op = Op::new("HashTableV2");
 
-/// What [`hash_table_v2_with`] may set.
+/// The optional arguments of [`hash_table_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct HashTableV2Attrs {
     /// `container`: a string; empty unless set.
@@ -222,7 +222,7 @@ pub fn hash_table_v2_with(
 
 static INITIALIZE_TABLE_FROM_TEXT_FILE_V2: Op = Op::new("InitializeTableFromTextFileV2");
 
-/// What [`initialize_table_from_text_file_v2_with`] may set.
+/// The optional arguments of [`initialize_table_from_text_file_v2_with`].
 #[derive(Clone, Debug)]
 pub struct InitializeTableFromTextFileV2Attrs {
     /// `vocab_size`: an integer from `-1`; `-1` unless set.
@@ -400,7 +400,7 @@ pub fn lookup_table_size_v2(table_handle: &Tensor) -> Result<Tensor> {
 
 static MUTABLE_DENSE_HASH_TABLE_V2: Op = Op::new("MutableDenseHashTableV2");
 
-/// What [`mutable_dense_hash_table_v2_with`] may set.
+/// The optional arguments of [`mutable_dense_hash_table_v2_with`].
 #[derive(Clone, Debug)]
 pub struct MutableDenseHashTableV2Attrs {
     /// `container`: a string; empty unless set.
@@ -479,7 +479,7 @@ pub fn mutable_dense_hash_table_v2_with(
 
 static MUTABLE_HASH_TABLE_OF_TENSORS_V2: Op = Op::new("MutableHashTableOfTensorsV2");
 
-/// What [`mutable_hash_table_of_tensors_v2_with`] may set.
+/// The optional arguments of [`mutable_hash_table_of_tensors_v2_with`].
 #[derive(Clone, Debug)]
 pub struct MutableHashTableOfTensorsV2Attrs {
     /// `container`: a string; empty unless set.
@@ -546,7 +546,7 @@ pub fn mutable_hash_table_of_tensors_v2_with(
 
 static MUTABLE_HASH_TABLE_V2: Op = Op::new("MutableHashTableV2");
 
-/// What [`mutable_hash_table_v2_with`] may set.
+/// The optional arguments of [`mutable_hash_table_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MutableHashTableV2Attrs {
     /// `container`: a string; empty unless set.

@@ -39,7 +39,7 @@ pub fn stack_pop_v2(handle: &Tensor, elem_type: DType) -> Result<Tensor> {
 
 static STACK_PUSH_V2: Op = Op::new("StackPushV2");
 
-/// What [`stack_push_v2_with`] may set.
+/// The optional arguments of [`stack_push_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StackPushV2Attrs {
     /// `swap_memory`: a flag; `false` unless set.
@@ -75,7 +75,7 @@ pub fn stack_push_v2_with(
 
 static STACK_V2: Op = Op::new("StackV2");
 
-/// What [`stack_v2_with`] may set.
+/// The optional arguments of [`stack_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct StackV2Attrs {
     /// `stack_name`: a string; empty unless set.
@@ -124,7 +124,7 @@ pub fn tensor_array_close_v3(handle: &Tensor) -> Result<()> {
 
 static TENSOR_ARRAY_CONCAT_V3: Op = Op::new("TensorArrayConcatV3");
 
-/// What [`tensor_array_concat_v3_with`] may set.
+/// The optional arguments of [`tensor_array_concat_v3_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorArrayConcatV3Attrs {
     /// `element_shape_except0`: a shape; unknown unless set.
@@ -171,7 +171,7 @@ pub fn tensor_array_concat_v3_with(
 
 static TENSOR_ARRAY_GATHER_V3: Op = Op::new("TensorArrayGatherV3");
 
-/// What [`tensor_array_gather_v3_with`] may set.
+/// The optional arguments of [`tensor_array_gather_v3_with`].
 #[derive(Clone, Debug, Default)]
 pub struct TensorArrayGatherV3Attrs {
     /// `element_shape`: a shape; unknown unless set.
@@ -338,7 +338,7 @@ pub fn tensor_array_split_v3(
 
 static TENSOR_ARRAY_V3: Op = Op::new("TensorArrayV3");
 
-/// What [`tensor_array_v3_with`] may set.
+/// The optional arguments of [`tensor_array_v3_with`].
 #[derive(Clone, Debug)]
 pub struct TensorArrayV3Attrs {
     /// `element_shape`: a shape; unknown unless set.

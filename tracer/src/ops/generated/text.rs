@@ -29,7 +29,7 @@ pub fn case_fold_utf8(input: &Tensor) -> Result<Tensor> {
 
 static CONSTRAINED_SEQUENCE: Op = Op::new("ConstrainedSequence");
 
-/// What [`constrained_sequence_with`] may set.
+/// The optional arguments of [`constrained_sequence_with`].
 #[derive(Clone, Debug)]
 pub struct ConstrainedSequenceAttrs {
     /// `Tsplits`: a dtype in int32, int64; int64 unless set.
@@ -100,7 +100,7 @@ pub fn constrained_sequence_with(
 
 static FAST_BERT_NORMALIZE: Op = Op::new("FastBertNormalize");
 
-/// What [`fast_bert_normalize_with`] may set.
+/// The optional arguments of [`fast_bert_normalize_with`].
 #[derive(Clone, Debug, Default)]
 pub struct FastBertNormalizeAttrs {
     /// `get_offsets`: a flag; `false` unless set.
@@ -187,7 +187,7 @@ pub fn find_source_offsets(
 
 static MAX_SPANNING_TREE: Op = Op::new("MaxSpanningTree");
 
-/// What [`max_spanning_tree_with`] may set.
+/// The optional arguments of [`max_spanning_tree_with`].
 #[derive(Clone, Debug, Default)]
 pub struct MaxSpanningTreeAttrs {
     /// `forest`: a flag; `false` unless set.
@@ -323,7 +323,7 @@ pub fn rouge_l(
 
 static SENTENCE_FRAGMENTS: Op = Op::new("SentenceFragments");
 
-/// What [`sentence_fragments_with`] may set.
+/// The optional arguments of [`sentence_fragments_with`].
 #[derive(Clone, Debug)]
 pub struct SentenceFragmentsAttrs {
     /// `errors`: a string out of `strict`, `replace`, `ignore`; `replace` unless set.
@@ -413,7 +413,7 @@ pub fn sentence_fragments_v2(doc: &Tensor) -> Result<[Tensor; 5]> {
 
 static SPLIT_MERGE_TOKENIZE_WITH_OFFSETS: Op = Op::new("SplitMergeTokenizeWithOffsets");
 
-/// What [`split_merge_tokenize_with_offsets_with`] may set.
+/// The optional arguments of [`split_merge_tokenize_with_offsets_with`].
 #[derive(Clone, Debug)]
 pub struct SplitMergeTokenizeWithOffsetsAttrs {
     /// `force_split_at_break_character`: a flag; `true` unless set.
@@ -794,7 +794,7 @@ pub fn tokenizer_from_logits(
 
 static UNICODE_SCRIPT_TOKENIZE_WITH_OFFSETS: Op = Op::new("UnicodeScriptTokenizeWithOffsets");
 
-/// What [`unicode_script_tokenize_with_offsets_with`] may set.
+/// The optional arguments of [`unicode_script_tokenize_with_offsets_with`].
 #[derive(Clone, Debug, Default)]
 pub struct UnicodeScriptTokenizeWithOffsetsAttrs {
     /// `keep_whitespace`: a flag; `false` unless set.
@@ -858,7 +858,7 @@ pub fn whitespace_tokenize_with_offsets(
 
 static WORDPIECE_TOKENIZE_WITH_OFFSETS: Op = Op::new("WordpieceTokenizeWithOffsets");
 
-/// What [`wordpiece_tokenize_with_offsets_with`] may set.
+/// The optional arguments of [`wordpiece_tokenize_with_offsets_with`].
 #[derive(Clone, Debug)]
 pub struct WordpieceTokenizeWithOffsetsAttrs {
     /// `max_chars_per_token`: an integer; `0` unless set.

@@ -13,7 +13,7 @@ use ferroflow_ir::Attrs;
 
 static RESOURCE_APPLY_ADA_MAX: Op = Op::new("ResourceApplyAdaMax");
 
-/// What [`resource_apply_ada_max_with`] may set.
+/// The optional arguments of [`resource_apply_ada_max_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAdaMaxAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -75,7 +75,7 @@ pub fn resource_apply_ada_max_with(
 
 static RESOURCE_APPLY_ADADELTA: Op = Op::new("ResourceApplyAdadelta");
 
-/// What [`resource_apply_adadelta_with`] may set.
+/// The optional arguments of [`resource_apply_adadelta_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAdadeltaAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -133,7 +133,7 @@ pub fn resource_apply_adadelta_with(
 
 static RESOURCE_APPLY_ADAGRAD: Op = Op::new("ResourceApplyAdagrad");
 
-/// What [`resource_apply_adagrad_with`] may set.
+/// The optional arguments of [`resource_apply_adagrad_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceApplyAdagradAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -191,7 +191,7 @@ pub fn resource_apply_adagrad_with(
 
 static RESOURCE_APPLY_ADAGRAD_DA: Op = Op::new("ResourceApplyAdagradDA");
 
-/// What [`resource_apply_adagrad_da_with`] may set.
+/// The optional arguments of [`resource_apply_adagrad_da_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAdagradDAAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -252,7 +252,7 @@ pub fn resource_apply_adagrad_da_with(
 
 static RESOURCE_APPLY_ADAGRAD_V2: Op = Op::new("ResourceApplyAdagradV2");
 
-/// What [`resource_apply_adagrad_v2_with`] may set.
+/// The optional arguments of [`resource_apply_adagrad_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceApplyAdagradV2Attrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -312,7 +312,7 @@ pub fn resource_apply_adagrad_v2_with(
 
 static RESOURCE_APPLY_ADAM: Op = Op::new("ResourceApplyAdam");
 
-/// What [`resource_apply_adam_with`] may set.
+/// The optional arguments of [`resource_apply_adam_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAdamAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -380,7 +380,7 @@ pub fn resource_apply_adam_with(
 
 static RESOURCE_APPLY_ADAM_WITH_AMSGRAD: Op = Op::new("ResourceApplyAdamWithAmsgrad");
 
-/// What [`resource_apply_adam_with_amsgrad_with`] may set.
+/// The optional arguments of [`resource_apply_adam_with_amsgrad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAdamWithAmsgradAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -447,7 +447,7 @@ pub fn resource_apply_adam_with_amsgrad_with(
 
 static RESOURCE_APPLY_ADD_SIGN: Op = Op::new("ResourceApplyAddSign");
 
-/// What [`resource_apply_add_sign_with`] may set.
+/// The optional arguments of [`resource_apply_add_sign_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyAddSignAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -501,7 +501,7 @@ pub fn resource_apply_add_sign_with(
 
 static RESOURCE_APPLY_CENTERED_RMS_PROP: Op = Op::new("ResourceApplyCenteredRMSProp");
 
-/// What [`resource_apply_centered_rms_prop_with`] may set.
+/// The optional arguments of [`resource_apply_centered_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyCenteredRMSPropAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -564,7 +564,7 @@ pub fn resource_apply_centered_rms_prop_with(
 
 static RESOURCE_APPLY_FTRL: Op = Op::new("ResourceApplyFtrl");
 
-/// What [`resource_apply_ftrl_with`] may set.
+/// The optional arguments of [`resource_apply_ftrl_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyFtrlAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -628,7 +628,7 @@ pub fn resource_apply_ftrl_with(
 
 static RESOURCE_APPLY_FTRL_V2: Op = Op::new("ResourceApplyFtrlV2");
 
-/// What [`resource_apply_ftrl_v2_with`] may set.
+/// The optional arguments of [`resource_apply_ftrl_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyFtrlV2Attrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -694,7 +694,7 @@ pub fn resource_apply_ftrl_v2_with(
 
 static RESOURCE_APPLY_GRADIENT_DESCENT: Op = Op::new("ResourceApplyGradientDescent");
 
-/// What [`resource_apply_gradient_descent_with`] may set.
+/// The optional arguments of [`resource_apply_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyGradientDescentAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -736,7 +736,7 @@ pub fn resource_apply_gradient_descent_with(
 
 static RESOURCE_APPLY_KERAS_MOMENTUM: Op = Op::new("ResourceApplyKerasMomentum");
 
-/// What [`resource_apply_keras_momentum_with`] may set.
+/// The optional arguments of [`resource_apply_keras_momentum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyKerasMomentumAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -790,7 +790,7 @@ pub fn resource_apply_keras_momentum_with(
 
 static RESOURCE_APPLY_MOMENTUM: Op = Op::new("ResourceApplyMomentum");
 
-/// What [`resource_apply_momentum_with`] may set.
+/// The optional arguments of [`resource_apply_momentum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyMomentumAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -844,7 +844,7 @@ pub fn resource_apply_momentum_with(
 
 static RESOURCE_APPLY_POWER_SIGN: Op = Op::new("ResourceApplyPowerSign");
 
-/// What [`resource_apply_power_sign_with`] may set.
+/// The optional arguments of [`resource_apply_power_sign_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyPowerSignAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -902,7 +902,7 @@ pub fn resource_apply_power_sign_with(
 
 static RESOURCE_APPLY_PROXIMAL_ADAGRAD: Op = Op::new("ResourceApplyProximalAdagrad");
 
-/// What [`resource_apply_proximal_adagrad_with`] may set.
+/// The optional arguments of [`resource_apply_proximal_adagrad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyProximalAdagradAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -955,7 +955,7 @@ pub fn resource_apply_proximal_adagrad_with(
 static RESOURCE_APPLY_PROXIMAL_GRADIENT_DESCENT: Op =
     Op::new("ResourceApplyProximalGradientDescent");
 
-/// What [`resource_apply_proximal_gradient_descent_with`] may set.
+/// The optional arguments of [`resource_apply_proximal_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyProximalGradientDescentAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1009,7 +1009,7 @@ pub fn resource_apply_proximal_gradient_descent_with(
 
 static RESOURCE_APPLY_RMS_PROP: Op = Op::new("ResourceApplyRMSProp");
 
-/// What [`resource_apply_rms_prop_with`] may set.
+/// The optional arguments of [`resource_apply_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceApplyRMSPropAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1069,7 +1069,7 @@ pub fn resource_apply_rms_prop_with(
 
 static RESOURCE_SPARSE_APPLY_ADADELTA: Op = Op::new("ResourceSparseApplyAdadelta");
 
-/// What [`resource_sparse_apply_adadelta_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_adadelta_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyAdadeltaAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1130,7 +1130,7 @@ pub fn resource_sparse_apply_adadelta_with(
 
 static RESOURCE_SPARSE_APPLY_ADAGRAD: Op = Op::new("ResourceSparseApplyAdagrad");
 
-/// What [`resource_sparse_apply_adagrad_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_adagrad_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceSparseApplyAdagradAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1190,7 +1190,7 @@ pub fn resource_sparse_apply_adagrad_with(
 
 static RESOURCE_SPARSE_APPLY_ADAGRAD_DA: Op = Op::new("ResourceSparseApplyAdagradDA");
 
-/// What [`resource_sparse_apply_adagrad_da_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_adagrad_da_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyAdagradDAAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1273,7 +1273,7 @@ pub fn resource_sparse_apply_adagrad_da_with(
 
 static RESOURCE_SPARSE_APPLY_ADAGRAD_V2: Op = Op::new("ResourceSparseApplyAdagradV2");
 
-/// What [`resource_sparse_apply_adagrad_v2_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_adagrad_v2_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceSparseApplyAdagradV2Attrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1339,7 +1339,7 @@ pub fn resource_sparse_apply_adagrad_v2_with(
 
 static RESOURCE_SPARSE_APPLY_CENTERED_RMS_PROP: Op = Op::new("ResourceSparseApplyCenteredRMSProp");
 
-/// What [`resource_sparse_apply_centered_rms_prop_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_centered_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyCenteredRMSPropAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1404,7 +1404,7 @@ pub fn resource_sparse_apply_centered_rms_prop_with(
 
 static RESOURCE_SPARSE_APPLY_FTRL: Op = Op::new("ResourceSparseApplyFtrl");
 
-/// What [`resource_sparse_apply_ftrl_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_ftrl_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyFtrlAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1471,7 +1471,7 @@ pub fn resource_sparse_apply_ftrl_with(
 
 static RESOURCE_SPARSE_APPLY_FTRL_V2: Op = Op::new("ResourceSparseApplyFtrlV2");
 
-/// What [`resource_sparse_apply_ftrl_v2_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_ftrl_v2_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyFtrlV2Attrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1540,7 +1540,7 @@ pub fn resource_sparse_apply_ftrl_v2_with(
 
 static RESOURCE_SPARSE_APPLY_KERAS_MOMENTUM: Op = Op::new("ResourceSparseApplyKerasMomentum");
 
-/// What [`resource_sparse_apply_keras_momentum_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_keras_momentum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyKerasMomentumAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1600,7 +1600,7 @@ pub fn resource_sparse_apply_keras_momentum_with(
 
 static RESOURCE_SPARSE_APPLY_MOMENTUM: Op = Op::new("ResourceSparseApplyMomentum");
 
-/// What [`resource_sparse_apply_momentum_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_momentum_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyMomentumAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1660,7 +1660,7 @@ pub fn resource_sparse_apply_momentum_with(
 
 static RESOURCE_SPARSE_APPLY_PROXIMAL_ADAGRAD: Op = Op::new("ResourceSparseApplyProximalAdagrad");
 
-/// What [`resource_sparse_apply_proximal_adagrad_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_proximal_adagrad_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyProximalAdagradAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1720,7 +1720,7 @@ pub fn resource_sparse_apply_proximal_adagrad_with(
 static RESOURCE_SPARSE_APPLY_PROXIMAL_GRADIENT_DESCENT: Op =
     Op::new("ResourceSparseApplyProximalGradientDescent");
 
-/// What [`resource_sparse_apply_proximal_gradient_descent_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_proximal_gradient_descent_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyProximalGradientDescentAttrs {
     /// `use_locking`: a flag; `false` unless set.
@@ -1777,7 +1777,7 @@ pub fn resource_sparse_apply_proximal_gradient_descent_with(
 
 static RESOURCE_SPARSE_APPLY_RMS_PROP: Op = Op::new("ResourceSparseApplyRMSProp");
 
-/// What [`resource_sparse_apply_rms_prop_with`] may set.
+/// The optional arguments of [`resource_sparse_apply_rms_prop_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSparseApplyRMSPropAttrs {
     /// `use_locking`: a flag; `false` unless set.

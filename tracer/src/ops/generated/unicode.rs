@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static UNICODE_DECODE: Op = Op::new("UnicodeDecode");
 
-/// What [`unicode_decode_with`] may set.
+/// The optional arguments of [`unicode_decode_with`].
 #[derive(Clone, Debug)]
 pub struct UnicodeDecodeAttrs {
     /// `errors`: a string out of `strict`, `replace`, `ignore`; `replace` unless set.
@@ -73,7 +73,7 @@ pub fn unicode_decode_with(
 
 static UNICODE_DECODE_WITH_OFFSETS: Op = Op::new("UnicodeDecodeWithOffsets");
 
-/// What [`unicode_decode_with_offsets_with`] may set.
+/// The optional arguments of [`unicode_decode_with_offsets_with`].
 #[derive(Clone, Debug)]
 pub struct UnicodeDecodeWithOffsetsAttrs {
     /// `errors`: a string out of `strict`, `replace`, `ignore`; `replace` unless set.
@@ -140,7 +140,7 @@ pub fn unicode_decode_with_offsets_with(
 
 static UNICODE_ENCODE: Op = Op::new("UnicodeEncode");
 
-/// What [`unicode_encode_with`] may set.
+/// The optional arguments of [`unicode_encode_with`].
 #[derive(Clone, Debug)]
 pub struct UnicodeEncodeAttrs {
     /// `errors`: a string out of `ignore`, `replace`, `strict`; `replace` unless set.
@@ -215,7 +215,7 @@ pub fn unicode_script(input: &Tensor) -> Result<Tensor> {
 
 static UNICODE_TRANSCODE: Op = Op::new("UnicodeTranscode");
 
-/// What [`unicode_transcode_with`] may set.
+/// The optional arguments of [`unicode_transcode_with`].
 #[derive(Clone, Debug)]
 pub struct UnicodeTranscodeAttrs {
     /// `errors`: a string out of `strict`, `replace`, `ignore`; `replace` unless set.

@@ -13,7 +13,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static UNIFORM_QUANTIZED_CONVOLUTION: Op = Op::new("UniformQuantizedConvolution");
 
-/// What [`uniform_quantized_convolution_with`] may set.
+/// The optional arguments of [`uniform_quantized_convolution_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedConvolutionAttrs {
     /// `window_strides`: integers; `[]` unless set.
@@ -169,7 +169,7 @@ pub fn uniform_quantized_convolution_with(
 
 static UNIFORM_QUANTIZED_CONVOLUTION_HYBRID: Op = Op::new("UniformQuantizedConvolutionHybrid");
 
-/// What [`uniform_quantized_convolution_hybrid_with`] may set.
+/// The optional arguments of [`uniform_quantized_convolution_hybrid_with`].
 #[derive(Clone, Debug)]
 pub struct UniformQuantizedConvolutionHybridAttrs {
     /// `window_strides`: integers; `[]` unless set.

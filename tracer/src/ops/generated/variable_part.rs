@@ -11,7 +11,7 @@ use ferroflow_ir::{Attrs, DType};
 
 static RESOURCE_GATHER: Op = Op::new("ResourceGather");
 
-/// What [`resource_gather_with`] may set.
+/// The optional arguments of [`resource_gather_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceGatherAttrs {
     /// `batch_dims`: an integer; `0` unless set.
@@ -153,7 +153,7 @@ pub fn resource_scatter_mul(resource: &Tensor, indices: &Tensor, updates: &Tenso
 
 static RESOURCE_SCATTER_ND_ADD: Op = Op::new("ResourceScatterNdAdd");
 
-/// What [`resource_scatter_nd_add_with`] may set.
+/// The optional arguments of [`resource_scatter_nd_add_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceScatterNdAddAttrs {
     /// `use_locking`: a flag; `true` unless set.
@@ -204,7 +204,7 @@ pub fn resource_scatter_nd_add_with(
 
 static RESOURCE_SCATTER_ND_MAX: Op = Op::new("ResourceScatterNdMax");
 
-/// What [`resource_scatter_nd_max_with`] may set.
+/// The optional arguments of [`resource_scatter_nd_max_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceScatterNdMaxAttrs {
     /// `use_locking`: a flag; `true` unless set.
@@ -255,7 +255,7 @@ pub fn resource_scatter_nd_max_with(
 
 static RESOURCE_SCATTER_ND_MIN: Op = Op::new("ResourceScatterNdMin");
 
-/// What [`resource_scatter_nd_min_with`] may set.
+/// The optional arguments of [`resource_scatter_nd_min_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceScatterNdMinAttrs {
     /// `use_locking`: a flag; `true` unless set.
@@ -306,7 +306,7 @@ pub fn resource_scatter_nd_min_with(
 
 static RESOURCE_SCATTER_ND_SUB: Op = Op::new("ResourceScatterNdSub");
 
-/// What [`resource_scatter_nd_sub_with`] may set.
+/// The optional arguments of [`resource_scatter_nd_sub_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceScatterNdSubAttrs {
     /// `use_locking`: a flag; `true` unless set.
@@ -357,7 +357,7 @@ pub fn resource_scatter_nd_sub_with(
 
 static RESOURCE_SCATTER_ND_UPDATE: Op = Op::new("ResourceScatterNdUpdate");
 
-/// What [`resource_scatter_nd_update_with`] may set.
+/// The optional arguments of [`resource_scatter_nd_update_with`].
 #[derive(Clone, Debug)]
 pub struct ResourceScatterNdUpdateAttrs {
     /// `use_locking`: a flag; `true` unless set.
@@ -442,7 +442,7 @@ pub fn resource_scatter_update(
 
 static RESOURCE_STRIDED_SLICE_ASSIGN: Op = Op::new("ResourceStridedSliceAssign");
 
-/// What [`resource_strided_slice_assign_with`] may set.
+/// The optional arguments of [`resource_strided_slice_assign_with`].
 #[derive(Clone, Debug, Default)]
 pub struct ResourceStridedSliceAssignAttrs {
     /// `begin_mask`: an integer; `0` unless set.

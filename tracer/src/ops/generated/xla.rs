@@ -68,7 +68,7 @@ pub fn xla_conv(
 
 static XLA_CONV_V2: Op = Op::new("XlaConvV2");
 
-/// What [`xla_conv_v2_with`] may set.
+/// The optional arguments of [`xla_conv_v2_with`].
 #[derive(Clone, Debug)]
 pub struct XlaConvV2Attrs {
     /// `batch_group_count`: an integer; `1` unless set.
@@ -387,7 +387,7 @@ pub fn xla_replica_id() -> Result<Tensor> {
 
 static XLA_RNG_BIT_GENERATOR: Op = Op::new("XlaRngBitGenerator");
 
-/// What [`xla_rng_bit_generator_with`] may set.
+/// The optional arguments of [`xla_rng_bit_generator_with`].
 #[derive(Clone, Debug)]
 pub struct XlaRngBitGeneratorAttrs {
     /// `dtype`: a dtype in uint8, int8, int32, int64, uint32, uint64; uint64 unless set.
@@ -463,7 +463,7 @@ pub fn xla_self_adjoint_eig(
 
 static XLA_SHARDING: Op = Op::new("XlaSharding");
 
-/// What [`xla_sharding_with`] may set.
+/// The optional arguments of [`xla_sharding_with`].
 #[derive(Clone, Debug, Default)]
 pub struct XlaShardingAttrs {
     /// `sharding`: a string; empty unless set.
@@ -516,7 +516,7 @@ pub fn xla_sort(input: &Tensor) -> Result<Tensor> {
 
 static XLA_SPMD_FULL_TO_SHARD_SHAPE: Op = Op::new("XlaSpmdFullToShardShape");
 
-/// What [`xla_spmd_full_to_shard_shape_with`] may set.
+/// The optional arguments of [`xla_spmd_full_to_shard_shape_with`].
 #[derive(Clone, Debug)]
 pub struct XlaSpmdFullToShardShapeAttrs {
     /// `dim`: an integer; `-1` unless set.
@@ -571,7 +571,7 @@ pub fn xla_spmd_full_to_shard_shape_with(
 
 static XLA_SPMD_SHARD_TO_FULL_SHAPE: Op = Op::new("XlaSpmdShardToFullShape");
 
-/// What [`xla_spmd_shard_to_full_shape_with`] may set.
+/// The optional arguments of [`xla_spmd_shard_to_full_shape_with`].
 #[derive(Clone, Debug)]
 pub struct XlaSpmdShardToFullShapeAttrs {
     /// `dim`: an integer; `-1` unless set.

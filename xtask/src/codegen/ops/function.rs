@@ -96,7 +96,8 @@ impl<'a> Function<'a> {
         let name = self.attrs_struct();
         let derives_default = self.optional.iter().all(|attr| attr::is_type_default(attr.default));
         let derive = if derives_default { "Clone, Debug, Default" } else { "Clone, Debug" };
-        let mut source = doc::comment("", &format!("What [`{}`] may set.", self.name_with()));
+        let mut source =
+            doc::comment("", &format!("The optional arguments of [`{}`].", self.name_with()));
         source += &format!("#[derive({derive})]\npub struct {name} {{\n");
         for attr in &self.optional {
             source += &doc::comment("    ", &doc::field(attr));
