@@ -50,7 +50,7 @@ pub struct Scope<'a> {
     pub(crate) budget: Option<&'a CallBudget<'a>>,
     /// The device that a call is made for, if not the CPU.
     pub(crate) device: Option<&'a Arc<dyn Device>>,
-    /// How deep the runs over data sets and the functions they call nest.
+    /// The nesting depth of runs over data sets and of the functions they call.
     pub(crate) depth: usize,
 }
 

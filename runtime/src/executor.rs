@@ -1,6 +1,5 @@
 //! Programs ready to run, and the frames that they run in.
 
-use crate::resource::ResourceManager;
 use crate::{
     context::Context,
     eager_tensor::EagerTensor,
@@ -9,6 +8,7 @@ use crate::{
     panics::caught,
     placement::{Placement, Reason},
     plan::Program,
+    resource::ResourceManager,
     run::Run,
 };
 use ferroflow_ir::FunctionLibrary;

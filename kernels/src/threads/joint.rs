@@ -24,7 +24,7 @@ pub(super) struct Joint {
     state: AtomicUsize,
     work: *const (dyn Fn() + Sync),
     owner: Thread,
-    /// What the first helper that panicked said.
+    /// The payload of the first panic of a helper.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Casts and what follows them in one program: devices compute what the CPU does.
+//! Fused expressions of a cast and an op: devices compute the same as the CPU.
 //!
 //! Compilers of drivers rewrite what they see together. Programs of one op each do not show where
 //! they go wrong.

@@ -100,7 +100,7 @@ fn stack_tensors(
     join(context, dtype, stacked(tensors.len(), shape)?, &parts)
 }
 
-/// How many elements the call wants at a time, where the sizes begin at input `size`.
+/// The batch size of a call, and whether it drops the remainder; the sizes begin at input `size`.
 pub(super) fn batches(call: &RuntimeCall<'_>, size: usize) -> Result<Batching> {
     let last = call.inputs.len().saturating_sub(1);
     let has_flag = call.op.inputs.last().is_some_and(|input| input.name == "drop_remainder");

@@ -22,7 +22,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// How many levels of depth a call of a function counts for: it takes more of the stack than a stream.
+/// The levels of depth of one function call: it takes more of the stack than a stream.
 const CALL_DEPTH: usize = 8;
 
 /// A function with the tensors it captures.

@@ -21,7 +21,7 @@ struct Functions {
 }
 
 impl Functions {
-    /// What becomes of a group.
+    /// The stream that a group is reduced to.
     fn reduce(&self, scope: Scope<'_>, key: i64, group: &Group) -> Result<Stream> {
         let args = [HostTensor::scalar(key)].into_iter().chain(window::window_of(&group.elements));
         self.reduce.stream(scope, args.collect())
@@ -133,7 +133,7 @@ struct Folding {
     finalize: ElementFunction,
 }
 
-/// What becomes of the elements of each key, in the order of the keys.
+/// The reductions of the elements of each key, in the order of the keys.
 #[derive(Debug)]
 struct GroupByReducer {
     input: Dataset,
