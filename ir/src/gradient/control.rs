@@ -311,11 +311,20 @@ pub(super) fn dense_or_zeros(
         Some(Place::Dense(index)) => Ok(found[index]),
         Some(Place::Slices(index)) => {
             let emitter = Emitter::new(sketch);
-            let (values, indices) = (emitter.at(found[index]), emitter.at(found[index + 1]));
             let rows = shapes::variable_dim(emitter.at(like), 0);
-            let sum = emit::call("UnsortedSegmentSum", [values, indices, rows]);
             emitter.finish()?;
-            Ok(sum.id().expect("no error was noted"))
+            let rows = rows.id().expect("no error was noted");
+            added_rows(sketch, [found[index], found[index + 1]], rows)
         }
     }
+}
+
+/// The gradient of a tensor of as many rows as `rows` says, from some of its rows and their
+/// indices.
+pub(super) fn added_rows(
+    sketch: &mut Sketch,
+    [values, indices]: [ValueId; 2],
+    rows: ValueId,
+) -> Result<ValueId> {
+    Ok(sketch.call("UnsortedSegmentSum", Attrs::new(), &[values, indices, rows])?[0])
 }

@@ -2,18 +2,18 @@
 
 use super::{
     control::{
-        Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
+        Backward, Extra, Kind, Recorded, added_rows, dense_or_zeros, dtypes, result_types, retyped,
         with_functions, zeros,
     },
     extent::Extent,
-    function::{Differentiated, Kept, differentiate_within, has_gradient, unique},
+    function::{Differentiated, Kept, Place, differentiate_within, has_gradient, unique},
     sketch::Sketch,
     walk::is_differentiable,
 };
 use crate::{
     attr::Attrs,
     dtype::DType,
-    emit::{Emit, ValueId},
+    emit::{Emit, Emitter, ValueId},
     error::Result,
     function::{FunctionDef, FunctionLibrary},
     graph::Graph,
@@ -56,11 +56,16 @@ struct Stack {
     element: ValueType,
 }
 
-/// What tells the shape of a variable before each iteration, where its gradient is zeros of that
-/// shape and the iteration may change it.
+/// The list of shapes of a variable before each iteration, for gradients that are made in that
+/// shape: zeros, and rows that are added up. None where the iteration does not change the shape.
 fn shape_before(body: &FunctionDef, part: &Differentiated, index: usize) -> Option<Stack> {
     let ty = body.arg_type(index);
-    if part.gradients[index].is_some() || !has_gradient(ty.dtype) {
+    let is_made = match part.gradients[index] {
+        None => true,
+        Some(Place::Slices(_)) => !is_invariant(body, index),
+        Some(Place::Dense(_)) => false,
+    };
+    if !is_made || !has_gradient(ty.dtype) {
         return None;
     }
     if ty.dtype == DType::Variant {
@@ -248,20 +253,26 @@ fn backward_loop(
     }
     let found = sketch.call_function(&part.backward, &given)?;
     for (&index, &dy) in seeds.iter().zip(dys) {
-        results.push(match part.gradients[index] {
-            // What the body neither uses nor gives on has no gradient before it.
-            None => match (popped_for(Saved::ShapeBefore(index)), popped_for(Saved::Before(index)))
-            {
-                (Some(shape), _) => {
-                    let zero = sketch.constant(HostTensor::scalar(0.0f64))?;
-                    let attrs = Attrs::new().with("DstT", sketch.ty(dy).dtype);
-                    let zero = sketch.call("Cast", attrs, &[zero])?[0];
-                    sketch.call("Fill", Attrs::new(), &[shape, zero])?[0]
-                }
-                (None, Some(before)) => zeros(&mut sketch, before)?,
-                (None, None) => zeros(&mut sketch, dy)?,
-            },
-            place => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
+        let shape = popped_for(Saved::ShapeBefore(index));
+        results.push(match (part.gradients[index], shape, popped_for(Saved::Before(index))) {
+            (Some(Place::Dense(index)), ..) => found[index],
+            (Some(Place::Slices(index)), Some(shape), _) => {
+                let emitter = Emitter::new(&mut sketch);
+                let rows = emitter.at(shape).slice(&[0], &[1]).reshape(&[]);
+                emitter.finish()?;
+                let rows = rows.id().expect("no error was noted");
+                added_rows(&mut sketch, [found[index], found[index + 1]], rows)?
+            }
+            (place @ Some(_), None, _) => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
+            // What the body neither uses nor returns has no gradient before it.
+            (None, Some(shape), _) => {
+                let zero = sketch.constant(HostTensor::scalar(0.0f64))?;
+                let attrs = Attrs::new().with("DstT", sketch.ty(dy).dtype);
+                let zero = sketch.call("Cast", attrs, &[zero])?[0];
+                sketch.call("Fill", Attrs::new(), &[shape, zero])?[0]
+            }
+            (None, None, Some(before)) => zeros(&mut sketch, before)?,
+            (None, None, None) => zeros(&mut sketch, dy)?,
         });
     }
     for (&index, &sum) in variables.iter().zip(sums) {

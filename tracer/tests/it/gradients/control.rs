@@ -1,5 +1,5 @@
 use super::{near, values};
-use ferroflow_ir::PartialShape;
+use ferroflow_ir::{DType, PartialShape, TensorSpec};
 use ferroflow_tracer::{
     GradientTape, Result, Tensor, Variable, WhileOptions, cond, function, ops, while_loop,
     while_loop_with,
@@ -184,5 +184,44 @@ fn the_value_before_such_a_loop_has_a_gradient_of_its_shape() -> Result<()> {
     let (dfirst, dx) = tape.gradient(&y, &(&first, &x))?;
     near(&values(dfirst)?, &[0.0; 3]);
     near(&values(dx)?, &[2.0]);
+    Ok(())
+}
+
+/// The first row of `x`, taken twice in a loop.
+fn first_row(x: &Tensor) -> Result<Tensor> {
+    let options = WhileOptions {
+        shape_invariants: vec![PartialShape::scalar(), PartialShape::ranked([None, None])],
+        ..WhileOptions::default()
+    };
+    let (_, row) = while_loop_with(
+        &options,
+        |(i, _): &(Tensor, Tensor)| i.less(2),
+        |(i, rows): (Tensor, Tensor)| Ok(((i + 1)?, rows.gather(&Tensor::from([0]))?)),
+        (Tensor::from(0), x.clone()),
+    )?;
+    Ok(row)
+}
+
+#[test]
+fn rows_that_a_loop_leaves_out_have_gradients_of_zero() -> Result<()> {
+    let any = TensorSpec::new(DType::F32, PartialShape::ranked([None, None]));
+    let alone = function(|x: Tensor| first_row(&x)).with_input_signature([any.clone()]);
+    let in_branch = function(|x: Tensor| {
+        let row = first_row(&x)?;
+        cond(&x.sum_all()?.less(0.0)?, || Ok(row.clone()), || Ok(x.clone()))
+    });
+    let in_branch = in_branch.with_input_signature([any]);
+    let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]]);
+    let first = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
+    for (f, x, expected) in
+        [(&alone, x.clone(), first), (&in_branch, x.clone(), [1.0; 6]), (&in_branch, (-x)?, first)]
+    {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let y = f.call((&x,))?;
+        let gradient = tape.gradient(&y, &x)?;
+        assert_eq!(gradient.as_ref().map(|dx| dx.shape().to_string()), Some("[3,2]".into()));
+        near(&values(gradient)?, &expected);
+    }
     Ok(())
 }
