@@ -122,6 +122,15 @@ pub(super) struct Loop {
 impl Gen {
     /// A loop that changes these values.
     pub(super) fn counted(&mut self, changed: &[Id]) -> Option<Loop> {
+        self.looped(changed, |g, params| g.settle_all(&params[1..]))
+    }
+
+    /// A loop whose body ends with these changes of its parameters, the first of which counts.
+    pub(super) fn looped(
+        &mut self,
+        changed: &[Id],
+        change: impl FnOnce(&mut Gen, &[Id]) -> Option<Vec<Id>>,
+    ) -> Option<Loop> {
         let n = self.count()?;
         let zero = Item { tensor: Tensor::from(0i32), is_exact: true };
         let counter = (vec![zero; self.lanes.len()], None);
@@ -145,7 +154,7 @@ impl Gen {
         let body = self.block(&params, len, |g, params| {
             let next = g.op("AddV2", vec![value(params[0]), int(1)], Attrs::new())?;
             let mut results = vec![next];
-            results.extend(g.settle_all(&params[1..])?);
+            results.extend(change(g, params)?);
             Some(results)
         })?;
         let mut args = vec![int(0)];

@@ -11,6 +11,7 @@ mod lists;
 mod operands;
 mod profiles;
 mod reductions;
+mod resize;
 mod state;
 mod strings;
 mod views;

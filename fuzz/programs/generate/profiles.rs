@@ -2,7 +2,7 @@
 
 use super::{
     Gen, Template, calls, control, dynamic, elementwise, gradients, layers, lists, reductions,
-    state, strings, views,
+    resize, state, strings, views,
 };
 
 /// A family of templates.
@@ -20,6 +20,8 @@ pub(super) enum Category {
     Gradients,
     Calls,
     Alias,
+    Resize,
+    ResizeGradients,
 }
 
 use Category as C;
@@ -41,6 +43,8 @@ const CATEGORIES: &[Weighted] = &[
     (C::Gradients, 1.0, true, gradients::TEMPLATES),
     (C::Calls, 0.7, true, calls::TEMPLATES),
     (C::Alias, 0.8, false, views::CHAINS),
+    (C::Resize, 0.3, true, resize::TEMPLATES),
+    (C::ResizeGradients, 0.2, true, resize::GRADIENTS),
 ];
 
 /// A profile of programs.
@@ -98,6 +102,13 @@ pub(crate) const PROFILES: &[Profile] = &[
     Profile {
         name: "outer",
         weights: &[(C::Gradients, 2.0), (C::Control, 2.0), (C::Lists, 2.0), (C::Calls, 2.0)],
+        has_outer_gradient: true,
+        is_digest: true,
+        ..MIX
+    },
+    Profile {
+        name: "resize",
+        weights: &[(C::Resize, 10.0), (C::ResizeGradients, 20.0), (C::Gradients, 2.0)],
         has_outer_gradient: true,
         is_digest: true,
         ..MIX

@@ -263,7 +263,9 @@ fn backward_loop(
                 let rows = rows.id().expect("no error was noted");
                 added_rows(&mut sketch, [found[index], found[index + 1]], rows)?
             }
-            (place @ Some(_), None, _) => dense_or_zeros(&mut sketch, place, &found, finals[index])?,
+            (place @ Some(_), None, _) => {
+                dense_or_zeros(&mut sketch, place, &found, finals[index])?
+            }
             // What the body neither uses nor returns has no gradient before it.
             (None, Some(shape), _) => {
                 let zero = sketch.constant(HostTensor::scalar(0.0f64))?;
