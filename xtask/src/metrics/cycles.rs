@@ -6,9 +6,9 @@
 use super::tree::{SourceFile, module_folder};
 use petgraph::{
     algo::tarjan_scc,
-    graph::{DiGraph, NodeIndex},
+    graph::{DiGraph, EdgeIndex, NodeIndex},
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use syn::{
     Path, UseTree, Visibility,
     visit::{self, Visit},
@@ -29,22 +29,29 @@ const CRATES: &[(&str, &str)] = &[
     ("xtask", "xtask/src/main.rs"),
 ];
 
-/// The files of the largest cycle of each crate that has one.
-pub(super) fn largest(files: &[SourceFile]) -> Vec<(&'static str, Vec<String>)> {
+/// The largest cycle of a crate.
+pub(super) struct Cycle {
+    pub(super) files: Vec<String>,
+    /// The imports between its files: the file, the one it needs, and an item that it names there.
+    pub(super) imports: Vec<(String, String, String)>,
+}
+
+/// The largest cycle of each crate that has one.
+pub(super) fn largest(files: &[SourceFile]) -> Vec<(&'static str, Cycle)> {
     let mut found = Vec::new();
     for (name, root) in CRATES {
         let folder = module_folder(root);
         let of_crate: Vec<&SourceFile> =
             files.iter().filter(|file| file.name.starts_with(&folder)).collect();
         let cycle = largest_of(&of_crate, &folder);
-        if cycle.len() > 1 {
+        if cycle.files.len() > 1 {
             found.push((*name, cycle));
         }
     }
     found
 }
 
-fn largest_of(files: &[&SourceFile], folder: &str) -> Vec<String> {
+fn largest_of(files: &[&SourceFile], folder: &str) -> Cycle {
     let mut tree = Tree::default();
     for (index, file) in files.iter().enumerate() {
         let path = module_path(&file.name, folder);
@@ -53,25 +60,36 @@ fn largest_of(files: &[&SourceFile], folder: &str) -> Vec<String> {
         tree.aliases.insert(path.clone(), names.0);
         tree.files.insert(path, index);
     }
-    let mut graph = DiGraph::<usize, ()>::new();
+    let mut graph = DiGraph::<usize, String>::new();
     let nodes: Vec<_> = (0..files.len()).map(|index| graph.add_node(index)).collect();
     for (index, file) in files.iter().enumerate() {
         let module = module_path(&file.name, folder);
-        let mut imports = Imports { module, tree: &tree, found: BTreeSet::new() };
+        let mut imports = Imports { module, tree: &tree, found: BTreeMap::new() };
         imports.visit_file(&file.syntax);
-        for &other in &imports.found {
+        for (&other, item) in &imports.found {
             // A module is made of the modules in it.
             if !module_path(&files[other].name, folder).starts_with(&imports.module) {
-                graph.update_edge(nodes[index], nodes[other], ());
+                graph.update_edge(nodes[index], nodes[other], item.clone());
             }
         }
     }
     let cycles = tarjan_scc(&graph);
     let largest = cycles.into_iter().max_by_key(Vec::len).unwrap_or_default();
     let short = |node: NodeIndex| files[graph[node]].name.trim_start_matches(folder).to_string();
-    let mut names: Vec<String> = largest.into_iter().map(short).collect();
+    let mut names: Vec<String> = largest.iter().map(|&node| short(node)).collect();
     names.sort();
-    names
+    let inside = |&edge: &EdgeIndex| {
+        graph
+            .edge_endpoints(edge)
+            .is_some_and(|(a, b)| largest.contains(&a) && largest.contains(&b))
+    };
+    let import = |edge: EdgeIndex| {
+        let (a, b) = graph.edge_endpoints(edge)?;
+        Some((short(a), short(b), graph[edge].clone()))
+    };
+    let mut imports: Vec<_> = graph.edge_indices().filter(inside).filter_map(import).collect();
+    imports.sort();
+    Cycle { files: names, imports }
 }
 
 /// The module that a file is, from the root of the crate.
@@ -174,16 +192,18 @@ impl<'ast> Visit<'ast> for Aliases {
     }
 }
 
-/// The files that a file needs: where what it names is.
+/// The files that a file needs, where what it names is, with the path of one such item.
 struct Imports<'a> {
     module: ModulePath,
     tree: &'a Tree,
-    found: BTreeSet<usize>,
+    found: BTreeMap<usize, String>,
 }
 
 impl Imports<'_> {
     fn note(&mut self, path: &[String]) {
-        self.found.extend(self.tree.file_of(&self.module, path, 0));
+        if let Some(file) = self.tree.file_of(&self.module, path, 0) {
+            self.found.entry(file).or_insert_with(|| path.join("::"));
+        }
     }
 }
 

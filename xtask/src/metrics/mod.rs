@@ -21,7 +21,7 @@ pub(crate) struct Flags {
     /// Write the baseline anew.
     #[arg(long, conflicts_with = "check")]
     update: bool,
-    /// Print all duplicate names, and all files of the cycles.
+    /// Print all duplicate names, and all imports of the cycles.
     #[arg(long)]
     all: bool,
 }
@@ -40,10 +40,12 @@ pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     middle::print(&files);
     words::print(&files);
     let cycles = cycles::largest(&files);
-    for (name, files) in &cycles {
-        println!("import cycle: {name}: {} files in the largest", files.len());
+    for (name, cycle) in &cycles {
+        println!("import cycle: {name}: {} files in the largest", cycle.files.len());
         if flags.all {
-            println!("    {}", files.join(", "));
+            for (file, other, item) in &cycle.imports {
+                println!("    {file} -> {other}: {item}");
+            }
         }
     }
     let names = tree::duplicate_types(&files);
