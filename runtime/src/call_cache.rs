@@ -5,12 +5,14 @@
 use crate::{
     call_key::{CallKey, fingerprint},
     context::{Context, WeakContext},
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
-    execute::{Results, Scope, alias_as, complete, execute_op, of_op},
+    execute::of_op,
+    execute_op::{alias_as, complete, execute_op},
     kernel_call::KernelCall,
     panics::caught,
     placed_calls::execute_placed,
+    scope::Scope,
     single_op::SingleOp,
 };
 use ferroflow_ir::{Attrs, DType, Effect, FunctionLibrary, Lowering, OpDef, Shape};

@@ -2,18 +2,15 @@
 
 use crate::{
     budget::{CallBudget, CallOptions},
+    compile::{compile, request},
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    execute::{Scope, value_type},
-    executor::{Executable, Surroundings},
     optimize::optimize,
-    panics::caught,
-    placed_calls::request,
     placement::{Placement, Request},
-    plan::plan,
     profile::{Profile, RunMetadata, RunOptions, TraceLevel},
-    resource::{ResourceHandle, ResourceManager},
+    resource::{ResourceHandle, ResourceManager, value_type},
+    scope::{OwnedScope, Scope},
     specializations::{Specialization, Specializations},
 };
 use ferroflow_ir::{
@@ -46,7 +43,7 @@ impl Capture {
 pub struct ConcreteFunction(Arc<Inner>);
 
 struct Inner {
-    surroundings: Surroundings,
+    scope: OwnedScope,
     def: Arc<FunctionDef>,
     captures: Vec<Capture>,
     specializations: Specializations,
@@ -85,9 +82,9 @@ impl ConcreteFunction {
         resources: Arc<ResourceManager>,
         captures: Vec<Capture>,
     ) -> ConcreteFunction {
-        let surroundings = Surroundings { context: context.clone(), library, resources };
+        let scope = OwnedScope { context: context.clone(), library, resources };
         let specializations = Specializations::new(context.specializations());
-        ConcreteFunction(Arc::new(Inner { surroundings, def, captures, specializations }))
+        ConcreteFunction(Arc::new(Inner { scope, def, captures, specializations }))
     }
 
     /// The definition.
@@ -97,7 +94,7 @@ impl ConcreteFunction {
 
     /// The functions it may call.
     pub fn library(&self) -> &Arc<FunctionLibrary> {
-        &self.0.surroundings.library
+        &self.0.scope.library
     }
 
     /// What it captures.
@@ -117,7 +114,7 @@ impl ConcreteFunction {
     /// [`Error::FunctionArgument`] when the arguments do not fit, otherwise whatever fails in it,
     /// with the node where it happened.
     pub fn call(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
-        self.call_with(args, Shapes::AsDeclared, self.0.surroundings.scope())
+        self.call_with(args, Shapes::AsDeclared, self.0.scope.borrow())
     }
 
     /// Calls the function on a device: what nothing in it places runs there, where the device has
@@ -132,7 +129,7 @@ impl ConcreteFunction {
         args: &[&EagerTensor],
     ) -> Result<Vec<EagerTensor>> {
         self.placed_specialization(Some(device), args, Shapes::AsDeclared)?
-            .run(self.0.surroundings.scope(), args)
+            .run(self.0.scope.borrow(), args)
     }
 
     /// What runs where, and what is copied, when the function is called with arguments like these,
@@ -147,7 +144,7 @@ impl ConcreteFunction {
         args: &[&EagerTensor],
     ) -> Result<Placement> {
         let specialization = self.placed_specialization(device, args, Shapes::Any)?;
-        let cpu = self.0.surroundings.context.cpu().name();
+        let cpu = self.0.scope.context.cpu().name();
         Ok(specialization.executable.placement_or(cpu))
     }
 
@@ -157,7 +154,7 @@ impl ConcreteFunction {
     ///
     /// As [`call`](ConcreteFunction::call).
     pub fn call_refs(&self, args: &[&EagerTensor]) -> Result<Vec<EagerTensor>> {
-        self.call_with(args, Shapes::AsDeclared, self.0.surroundings.scope())
+        self.call_with(args, Shapes::AsDeclared, self.0.scope.borrow())
     }
 
     /// Calls the function in this way; also tells what the run did.
@@ -177,9 +174,9 @@ impl ConcreteFunction {
             TraceLevel::None => None,
             TraceLevel::Ops => Some(&profile),
         };
-        let scope = Scope { profile: noted, ..inner.surroundings.scope() };
+        let scope = Scope { profile: noted, ..inner.scope.borrow() };
         let results = specialization.run(scope, args)?;
-        let device = inner.surroundings.context.cpu().name();
+        let device = inner.scope.context.cpu().name();
         let mut metadata = profile.into_metadata(device, specialization.executable.arena_bytes());
         metadata.compilations = inner.specializations.compilations();
         Ok((results, metadata))
@@ -198,7 +195,7 @@ impl ConcreteFunction {
         let budget = CallBudget::new(options);
         budget.check()?;
         let specialization = self.specialization(args, Shapes::AsDeclared)?;
-        let scope = Scope { budget: Some(&budget), ..self.0.surroundings.scope() };
+        let scope = Scope { budget: Some(&budget), ..self.0.scope.borrow() };
         specialization.run(scope, args)
     }
 
@@ -209,7 +206,7 @@ impl ConcreteFunction {
     ///
     /// As [`call`](ConcreteFunction::call), but for shapes.
     pub fn call_with_any_shapes(&self, args: &[EagerTensor]) -> Result<Vec<EagerTensor>> {
-        self.call_with(args, Shapes::Any, self.0.surroundings.scope())
+        self.call_with(args, Shapes::Any, self.0.scope.borrow())
     }
 
     fn call_with<T: Borrow<EagerTensor>>(
@@ -306,10 +303,10 @@ impl ConcreteFunction {
             });
             captured.push(capture.to_host()?);
         }
-        let scope = inner.surroundings.scope();
+        let scope = inner.scope.borrow();
         let asked = device.or_else(|| scope.context.default_device());
         let request = request(scope, asked, given)?;
-        let executable = compile(&inner.surroundings, &inner.def, &args, captured, &request)?;
+        let executable = compile(&inner.scope, &inner.def, &args, captured, &request)?;
         let device = device.map(|device| device.name().into());
         let args = given.iter().map(|arg| arg.device().map(Arc::from));
         let anywhere = given.iter().any(|arg| arg.device().is_some());
@@ -325,27 +322,9 @@ impl ConcreteFunction {
     pub fn optimized_text(&self, types: &[ValueType]) -> Result<String> {
         let inner = &*self.0;
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
-        let device = inner.surroundings.context.default_device().cloned();
+        let device = inner.scope.context.default_device().cloned();
         let request = Request { device, args: Vec::new() };
-        let placed = optimize(&inner.surroundings, &inner.def, &args, &[], &request)?;
+        let placed = optimize(&inner.scope, &inner.def, &args, &[], &request)?;
         Ok(placed.function.graph.to_string())
     }
-}
-
-/// Compiles a function whose last arguments are always `captured`.
-///
-/// # Errors
-///
-/// What makes it impossible to run, whatever the data.
-pub(crate) fn compile(
-    surroundings: &Surroundings,
-    def: &FunctionDef,
-    args: &[Argument],
-    captured: Vec<HostTensor>,
-    request: &Request,
-) -> Result<Executable> {
-    caught(|| {
-        let placed = optimize(surroundings, def, args, &captured, request)?;
-        Ok(Executable::new(plan(&surroundings.context, &placed, captured)?))
-    })
 }

@@ -4,10 +4,10 @@ use crate::{
     compile_options::CompileOptions,
     devices::Devices,
     error::{Error, Result},
-    ops::{self, Body},
-    placed_calls::PlacedCalls,
+    owned_cache::OwnedCache,
     placement::Placement,
     resource::ResourceManager,
+    runtime_call::Body,
 };
 use ferroflow_ir::{Limits, OpDef, OpRegistry, device_name::DeviceName};
 use ferroflow_kernels::{CpuDevice, Device, Precision, Threads};
@@ -99,8 +99,7 @@ struct Inner {
     compile: CompileOptions,
     specializations: NonZeroUsize,
     devices: Devices,
-    /// Eager calls compiled for devices.
-    placed: PlacedCalls,
+    cache: OwnedCache,
     placements: Mutex<Option<Vec<Placement>>>,
 }
 
@@ -146,7 +145,7 @@ impl Context {
             compile: options.compile,
             specializations: options.specializations.unwrap_or(SPECIALIZATIONS),
             devices,
-            placed: PlacedCalls::default(),
+            cache: OwnedCache::default(),
             placements: Mutex::default(),
         }))
     }
@@ -179,6 +178,11 @@ impl Context {
     /// The CPU device.
     pub fn cpu(&self) -> &dyn Device {
         &self.0.cpu
+    }
+
+    /// Whether the CPU has a kernel for an op.
+    pub(crate) fn has_cpu_kernel(&self, op: &OpDef) -> bool {
+        self.0.cpu.has_kernel(op)
     }
 
     /// The names of all devices, the CPU first. Others are looked for when this is first asked.
@@ -248,8 +252,9 @@ impl Context {
         }
     }
 
-    pub(crate) fn placed_calls(&self) -> &PlacedCalls {
-        &self.0.placed
+    /// What a layer above keeps as long as the context.
+    pub(crate) fn cache(&self) -> &OwnedCache {
+        &self.0.cache
     }
 
     /// The threads that share the work of one op.
@@ -287,29 +292,9 @@ impl Context {
         self.0.host_ops.write().insert(op, body);
     }
 
-    /// The body of an op that runs in the runtime.
-    pub(crate) fn body(&self, op: &OpDef) -> Option<Body> {
-        ops::find(op.name).or_else(|| self.0.host_ops.read().get(op.name).copied())
-    }
-
-    /// Whether some device or the runtime can run the op at all.
-    pub fn supports(&self, op: &OpDef) -> bool {
-        use ferroflow_ir::{Lowering, op::Call};
-        match op.lowering {
-            Lowering::Interface => false,
-            Lowering::Kernel => self.0.cpu.has_kernel(op),
-            Lowering::Runtime => {
-                // Where values come from: nothing is left to run.
-                let is_source = matches!(op.name, "_Arg" | "Const");
-                is_source || op.call != Call::None || self.body(op).is_some()
-            }
-            Lowering::Elementwise(_)
-            | Lowering::Fused
-            | Lowering::Reduce(_)
-            | Lowering::Alias(_)
-            | Lowering::View(_)
-            | Lowering::Composite(_) => true,
-        }
+    /// The body that a crate above gave an op.
+    pub(crate) fn host_op(&self, op: &str) -> Option<Body> {
+        self.0.host_ops.read().get(op).copied()
     }
 
     /// Checks that ops may touch a file outside the folders of loaded models.

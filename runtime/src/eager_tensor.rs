@@ -1,8 +1,13 @@
 //! Tensors with values.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use ferroflow_ir::{DType, Element, HostTensor, Shape, TensorSpec};
-use ferroflow_kernels::{Buffer, DeviceBuffer};
+use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The results of an op call.
+pub type Results = SmallVec<[EagerTensor; 1]>;
 
 /// A tensor with a value, in the memory of some device. Cheap to clone; clones share memory.
 #[derive(Clone, Debug)]
@@ -86,5 +91,26 @@ impl From<HostTensor> for EagerTensor {
 impl From<Buffer> for EagerTensor {
     fn from(buffer: Buffer) -> EagerTensor {
         EagerTensor { buffer }
+    }
+}
+
+/// A tensor in the memory of a device, to which it is copied unless it is there.
+///
+/// # Errors
+///
+/// When the device cannot hold it, or the copy fails.
+pub(crate) fn on_device(value: &EagerTensor, device: &Arc<dyn Device>) -> Result<DeviceBuffer> {
+    device_buffer(device.upload(value.buffer())?)
+}
+
+/// The memory of a device, which it must be.
+///
+/// # Errors
+///
+/// When the device gave memory of the host.
+pub(crate) fn device_buffer(buffer: Buffer) -> Result<DeviceBuffer> {
+    match buffer {
+        Buffer::Device(buffer) => Ok(buffer),
+        Buffer::Host(_) => Err(Error::missing("device memory")),
     }
 }

@@ -136,6 +136,13 @@ fn describe(interruption: Interruption) -> &'static str {
 }
 
 impl Error {
+    /// An internal error: a program that has nothing where it needs something.
+    #[cold]
+    pub(crate) fn missing(what: &str) -> Error {
+        let message = format!("the program has no {what} where it needs one");
+        Error::Status { code: Code::Internal, message }
+    }
+
     /// The status code TensorFlow would report.
     pub fn code(&self) -> Code {
         match self {

@@ -1,20 +1,16 @@
 //! Programs ready to run, and the frames that they run in.
 
 use crate::{
-    context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    execute::Scope,
     panics::caught,
     placement::{Placement, Reason},
     plan::Program,
-    resource::ResourceManager,
     run::Run,
+    scope::Scope,
 };
-use ferroflow_ir::FunctionLibrary;
 use ferroflow_kernels::{Buffer, frame::Frame};
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 /// A program ready to run, with the frames it runs in. Any number of threads may run it at once.
 #[derive(Debug)]
@@ -124,21 +120,5 @@ impl Executable {
                 *frame.slot_mut(slot) = None;
             }
         }
-    }
-}
-
-/// What a run needs besides the program and its arguments, owned.
-#[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) context: Context,
-    pub(crate) library: Arc<FunctionLibrary>,
-    pub(crate) resources: Arc<ResourceManager>,
-}
-
-impl Surroundings {
-    pub(crate) fn scope(&self) -> Scope<'_> {
-        let (context, library, resources) = (&self.context, &self.library, &self.resources);
-        let (origin, profile, budget, device) = (None, None, None, None);
-        Scope { context, library, resources, origin, profile, budget, device, depth: 0 }
     }
 }

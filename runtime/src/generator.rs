@@ -3,7 +3,7 @@
 //! Each node of a function has a generator of its own, as has each pair of seeds in eager code. It
 //! begins where the seeds say, and each call goes on where the last one ended.
 
-use crate::plan::action::Origin;
+use crate::origin::Origin;
 use ferroflow_kernels::philox::Philox;
 use parking_lot::Mutex;
 use std::{

@@ -1,6 +1,10 @@
 //! Calls of kernels: compiled once, run any number of times.
 
-use crate::{context::Context, eager_tensor::EagerTensor, error::Result, execute::Results};
+use crate::{
+    context::Context,
+    eager_tensor::{EagerTensor, Results},
+    error::Result,
+};
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, PartialShape, Shape};
 use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
 use smallvec::SmallVec;

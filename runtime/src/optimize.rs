@@ -6,9 +6,9 @@
 
 use crate::{
     error::Result,
-    executor::Surroundings,
     place::{Placed, with_call},
     placement::Request,
+    scope::OwnedScope,
 };
 use ferroflow_ir::{
     Attrs, FunctionDef, Graph, HostTensor, Limits, NodeDef, OpDef, Outlet,
@@ -34,17 +34,17 @@ use ferroflow_kernels::{OpCall, Support};
 ///
 /// What is wrong with the function.
 pub(crate) fn optimize(
-    surroundings: &Surroundings,
+    scope: &OwnedScope,
     def: &FunctionDef,
     args: &[Argument],
     captured: &[HostTensor],
     request: &Request,
 ) -> Result<Placed> {
-    let context = &surroundings.context;
+    let context = &scope.context;
     let limits: &Limits = context.limits();
     let options = context.compile_options();
     let evaluate: &dyn Evaluate = if options.fold { context } else { &NoFolding };
-    let specializer = Specializer { library: &surroundings.library, evaluate, limits };
+    let specializer = Specializer { library: &scope.library, evaluate, limits };
     let check = |specialized: &Specialized, after: &'static str| match options.verify {
         true => verify(specialized, after).and_then(|()| verify_devices(specialized, after)),
         false => Ok(()),

@@ -2,14 +2,15 @@
 
 use crate::{
     call_key::{CallKey, fingerprint},
-    eager_tensor::EagerTensor,
+    compile::request,
+    eager_tensor::{EagerTensor, Results},
     error::Result,
-    execute::{Results, Scope, complete, execute_op},
-    placement::Request,
+    execute_op::{complete, execute_op},
+    scope::Scope,
     single_op::SingleOp,
 };
-use ferroflow_ir::{Attrs, DType, Effect, Lowering, OpDef, device_name::DeviceName};
-use ferroflow_kernels::{Buffer, Device};
+use ferroflow_ir::{Attrs, DType, Effect, Lowering, OpDef};
+use ferroflow_kernels::Device;
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
@@ -53,7 +54,7 @@ pub(crate) fn execute_placed(
     let args: Vec<Option<String>> =
         inputs.iter().map(|input| input.device().map(String::from)).collect();
     let print = fingerprint(op, &attrs, inputs);
-    let calls = scope.context.placed_calls();
+    let calls: &PlacedCalls = scope.context.cache().get();
     let found = calls.0.lock().get(&print).and_then(|entries| {
         let fits = |entry: &&Arc<Entry>| {
             entry.device == name && entry.args == args && entry.key.is_for(op, &attrs, inputs)
@@ -74,27 +75,6 @@ pub(crate) fn execute_placed(
     kept.entry(print).or_default().push(entry.clone());
     drop(kept);
     entry.program.run(scope, inputs)
-}
-
-/// Where a call is to run on inputs like these.
-///
-/// # Errors
-///
-/// When an input is on a device that the context does not have.
-pub(crate) fn request(
-    scope: Scope<'_>,
-    device: Option<&Arc<dyn Device>>,
-    inputs: &[&EagerTensor],
-) -> Result<Request> {
-    let device_of = |input: &&EagerTensor| match input.buffer() {
-        Buffer::Host(_) => Ok(None),
-        Buffer::Device(buffer) => {
-            let name: DeviceName = buffer.device.parse()?;
-            scope.context.device(&name).map(Some)
-        }
-    };
-    let args: Result<Vec<_>> = inputs.iter().map(device_of).collect();
-    Ok(Request { device: device.cloned(), args: args? })
 }
 
 /// Whether elements of a dtype are plain bytes.

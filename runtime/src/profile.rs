@@ -1,6 +1,6 @@
 //! What a run did and what it cost, for who asks.
 
-use crate::{error::Result, plan::action::Origin};
+use crate::{error::Result, origin::Origin};
 use ferroflow_kernels::Device;
 use parking_lot::Mutex;
 use std::{

@@ -5,9 +5,10 @@
 //! functions capture).
 
 use crate::{
+    eager_tensor::EagerTensor,
     error::{Error, Result},
     generator::Generators,
-    specializations::CompiledFunctions,
+    owned_cache::OwnedCache,
 };
 use ferroflow_ir::{DType, Handle, HostTensor, TensorSpec, ValueType};
 use parking_lot::Mutex;
@@ -151,13 +152,24 @@ impl ResourceHandle {
     }
 }
 
+/// The type of a tensor, with what a handle in it refers to.
+pub fn value_type(tensor: &EagerTensor) -> ValueType {
+    if tensor.dtype() == DType::Resource
+        && let Ok(host) = tensor.host()
+        && let Ok(handle) = ResourceHandle::of(host)
+    {
+        return handle.value_type();
+    }
+    ValueType::new(tensor.dtype(), tensor.shape())
+}
+
 /// Resources that ops create and find by name: those of one loaded model, or of eager code.
 #[derive(Debug, Default)]
 pub struct ResourceManager {
     entries: Mutex<HashMap<(String, String), Arc<dyn Resource>>>,
     folder: Option<PathBuf>,
     generators: Generators,
-    functions: CompiledFunctions,
+    cache: OwnedCache,
 }
 
 impl ResourceManager {
@@ -181,9 +193,9 @@ impl ResourceManager {
         &self.generators
     }
 
-    /// What the functions of data sets were compiled to.
-    pub(crate) fn functions(&self) -> &CompiledFunctions {
-        &self.functions
+    /// What a layer above keeps as long as the resources.
+    pub(crate) fn cache(&self) -> &OwnedCache {
+        &self.cache
     }
 
     /// The resource of this name, made by `create` if there is none.

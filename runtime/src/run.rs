@@ -1,22 +1,18 @@
 //! Runs of programs: the actions, one after the other.
 
 use crate::{
-    device_run::on_device,
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
-    execute::{Scope, execute_op},
-    ops::{
-        RuntimeCall,
-        training::{self, Input},
-    },
+    execute_op::execute_op,
+    ops::training::{self, Input},
+    origin::Origin,
     panics::caught,
-    plan::{
-        action::{
-            Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, OpOutput,
-            Operand, Origin, Place, Scheduled, WhileAction,
-        },
-        scalar::ScalarProgram,
+    plan::action::{
+        Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, OpOutput, Operand,
+        Place, ScalarProgram, Scheduled, WhileAction,
     },
+    runtime_call::RuntimeCall,
+    scope::Scope,
 };
 use ferroflow_ir::{
     DType, Error as IrError, HostTensor, Shape, ValueType,
@@ -151,7 +147,7 @@ impl Run<'_> {
                     let bytes = self.frame.arena(region);
                     Input::View(View { dtype: operand.dtype, shape, bytes })
                 }
-                (None, ..) => return Err(missing("a value")),
+                (None, ..) => return Err(Error::missing("a value")),
             });
         }
         training::step(self.scope.context, action.op, &action.attrs, optimizer, &inputs)
@@ -161,7 +157,7 @@ impl Run<'_> {
     pub(crate) fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
         match &operand.place {
             Place::Arena(region) => {
-                let shape = operand.shape.clone().ok_or_else(|| missing("a shape"))?;
+                let shape = operand.shape.clone().ok_or_else(|| Error::missing("a shape"))?;
                 Ok(HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?.into())
             }
             Place::Slot(slot, bytes) => {
@@ -170,7 +166,7 @@ impl Run<'_> {
                 } else {
                     self.frame.slot(*slot).cloned()
                 };
-                match found.ok_or_else(|| missing("a value"))? {
+                match found.ok_or_else(|| Error::missing("a value"))? {
                     buffer if bytes.is_none() && is_shaped(&buffer, operand) => Ok(buffer.into()),
                     Buffer::Host(tensor) => Ok(shaped(tensor, operand, bytes.as_ref())?.into()),
                     Buffer::Device(buffer) => {
@@ -191,7 +187,7 @@ impl Run<'_> {
                 let tensor = self.tensor(from)?.into_host()?;
                 let target = self.frame.arena_mut(target);
                 if tensor.bytes().len() != target.len() {
-                    return Err(missing("a value of the planned size"));
+                    return Err(Error::missing("a value of the planned size"));
                 }
                 target.copy_from_slice(tensor.bytes());
             }
@@ -225,7 +221,7 @@ impl Run<'_> {
     fn scalar(&mut self, action: &ScalarProgram) -> Result<()> {
         let mut registers: SmallVec<[u64; 32]> = SmallVec::from_slice(action.program.registers());
         for load in &action.loads {
-            let bytes = self.bytes(&load.from).ok_or_else(|| missing("a number"))?;
+            let bytes = self.bytes(&load.from).ok_or_else(|| Error::missing("a number"))?;
             scalar::set(&mut registers[load.to.index()], bytes);
         }
         let limit = self.scope.context.limits().loop_iterations;
@@ -329,9 +325,4 @@ fn shaped(tensor: HostTensor, operand: &Operand, bytes: Option<&Region>) -> Resu
         return Ok(tensor);
     }
     Ok(tensor.reinterpreted(operand.dtype)?)
-}
-
-pub(crate) fn missing(what: &str) -> Error {
-    let message = format!("the program has no {what} where it needs one");
-    Error::Status { code: ferroflow_ir::Code::Internal, message }
 }

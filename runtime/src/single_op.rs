@@ -2,12 +2,13 @@
 //! that are used again and again.
 
 use crate::{
-    concrete_function::compile,
-    eager_tensor::EagerTensor,
+    compile::compile,
+    eager_tensor::{EagerTensor, Results},
     error::Result,
-    execute::{Results, Scope, value_type},
-    executor::{Executable, Surroundings},
+    executor::Executable,
     placement::Request,
+    resource::value_type,
+    scope::{OwnedScope, Scope},
 };
 use ferroflow_ir::{
     AttrValue, Attrs, FunctionDef, NodeDef, OpDef, Outlet, PartialShape, ValueType,
@@ -73,14 +74,14 @@ impl SingleOp {
         let def = function(op, attrs, inputs, &args)?;
         let types: Vec<Argument> =
             args.iter().map(|&index| value_type(inputs[index]).into()).collect();
-        let surroundings = Surroundings {
+        let owned = OwnedScope {
             context: scope.context.clone(),
             library: scope.library.clone(),
             resources: scope.resources.clone(),
         };
         let devices = args.iter().map(|&index| request.args.get(index).cloned().flatten());
         let request = Request { device: request.device.clone(), args: devices.collect() };
-        let executable = compile(&surroundings, &def, &types, Vec::new(), &request)?;
+        let executable = compile(&owned, &def, &types, Vec::new(), &request)?;
         Ok(SingleOp { executable, args })
     }
 

@@ -4,10 +4,8 @@
 //! and the one that was used longest ago is dropped where a new one exceeds the limit.
 
 use crate::{
-    eager_tensor::EagerTensor,
-    error::Result,
-    execute::{Scope, value_type},
-    executor::Executable,
+    eager_tensor::EagerTensor, error::Result, executor::Executable, resource::value_type,
+    scope::Scope,
 };
 use ferroflow_ir::{FunctionLibrary, ValueType, hash::FastHasher};
 use parking_lot::{Mutex, RwLock};

@@ -1,8 +1,7 @@
 //! Variables: tensors that change.
 
 use crate::{
-    device_run::on_device,
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
 };

@@ -243,7 +243,7 @@ impl Tensor {
 
     pub(crate) fn value_type(&self) -> ValueType {
         match &self.0 {
-            Repr::Eager(tensor) => ferroflow_runtime::execute::value_type(tensor),
+            Repr::Eager(tensor) => ferroflow_runtime::resource::value_type(tensor),
             Repr::Symbolic(symbolic) => symbolic.ty.clone(),
         }
     }

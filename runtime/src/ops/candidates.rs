@@ -2,10 +2,7 @@
 //! TensorFlow.
 
 use super::{Body, RuntimeCall, random::reserve};
-use crate::{
-    error::Result,
-    execute::{Results, infer_outputs},
-};
+use crate::{eager_tensor::Results, error::Result, runtime_call::infer_outputs};
 use ferroflow_ir::{Error as IrError, HostTensor, workspace};
 use ferroflow_kernels::{check_size, philox::Words};
 use smallvec::SmallVec;

@@ -2,8 +2,8 @@
 
 use super::{Body, RuntimeCall, none, one};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     glob,
 };
 use bytes::Bytes;
@@ -11,20 +11,8 @@ use ferroflow_ir::{Code, Error as IrError, HostTensor, Shape};
 use std::{
     fs,
     io::{self, ErrorKind},
-    path::{Path, PathBuf},
+    path::Path,
 };
-
-/// The path in a string: a name, or a URL of the scheme `file`.
-pub(super) fn path_of(name: &Bytes) -> Result<PathBuf> {
-    let name = name.strip_prefix(b"file://").unwrap_or(name);
-    match std::str::from_utf8(name) {
-        Ok(name) => Ok(name.into()),
-        Err(_) => {
-            let found = String::from_utf8_lossy(name);
-            Err(IrError::argument("a file op", "filename", "UTF-8", found).into())
-        }
-    }
-}
 
 /// What the system reports about a file, as TensorFlow names it.
 pub(super) fn file_error(path: &Path, error: &io::Error) -> Error {
@@ -78,7 +66,7 @@ fn matching(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let mut found = Vec::new();
     for pattern in call.host(0)?.strings()? {
         let allowed = |path: &Path| call.scope.check_file(path);
-        glob::find(&path_of(pattern)?, &allowed, &mut found)?;
+        glob::find(&RuntimeCall::path_of(pattern)?, &allowed, &mut found)?;
     }
     found.sort();
     let names: Vec<Bytes> =

@@ -5,8 +5,8 @@
 
 use super::{Body, RuntimeCall, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     rows::{Part, join, row, rows, split, stacked},
     variant::{
         self,

@@ -2,21 +2,11 @@
 //!
 //! Each family's file ends with its table of bodies; an op's record says that it runs here.
 
-use crate::{
-    context::Context,
-    eager_tensor::EagerTensor,
-    error::Result,
-    execute::{Results, Scope},
-    resource::{Resource, ResourceHandle},
-};
-use bytes::Bytes;
-use ferroflow_ir::{Attrs, Error, HostTensor, OpDef};
-use smallvec::SmallVec;
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use crate::context::Context;
+use ferroflow_ir::{Lowering, OpDef, op::Call};
+use std::{collections::HashMap, sync::OnceLock};
+
+pub use crate::runtime_call::{Body, RuntimeCall, none, one};
 
 mod candidates;
 mod dataset;
@@ -39,23 +29,6 @@ pub(crate) mod training;
 pub(crate) mod training_on_device;
 mod variable_part;
 mod variant;
-
-/// A call of an op that runs here.
-#[derive(Debug)]
-pub struct RuntimeCall<'a> {
-    /// Where it runs.
-    pub scope: Scope<'a>,
-    /// The record.
-    pub op: &'static OpDef,
-    /// The attributes, complete.
-    pub attrs: &'a Attrs,
-    /// The inputs. Whoever calls for the last time gives them up, so that they may be changed in
-    /// place.
-    pub inputs: SmallVec<[EagerTensor; 4]>,
-}
-
-/// What such an op does.
-pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
 const BODIES: &[&[(&str, Body)]] = &[
     candidates::BODIES,
@@ -80,7 +53,7 @@ const BODIES: &[&[(&str, Body)]] = &[
 ];
 
 /// The body of an op, by name.
-pub(crate) fn find(op: &str) -> Option<Body> {
+fn find(op: &str) -> Option<Body> {
     static BY_NAME: OnceLock<HashMap<&'static str, Body>> = OnceLock::new();
     let steps = training::OPTIMIZERS.iter().map(|(name, _)| (*name, training::body as Body));
     let rows = || BODIES.iter().flat_map(|rows| rows.iter().copied()).chain(steps).collect();
@@ -98,89 +71,28 @@ pub(crate) fn touches_one_variable(op: &str) -> bool {
     matches!(op, "ReadVariableOp" | "AssignVariableOp")
 }
 
-impl<'a> RuntimeCall<'a> {
-    /// The context.
-    pub fn context(&self) -> &'a Context {
-        self.scope.context
+impl Context {
+    /// The body of an op that runs in the runtime.
+    pub(crate) fn body(&self, op: &OpDef) -> Option<Body> {
+        find(op.name).or_else(|| self.host_op(op.name))
     }
 
-    /// Input `index` in host memory.
-    ///
-    /// # Errors
-    ///
-    /// When it is elsewhere.
-    pub fn host(&self, index: usize) -> Result<&HostTensor> {
-        self.inputs[index].host()
-    }
-
-    /// Input `index` in host memory, given up by the call.
-    ///
-    /// # Errors
-    ///
-    /// When it is elsewhere.
-    pub fn taken(&mut self, index: usize) -> Result<HostTensor> {
-        let nothing = HostTensor::scalar(0u8).into();
-        std::mem::replace(&mut self.inputs[index], nothing).into_host()
-    }
-
-    /// The path in scalar string input `index`.
-    ///
-    /// # Errors
-    ///
-    /// When it is no scalar string, or not UTF-8.
-    pub fn path(&self, index: usize) -> Result<PathBuf> {
-        let tensor = self.host(index)?;
-        match tensor.strings()? {
-            [name] => file::path_of(name),
-            _ => {
-                let name = format!("input {index}");
-                Err(Error::argument(self.op.name, name, "a scalar", tensor.shape()).into())
+    /// Whether some device or the runtime can run the op at all.
+    pub fn supports(&self, op: &OpDef) -> bool {
+        match op.lowering {
+            Lowering::Interface => false,
+            Lowering::Kernel => self.has_cpu_kernel(op),
+            Lowering::Runtime => {
+                // Where values come from: nothing is left to run.
+                let is_source = matches!(op.name, "_Arg" | "Const");
+                is_source || op.call != Call::None || self.body(op).is_some()
             }
+            Lowering::Elementwise(_)
+            | Lowering::Fused
+            | Lowering::Reduce(_)
+            | Lowering::Alias(_)
+            | Lowering::View(_)
+            | Lowering::Composite(_) => true,
         }
     }
-
-    /// The path in a string: a name, or a URL of the scheme `file`.
-    ///
-    /// # Errors
-    ///
-    /// When it is not UTF-8.
-    pub fn path_of(name: &Bytes) -> Result<PathBuf> {
-        file::path_of(name)
-    }
-
-    /// The handle in input `index`.
-    ///
-    /// # Errors
-    ///
-    /// When it is no handle.
-    pub fn handle(&self, index: usize) -> Result<&ResourceHandle> {
-        ResourceHandle::of(self.host(index)?)
-    }
-
-    /// The resource that input `index` refers to.
-    ///
-    /// # Errors
-    ///
-    /// When it is no handle, or of another kind of resource.
-    pub fn resource<T: Resource>(&self, index: usize, expected: &'static str) -> Result<Arc<T>> {
-        self.handle(index)?.downcast(expected)
-    }
-}
-
-/// One result.
-///
-/// # Errors
-///
-/// None: bodies end with it.
-pub fn one(result: impl Into<EagerTensor>) -> Result<Results> {
-    Ok(SmallVec::from_iter([result.into()]))
-}
-
-/// No result.
-///
-/// # Errors
-///
-/// None: bodies end with it.
-pub fn none() -> Result<Results> {
-    Ok(SmallVec::new())
 }

@@ -2,8 +2,8 @@
 
 use super::{Body, RuntimeCall, none, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     queue::{Queue, QueueKind, QueueOptions},
     resource::{Resource, ResourceHandle},
     staging::StagingArea,

@@ -5,10 +5,11 @@
 
 use super::{Body, RuntimeCall, one};
 use crate::{
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::Result,
-    execute::{Results, execute, infer_outputs},
+    execute::execute,
     generator::{Owner, unforeseen},
+    runtime_call::infer_outputs,
 };
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
 use ferroflow_kernels::philox::{BLOCKS_PER_NUMBER, Philox};

@@ -3,9 +3,7 @@
 
 use super::{Body, RuntimeCall, none, one, random::draw};
 use crate::{
-    error::Result,
-    execute::{Results, infer_outputs},
-    variable::VariableState,
+    eager_tensor::Results, error::Result, runtime_call::infer_outputs, variable::VariableState,
 };
 use ferroflow_ir::{DType, Error as IrError, HostTensor};
 use ferroflow_kernels::philox::{BLOCKS_PER_NUMBER, Philox};

@@ -2,8 +2,8 @@
 
 use super::{Body, RuntimeCall};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
 };
 use ferroflow_ir::Code;
 

@@ -2,8 +2,8 @@
 
 use super::{Body, RuntimeCall, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     resource::{Resource, ResourceHandle},
     sparse::{Sparse, SparseTensors, stack},
 };

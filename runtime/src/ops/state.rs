@@ -2,8 +2,9 @@
 
 use super::{Body, RuntimeCall, none, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::{Results, execute},
+    execute::execute,
     placed_calls::execute_placed,
     resource::{Resource, ResourceHandle},
     variable::{Variable, VariableState},

@@ -2,8 +2,8 @@
 
 use super::{Body, RuntimeCall, none, one};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     resource::{Resource, ResourceHandle},
     table::{
         Table, TableKind, TableOptions,

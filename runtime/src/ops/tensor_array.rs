@@ -2,8 +2,9 @@
 
 use super::{Body, RuntimeCall, none, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::{Results, execute},
+    execute::execute,
     resource::{Resource, ResourceHandle},
     rows::{Part, join, row, split, stacked},
     tensor_array::{ArrayOptions, TensorArray, TensorStack},

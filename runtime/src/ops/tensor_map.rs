@@ -3,8 +3,8 @@
 
 use super::{Body, RuntimeCall, one};
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     rows::{Part, join, stacked},
     variant::{self, tensor_map::TensorMap},
 };

@@ -3,8 +3,8 @@
 
 use super::{Body, RuntimeCall, one};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     resource::{Resource, ResourceHandle},
     table::Table,
 };

@@ -3,9 +3,10 @@
 use super::{RuntimeCall, none, training_on_device};
 use crate::{
     context::Context,
+    eager_tensor::Results,
     error::Result,
-    execute::{Results, infer_outputs},
     resource::ResourceHandle,
+    runtime_call::infer_outputs,
     variable::{VariableState, update_all},
 };
 use ferroflow_ir::{AttrValue, Attrs, DType, HostTensor, OpDef};

@@ -8,7 +8,7 @@
 
 use super::RuntimeCall;
 use crate::{
-    device_run::{device_buffer, on_device},
+    eager_tensor::{device_buffer, on_device},
     error::Result,
     variable::VariableState,
 };

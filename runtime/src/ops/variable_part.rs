@@ -2,9 +2,9 @@
 
 use super::{Body, RuntimeCall, none};
 use crate::{
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::Result,
-    execute::{Results, execute, execute_in_place},
+    execute::{execute, execute_in_place},
     variable::VariableState,
 };
 use ferroflow_ir::{Attrs, Error as IrError, HostTensor, Shape};

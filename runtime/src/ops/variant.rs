@@ -3,9 +3,9 @@
 use super::{Body, RuntimeCall, one};
 use crate::{
     context::Context,
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::Result,
-    execute::{Results, execute},
+    execute::execute,
     variant,
 };
 use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor};

@@ -3,22 +3,17 @@
 //! The planner makes actions on addresses of its own, a range for each buffer; emission moves them to
 //! the arena, where buffers share memory. Nothing else of an action changes.
 
-use crate::{error::Error, ops::Body};
-use ferroflow_ir::{
-    Attrs, DType, NodeId, OpDef, Shape, ValueType, error::SourceLocation, op::Call,
-};
+use crate::{error::Error, origin::Origin, runtime_call::Body};
+use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::Call};
 use ferroflow_kernels::{
-    Device,
+    Device, OperandSpec,
     frame::{Region, Sink, Source, Step},
     optimizer::Optimizer,
+    scalar::{Position, Program, Register},
+    sequence::Sequence,
 };
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
-
-use super::{
-    kernel_graph::KernelGraph,
-    scalar::{ScalarCall, ScalarProgram},
-};
 
 /// An action with its position among all.
 #[derive(Debug)]
@@ -142,6 +137,51 @@ pub(crate) enum GroupProgram {
     KernelGraph(KernelGraph),
 }
 
+/// Calls of kernels on a device that are started together.
+#[derive(Debug)]
+pub(crate) struct KernelGraph {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) sequence: Arc<dyn Sequence>,
+    /// The slots that it reads, and those that it fills.
+    pub(crate) inputs: Vec<usize>,
+    pub(crate) outputs: Vec<(usize, DType, Shape)>,
+    /// The origins of its calls.
+    pub(crate) origins: Vec<Arc<Origin>>,
+}
+
+/// A run of actions on single numbers as one.
+#[derive(Debug)]
+pub(crate) struct ScalarProgram {
+    pub(crate) program: Program,
+    pub(crate) loads: Vec<Load>,
+    pub(crate) stores: Vec<Store>,
+    /// The positions of the program from which on errors stem from a node.
+    pub(crate) origins: Vec<(Position, Arc<Origin>)>,
+}
+
+/// A number that is read before the program runs.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub(crate) from: Place,
+    pub(crate) to: Register,
+}
+
+/// A number that is written after the program has run.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) from: Register,
+    pub(crate) to: Region,
+}
+
+/// A call of an elementwise op on single elements.
+pub(super) struct ScalarCall {
+    pub(super) op: &'static OpDef,
+    pub(super) attrs: Arc<Attrs>,
+    pub(super) specs: SmallVec<[OperandSpec; 4]>,
+    pub(super) expr: Option<Arc<Expr>>,
+    pub(super) output: DType,
+}
+
 /// The memory of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Place {
@@ -188,24 +228,6 @@ pub(crate) struct Operand {
     pub(crate) shape: Option<Shape>,
     /// Whether the tensor is taken out of its slot.
     pub(crate) take: bool,
-}
-
-/// The node of a function that an action stems from, for error messages.
-#[derive(Debug)]
-pub(crate) struct Origin {
-    /// The node: all its inputs are read, all its results are written.
-    pub(crate) id: NodeId,
-    pub(crate) node: Box<str>,
-    pub(crate) op: Box<str>,
-    pub(crate) function: Arc<str>,
-    pub(crate) location: Option<SourceLocation>,
-}
-
-impl Origin {
-    pub(crate) fn locate(&self, error: impl Into<Error>) -> Error {
-        let error = error.into().at_node(&self.node, &self.op, &self.function);
-        error.written_at(self.location)
-    }
 }
 
 /// The effect of an action on a value.

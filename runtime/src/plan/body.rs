@@ -1,10 +1,10 @@
 //! Bodies being planned, and the values in them.
 
 use super::{
-    action::{Operand, Origin, Place, Scheduled},
+    action::{Operand, Place, Scheduled},
     buffers::Buffers,
 };
-use crate::{error::Result, place::operand_specs};
+use crate::{error::Result, origin::Origin, place::operand_specs};
 use ferroflow_ir::{
     NodeDef, NodeId, Outlet,
     pass::{execution::Execution, specialize::Specialized},
@@ -43,7 +43,7 @@ pub(super) struct PlannedSlot {
 }
 
 /// A body being planned.
-pub(super) struct Body<'a> {
+pub(super) struct PlannedBody<'a> {
     pub(super) function: &'a Specialized,
     pub(super) places: HashMap<Outlet, Place>,
     pub(super) executions: HashMap<NodeId, Execution>,
@@ -52,7 +52,7 @@ pub(super) struct Body<'a> {
     pub(super) actions: Vec<Scheduled>,
 }
 
-impl Body<'_> {
+impl PlannedBody<'_> {
     /// The outlet whose place this one shares.
     pub(super) fn origin_of(&self, outlet: Outlet) -> Outlet {
         let mut outlet = outlet;

@@ -2,7 +2,7 @@
 
 use super::{
     action::{Action, BranchAction, CopyAction, Operand, Place, Scheduled, WhileAction},
-    body::{Body, Root, origin},
+    body::{PlannedBody, Root, origin},
     faults::{Fault, is_planted},
     planner::Planner,
 };
@@ -13,7 +13,12 @@ use ferroflow_ir::{
 use ferroflow_kernels::check_size;
 
 impl Planner<'_> {
-    pub(super) fn call(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) -> Result<()> {
+    pub(super) fn call(
+        &mut self,
+        body: &mut PlannedBody<'_>,
+        id: NodeId,
+        node: &NodeDef,
+    ) -> Result<()> {
         let Some(op) = node.op.def() else { return Ok(()) };
         let function = body.function;
         let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
@@ -28,7 +33,7 @@ impl Planner<'_> {
 
     fn branch(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut PlannedBody<'_>,
         id: NodeId,
         node: &NodeDef,
         call: Call,
@@ -63,7 +68,7 @@ impl Planner<'_> {
     }
 
     /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, body: &Body<'_>, outlet: Outlet) -> Result<Place> {
+    fn variable_place(&mut self, body: &PlannedBody<'_>, outlet: Outlet) -> Result<Place> {
         if let Some(device) = self.location(body, outlet) {
             return Ok(Place::Slot(self.slot(Some(device)), None));
         }
@@ -85,7 +90,7 @@ impl Planner<'_> {
 
     fn repeat(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut PlannedBody<'_>,
         id: NodeId,
         node: &NodeDef,
         condition: &Specialized,

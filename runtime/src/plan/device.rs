@@ -2,7 +2,7 @@
 
 use super::{
     action::{Action, CopyAction, KernelAction, Place},
-    body::{Body, origin},
+    body::{PlannedBody, origin},
     planner::Planner,
 };
 use crate::error::Result;
@@ -23,7 +23,7 @@ impl Planner<'_> {
     }
 
     /// The device whose memory a value is in; the host's if `None`.
-    pub(super) fn location(&self, body: &Body<'_>, outlet: Outlet) -> Option<usize> {
+    pub(super) fn location(&self, body: &PlannedBody<'_>, outlet: Outlet) -> Option<usize> {
         self.device(location(&body.function.graph, outlet))
     }
 
@@ -35,7 +35,7 @@ impl Planner<'_> {
     /// Uploads a constant to a slot of its own.
     pub(super) fn device_constant(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut PlannedBody<'_>,
         id: NodeId,
         device: usize,
     ) -> Result<()> {
@@ -47,7 +47,7 @@ impl Planner<'_> {
     }
 
     /// Plans a copy between the host and a device, or from device to device.
-    pub(super) fn copy_node(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
+    pub(super) fn copy_node(&mut self, body: &mut PlannedBody<'_>, id: NodeId, node: &NodeDef) {
         let from = body.operand(node.inputs()[0]);
         let device = self.location(body, id.into());
         let to = Place::Slot(self.slot(device), None);
@@ -59,7 +59,7 @@ impl Planner<'_> {
     /// Plans a call of a device's kernel.
     pub(super) fn device_kernel(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut PlannedBody<'_>,
         id: NodeId,
         node: &NodeDef,
         call: OpCall<'_>,

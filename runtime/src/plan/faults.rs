@@ -32,8 +32,8 @@ pub(super) const fn is_planted(_: Fault) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        Context, context::ContextOptions, executor::Surroundings, optimize::optimize,
-        placement::Request, plan::plan,
+        Context, context::ContextOptions, optimize::optimize, placement::Request, plan::plan,
+        scope::OwnedScope,
     };
     use ferroflow_ir::{
         AttrValue, Attrs, DType, FunctionDef, FunctionLibrary, HostTensor, NameAttrList, Outlet,
@@ -69,10 +69,10 @@ mod tests {
         library.iter().for_each(|def| drop(functions.insert(def.clone()).unwrap()));
         let resources = context.resources().clone();
         let library = Arc::new(functions);
-        let surroundings = Surroundings { context: context.clone(), library, resources };
+        let scope = OwnedScope { context: context.clone(), library, resources };
         let args: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let request = Request { device: None, args: Vec::new() };
-        let placed = optimize(&surroundings, main, &args, &[], &request).unwrap();
+        let placed = optimize(&scope, main, &args, &[], &request).unwrap();
         PLANTED.set(fault);
         let program = plan(&context, &placed, Vec::new());
         PLANTED.set(None);

@@ -8,34 +8,20 @@
 //! actions read are emptied after those.
 
 use super::{
-    action::{
-        Action, CopyAction, GroupProgram, KernelAction, OpAction, Operand, Origin, Scheduled,
-    },
-    lower::{Layout, clear, group},
+    action::{Action, CopyAction, KernelAction, OpAction, Operand, Scheduled},
+    layout::MemoryLayout,
 };
 use ferroflow_ir::{DType, Shape};
 use ferroflow_kernels::{
     Device,
     frame::{Sink, Source, Step},
-    sequence::{Call, Plan, Sequence, Value},
+    sequence::{Call, Plan, Value},
 };
 use smallvec::SmallVec;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
-
-/// Calls of kernels on a device that are started together.
-#[derive(Debug)]
-pub(crate) struct KernelGraph {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) sequence: Arc<dyn Sequence>,
-    /// The slots that it reads, and those that it fills.
-    pub(crate) inputs: Vec<usize>,
-    pub(crate) outputs: Vec<(usize, DType, Shape)>,
-    /// The origins of its calls.
-    pub(crate) origins: Vec<Arc<Origin>>,
-}
 
 /// An action, or calls of one device.
 pub(super) enum Gathered {
@@ -49,11 +35,11 @@ pub(super) enum Gathered {
 /// Calls of one device.
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<(usize, KernelAction)>,
+    pub(super) calls: Vec<(usize, KernelAction)>,
     /// Slots of devices that are dead after actions which are done before them, but that they read.
-    kept: Vec<usize>,
+    pub(super) kept: Vec<usize>,
     /// The actions that are done after them, though calls come after these.
-    later: Vec<Scheduled>,
+    pub(super) later: Vec<Scheduled>,
 }
 
 /// The time of an action that comes after some calls, but before others.
@@ -82,7 +68,7 @@ fn written_by(step: &Step) -> impl Iterator<Item = (usize, DType, &Shape)> {
 }
 
 impl Calls {
-    fn device(&self) -> Option<&Arc<dyn Device>> {
+    pub(super) fn device(&self) -> Option<&Arc<dyn Device>> {
         self.calls.first().and_then(|(_, call)| call.step.device())
     }
 
@@ -92,7 +78,7 @@ impl Calls {
 
     /// The operands of the actions that are done after these calls, but for the handles of the
     /// variables that they touch.
-    fn read_later(&self) -> impl Iterator<Item = &Operand> {
+    pub(super) fn read_later(&self) -> impl Iterator<Item = &Operand> {
         let inputs = self.later.iter().map(|later| match &later.action {
             Action::Op(op) => &op.inputs[..],
             _ => &[],
@@ -107,7 +93,7 @@ impl Calls {
     }
 
     /// The time of an action that comes after these calls, but before others.
-    fn turn(&self, layout: &Layout<'_, '_>, action: &Action) -> Turn {
+    fn turn(&self, layout: &MemoryLayout<'_>, action: &Action) -> Turn {
         let free = |operand: &Operand| operand.place.slot().is_none_or(|slot| !self.writes(slot));
         // Actions of the host take, and write over, values that are dead at their own position.
         let is_settled = self.read_later().all(|operand| layout.is_device_operand(operand));
@@ -138,93 +124,56 @@ impl Calls {
     }
 }
 
-impl Layout<'_, '_> {
-    /// Actions in an order in which calls of a device come one after the other where they can.
-    pub(super) fn gathered(&self, actions: Vec<Scheduled>) -> Vec<Gathered> {
-        let mut gathered = Vec::with_capacity(actions.len());
-        let mut open: Option<Calls> = None;
-        for Scheduled { position, action, dead } in actions {
-            let action = match action {
-                Action::Kernel(call) if call.step.device().is_some() => {
-                    let name =
-                        |device: Option<&Arc<dyn Device>>| device.map(|x| x.name().to_string());
-                    let own = name(call.step.device());
-                    let is_other = |calls: &mut Calls| name(calls.device()) != own;
-                    gathered.extend(open.take_if(is_other).map(Gathered::Calls));
-                    open.get_or_insert_default().calls.push((position, call));
-                    continue;
-                }
-                other => other,
-            };
-            let turn = open.as_ref().map_or(Turn::Between, |calls| calls.turn(self, &action));
-            let scheduled = Scheduled { position, action, dead };
-            match (turn, &mut open) {
-                (Turn::Before, Some(calls)) => {
-                    let dead = self.device_deaths(position);
-                    let (kept, dead): (Vec<usize>, Vec<usize>) =
-                        dead.partition(|&slot| calls.reads(slot));
-                    calls.kept.extend(kept);
-                    gathered.push(Gathered::Early(scheduled, dead));
-                }
-                (Turn::After, Some(calls)) => calls.later.push(scheduled),
-                _ => {
-                    gathered.extend(open.take().map(Gathered::Calls));
-                    gathered.push(Gathered::One(scheduled));
-                }
+/// Actions in an order in which calls of a device come one after the other where they can.
+pub(super) fn gathered(layout: &MemoryLayout<'_>, actions: Vec<Scheduled>) -> Vec<Gathered> {
+    let mut gathered = Vec::with_capacity(actions.len());
+    let mut open: Option<Calls> = None;
+    for Scheduled { position, action, dead } in actions {
+        let action = match action {
+            Action::Kernel(call) if call.step.device().is_some() => {
+                let name = |device: Option<&Arc<dyn Device>>| device.map(|x| x.name().to_string());
+                let own = name(call.step.device());
+                let is_other = |calls: &mut Calls| name(calls.device()) != own;
+                gathered.extend(open.take_if(is_other).map(Gathered::Calls));
+                open.get_or_insert_default().calls.push((position, call));
+                continue;
+            }
+            other => other,
+        };
+        let turn = open.as_ref().map_or(Turn::Between, |calls| calls.turn(layout, &action));
+        let scheduled = Scheduled { position, action, dead };
+        match (turn, &mut open) {
+            (Turn::Before, Some(calls)) => {
+                let dead = layout.device_deaths(position);
+                let (kept, dead): (Vec<usize>, Vec<usize>) =
+                    dead.partition(|&slot| calls.reads(slot));
+                calls.kept.extend(kept);
+                gathered.push(Gathered::Early(scheduled, dead));
+            }
+            (Turn::After, Some(calls)) => calls.later.push(scheduled),
+            _ => {
+                gathered.extend(open.take().map(Gathered::Calls));
+                gathered.push(Gathered::One(scheduled));
             }
         }
-        gathered.extend(open.map(Gathered::Calls));
-        gathered
     }
-
-    /// Adds calls of a device.
-    pub(super) fn kernel_graph(&self, calls: Calls, emitted: &mut Vec<Scheduled>) {
-        let Some(device) = calls.device().cloned() else { return };
-        let read_later: HashSet<usize> =
-            calls.read_later().filter_map(|operand| operand.place.slot()).collect();
-        let Calls { calls, kept: overtaken, later } = calls;
-        let dead = calls.iter().flat_map(|(position, _)| self.device_deaths(*position));
-        let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
-            dead.partition(|slot| read_later.contains(slot));
-        let wanted = Wanted::of(&calls, &cleared);
-        let sequence = device.sequence(wanted.plan);
-        let origins = calls.iter().map(|(_, call)| call.origin.clone()).collect();
-        let mut actions = Vec::with_capacity(calls.len());
-        for (position, call) in calls {
-            let (action, dead) = (Action::Kernel(call), SmallVec::new());
-            self.before_clearing(Scheduled { position, action, dead }, &mut actions);
-            let dead = self.device_deaths(position).filter(|slot| cleared.contains(slot));
-            clear(dead, &mut actions);
-        }
-        match sequence {
-            None => emitted.append(&mut actions),
-            Some(sequence) => {
-                let (inputs, outputs) = (wanted.inputs, wanted.outputs);
-                let graph = KernelGraph { device, sequence, inputs, outputs, origins };
-                emitted.push(group(actions, GroupProgram::KernelGraph(graph)));
-                clear(cleared.difference(&wanted.inner).copied(), emitted);
-            }
-        }
-        let after: Vec<usize> = later.iter().map(|later| later.position).collect();
-        later.into_iter().for_each(|later| self.before_clearing(later, emitted));
-        clear(kept.into_iter().chain(overtaken), emitted);
-        after.into_iter().for_each(|position| clear(self.device_deaths(position), emitted));
-    }
+    gathered.extend(open.map(Gathered::Calls));
+    gathered
 }
 
 /// The request to a device to make calls ready.
 #[derive(Default)]
-struct Wanted {
-    plan: Plan,
-    inputs: Vec<usize>,
-    outputs: Vec<(usize, DType, Shape)>,
+pub(super) struct Wanted {
+    pub(super) plan: Plan,
+    pub(super) inputs: Vec<usize>,
+    pub(super) outputs: Vec<(usize, DType, Shape)>,
     /// The slots of results that only these calls read.
-    inner: HashSet<usize>,
+    pub(super) inner: HashSet<usize>,
 }
 
 impl Wanted {
     /// `cleared` are the slots that are dead after these calls.
-    fn of(calls: &[(usize, KernelAction)], cleared: &HashSet<usize>) -> Wanted {
+    pub(super) fn of(calls: &[(usize, KernelAction)], cleared: &HashSet<usize>) -> Wanted {
         let mut values: HashMap<usize, usize> = HashMap::new();
         let mut wanted = Wanted::default();
         for (_, call) in calls {

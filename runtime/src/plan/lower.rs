@@ -2,82 +2,17 @@
 
 use super::{
     action::{
-        Action, ActionGroup, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction,
-        Operand, Place, Scheduled, WhileAction,
+        Action, ActionGroup, BranchAction, CopyAction, GroupProgram, KernelAction, KernelGraph,
+        OpAction, Operand, Scheduled, WhileAction,
     },
-    kernel_graph::Gathered,
-    liveness::{Deaths, Intervals},
-    memory::{Arena, Liberties},
-    planner::Planner,
+    kernel_graph::{Calls, Gathered, Wanted, gathered},
+    layout::{MemoryLayout, clear},
     scalar,
 };
-use crate::compile_options::CompileOptions;
-use ferroflow_ir::HostTensor;
-use ferroflow_kernels::frame::Region;
-use std::{collections::HashMap, mem};
+use smallvec::SmallVec;
+use std::{collections::HashSet, mem};
 
-/// The planned memory, for emitting actions.
-pub(super) struct Layout<'a, 'b> {
-    pub(super) planner: &'a Planner<'b>,
-    pub(super) arena: Arena,
-    deaths: Deaths,
-    /// The constants that are always in slots.
-    constants: &'a HashMap<usize, HostTensor>,
-    options: CompileOptions,
-}
-
-impl<'a, 'b> Layout<'a, 'b> {
-    /// Plans the memory of actions and of what is read after them.
-    pub(super) fn new(
-        planner: &'a Planner<'b>,
-        constants: &'a HashMap<usize, HostTensor>,
-        actions: &[Scheduled],
-        results: &[Operand],
-    ) -> Layout<'a, 'b> {
-        let options = planner.context.compile_options();
-        let intervals = Intervals::of(&planner.buffers, actions, results);
-        let liberties = Liberties { donate: options.donate, reuse: options.reuse };
-        let arena = Arena::plan(&planner.buffers, actions, intervals, liberties);
-        let is_constant = |slot: usize| planner.slots[slot].is_constant;
-        let deaths = Deaths::of(actions, results, &is_constant);
-        Layout { planner, arena, deaths, constants, options }
-    }
-
-    /// The bytes of the arena that the addresses of a buffer become.
-    pub(super) fn region(&self, region: &Region) -> Region {
-        self.arena.region(self.planner.buffers.find(region))
-    }
-
-    /// The constant that is always in a slot of the host.
-    pub(super) fn constant(&self, slot: usize) -> Option<&HostTensor> {
-        self.constants.get(&slot).filter(|_| !self.is_on_device(slot))
-    }
-
-    pub(super) fn relocate(&self, place: &mut Place) {
-        if let Place::Arena(region) = place {
-            *region = self.region(region);
-        }
-    }
-
-    /// Whether an operand is in the memory of a device.
-    pub(super) fn is_device_operand(&self, operand: &Operand) -> bool {
-        operand.place.slot().is_some_and(|slot| self.is_on_device(slot))
-    }
-
-    pub(super) fn is_on_device(&self, slot: usize) -> bool {
-        self.planner.slots[slot].device.is_some()
-    }
-
-    /// The slots of devices that are dead after the action at a position.
-    pub(super) fn device_deaths(&self, position: usize) -> impl Iterator<Item = usize> {
-        self.deaths.at(position).filter(|&slot| self.is_on_device(slot))
-    }
-
-    /// The slots of the host that are dead after the action at a position.
-    fn host_deaths(&self, position: usize) -> impl Iterator<Item = usize> {
-        self.deaths.at(position).filter(|&slot| !self.is_on_device(slot))
-    }
-
+impl MemoryLayout<'_> {
     /// Moves the operands of the action at a position. The last of them that reads a slot of the host
     /// which is dead afterwards takes the tensor out of it.
     fn operands(&self, operands: &mut [Operand], position: usize) {
@@ -90,10 +25,11 @@ impl<'a, 'b> Layout<'a, 'b> {
         }
     }
 
-    pub(super) fn actions(&self, actions: Vec<Scheduled>) -> Vec<Scheduled> {
+    /// The actions as they run.
+    pub(super) fn emit(&self, actions: Vec<Scheduled>) -> Vec<Scheduled> {
         let mut emitted = Vec::with_capacity(actions.len());
         let mut run = Vec::new();
-        for gathered in self.gathered(actions) {
+        for gathered in gathered(self, actions) {
             let scheduled = match gathered {
                 Gathered::Calls(calls) => {
                     self.scalars(mem::take(&mut run), &mut emitted);
@@ -130,6 +66,40 @@ impl<'a, 'b> Layout<'a, 'b> {
         }
     }
 
+    /// Adds calls of a device.
+    fn kernel_graph(&self, calls: Calls, emitted: &mut Vec<Scheduled>) {
+        let Some(device) = calls.device().cloned() else { return };
+        let read_later: HashSet<usize> =
+            calls.read_later().filter_map(|operand| operand.place.slot()).collect();
+        let Calls { calls, kept: overtaken, later } = calls;
+        let dead = calls.iter().flat_map(|(position, _)| self.device_deaths(*position));
+        let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
+            dead.partition(|slot| read_later.contains(slot));
+        let wanted = Wanted::of(&calls, &cleared);
+        let sequence = device.sequence(wanted.plan);
+        let origins = calls.iter().map(|(_, call)| call.origin.clone()).collect();
+        let mut actions = Vec::with_capacity(calls.len());
+        for (position, call) in calls {
+            let (action, dead) = (Action::Kernel(call), SmallVec::new());
+            self.before_clearing(Scheduled { position, action, dead }, &mut actions);
+            let dead = self.device_deaths(position).filter(|slot| cleared.contains(slot));
+            clear(dead, &mut actions);
+        }
+        match sequence {
+            None => emitted.append(&mut actions),
+            Some(sequence) => {
+                let (inputs, outputs) = (wanted.inputs, wanted.outputs);
+                let graph = KernelGraph { device, sequence, inputs, outputs, origins };
+                emitted.push(group(actions, GroupProgram::KernelGraph(graph)));
+                clear(cleared.difference(&wanted.inner).copied(), emitted);
+            }
+        }
+        let after: Vec<usize> = later.iter().map(|later| later.position).collect();
+        later.into_iter().for_each(|later| self.before_clearing(later, emitted));
+        clear(kept.into_iter().chain(overtaken), emitted);
+        after.into_iter().for_each(|position| clear(self.device_deaths(position), emitted));
+    }
+
     fn one(&self, scheduled: Scheduled, emitted: &mut Vec<Scheduled>) {
         let position = scheduled.position;
         self.before_clearing(scheduled, emitted);
@@ -137,7 +107,7 @@ impl<'a, 'b> Layout<'a, 'b> {
     }
 
     /// Adds an action, but does not empty the slots of devices that are dead after it.
-    pub(super) fn before_clearing(&self, scheduled: Scheduled, emitted: &mut Vec<Scheduled>) {
+    fn before_clearing(&self, scheduled: Scheduled, emitted: &mut Vec<Scheduled>) {
         let position = scheduled.position;
         let action = self.action(scheduled.action, position);
         let dead = self.host_deaths(position).filter(|&slot| !action.takes(slot)).collect();
@@ -157,7 +127,7 @@ impl<'a, 'b> Layout<'a, 'b> {
                 self.relocate(&mut test.place);
                 variables.iter_mut().flatten().for_each(|place| self.relocate(place));
                 for actions in [condition, body] {
-                    *actions = self.actions(mem::take(actions));
+                    *actions = self.emit(mem::take(actions));
                 }
             }
             Action::Branch(branch) => {
@@ -165,7 +135,7 @@ impl<'a, 'b> Layout<'a, 'b> {
                 self.relocate(&mut index.place);
                 results.iter_mut().for_each(|place| self.relocate(place));
                 for actions in branches {
-                    *actions = self.actions(mem::take(actions));
+                    *actions = self.emit(mem::take(actions));
                 }
             }
         }
@@ -180,15 +150,8 @@ impl<'a, 'b> Layout<'a, 'b> {
 }
 
 /// Actions that run as one.
-pub(super) fn group(actions: Vec<Scheduled>, program: GroupProgram) -> Scheduled {
+fn group(actions: Vec<Scheduled>, program: GroupProgram) -> Scheduled {
     let position = actions.last().map_or(0, |last| last.position);
     let action = Action::Group(Box::new(ActionGroup { actions, program }));
     Scheduled { position, action, dead: Default::default() }
-}
-
-/// Has slots emptied after the last of some actions.
-pub(super) fn clear(slots: impl IntoIterator<Item = usize>, emitted: &mut [Scheduled]) {
-    if let Some(last) = emitted.last_mut() {
-        last.dead.extend(slots);
-    }
 }

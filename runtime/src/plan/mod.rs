@@ -8,7 +8,7 @@
 //!    slot is dead. Nothing else counts uses.
 //! 3. `memory` lets steps write over operands that are dead (donation) and gives buffers offsets in
 //!    one arena.
-//! 4. `lower` moves the actions from the addresses of buffers to the arena, has them empty slots, and
+//! 4. `layout` knows the addresses and the deaths; `lower` moves the actions from the addresses of buffers to the arena, has them empty slots, and
 //!    groups those that run as one.
 //! 5. `validate` runs them symbolically against the graph, if the context's switches ask for it.
 //!
@@ -22,17 +22,18 @@ mod buffers;
 mod control;
 mod device;
 mod faults;
-pub(crate) mod kernel_graph;
+mod kernel_graph;
+mod layout;
 mod liveness;
 mod lower;
 mod memory;
 mod planner;
-pub(crate) mod scalar;
+mod scalar;
 mod step;
 mod validate;
 
-use crate::placement::Placement;
-use action::{Operand, Origin, Scheduled};
+use crate::{origin::Origin, placement::Placement};
+use action::{Operand, Scheduled};
 use ferroflow_kernels::Buffer;
 
 pub(crate) use planner::plan;

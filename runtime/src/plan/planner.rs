@@ -3,9 +3,9 @@
 use super::{
     Program, ProgramArgument,
     action::{Action, OpAction, OpOutput, Operand, Place, Scheduled, VariableId},
-    body::{Body, PlannedSlot, origin},
+    body::{PlannedBody, PlannedSlot, origin},
     buffers::Buffers,
-    lower::Layout,
+    layout::MemoryLayout,
     validate::validate,
 };
 use crate::{
@@ -134,7 +134,7 @@ impl Planner<'_> {
         wants_tensor: &dyn Fn(usize) -> bool,
     ) -> Result<(Vec<Scheduled>, Vec<Operand>)> {
         let graph = &function.graph;
-        let mut body = Body {
+        let mut body = PlannedBody {
             function,
             places: function.args.iter().copied().zip(args).collect(),
             executions: HashMap::new(),
@@ -163,12 +163,12 @@ impl Planner<'_> {
         Ok((body.actions, results))
     }
 
-    pub(super) fn push(&mut self, body: &mut Body<'_>, action: Action) {
+    pub(super) fn push(&mut self, body: &mut PlannedBody<'_>, action: Action) {
         let action = self.scheduled(action);
         body.actions.push(action);
     }
 
-    fn node(&mut self, body: &mut Body<'_>, id: NodeId) -> Result<()> {
+    fn node(&mut self, body: &mut PlannedBody<'_>, id: NodeId) -> Result<()> {
         let node = &body.function.graph[id];
         let device = self.device(&node.device);
         match (body.executions[&id], device) {
@@ -186,7 +186,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn source(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) {
+    fn source(&mut self, body: &mut PlannedBody<'_>, id: NodeId, node: &NodeDef) {
         if let Ok(value) = node.attrs.tensor("value") {
             let slot = self.constant(value.clone().into(), value.clone(), None);
             body.places.insert(id.into(), Place::Slot(slot, None));
@@ -196,7 +196,7 @@ impl Planner<'_> {
     /// Plans a call of the runtime, on a device or on the host.
     pub(super) fn op(
         &mut self,
-        body: &mut Body<'_>,
+        body: &mut PlannedBody<'_>,
         id: NodeId,
         node: &NodeDef,
         device: Option<usize>,
@@ -244,7 +244,7 @@ impl Planner<'_> {
     }
 
     /// The variable behind a handle that the function captures.
-    fn variable(&self, body: &Body<'_>, handle: Outlet) -> Option<VariableId> {
+    fn variable(&self, body: &PlannedBody<'_>, handle: Outlet) -> Option<VariableId> {
         self.variables.get(&body.places.get(&handle)?.slot()?).copied()
     }
 
@@ -258,9 +258,11 @@ impl Planner<'_> {
         mut results: Vec<Operand>,
     ) -> Program {
         let constants = mem::take(&mut self.constants);
-        let layout = Layout::new(&self, values, &actions, &results);
+        let options = self.context.compile_options();
+        let layout =
+            MemoryLayout::new(&self.buffers, &self.slots, values, &actions, &results, options);
         results.iter_mut().for_each(|result| layout.relocate(&mut result.place));
-        let actions = layout.actions(actions);
+        let actions = layout.emit(actions);
         let arena = layout.arena.bytes;
         let placement = (!self.devices.is_empty()).then(|| {
             let placement = Placement::of(function, self.context.cpu().name());

@@ -5,51 +5,22 @@
 //! action: numbers are loaded into registers, computed there, and stored where others find them.
 
 use super::{
-    action::{Action, CopyAction, KernelAction, Operand, Origin, Place, Scheduled, WhileAction},
+    action::{
+        Action, CopyAction, KernelAction, Load, Operand, Place, ScalarCall, ScalarProgram,
+        Scheduled, Store, WhileAction,
+    },
+    layout::MemoryLayout,
     liveness::first_position,
-    lower::Layout,
 };
-use ferroflow_ir::{Attrs, DType, Expr, OpDef, op::Call};
+use crate::origin::Origin;
+use ferroflow_ir::{Attrs, DType, Expr, op::Call};
 use ferroflow_kernels::{
-    OpCall, OperandSpec,
+    OpCall,
     frame::{Region, Sink, Step},
     scalar::{Position, Program, Register},
 };
 use smallvec::SmallVec;
 use std::{collections::HashMap, sync::Arc};
-
-/// A run of actions on single numbers as one.
-#[derive(Debug)]
-pub(crate) struct ScalarProgram {
-    pub(crate) program: Program,
-    pub(crate) loads: Vec<Load>,
-    pub(crate) stores: Vec<Store>,
-    /// The positions of the program from which on errors stem from a node.
-    pub(crate) origins: Vec<(Position, Arc<Origin>)>,
-}
-
-/// A number that is read before the program runs.
-#[derive(Debug)]
-pub(crate) struct Load {
-    pub(crate) from: Place,
-    pub(crate) to: Register,
-}
-
-/// A number that is written after the program has run.
-#[derive(Debug)]
-pub(crate) struct Store {
-    pub(crate) from: Register,
-    pub(crate) to: Region,
-}
-
-/// A call of an elementwise op on single elements.
-pub(super) struct ScalarCall {
-    op: &'static OpDef,
-    attrs: Arc<Attrs>,
-    specs: SmallVec<[OperandSpec; 4]>,
-    expr: Option<Arc<Expr>>,
-    output: DType,
-}
 
 impl ScalarCall {
     /// The call, if a program in registers can do it.
@@ -107,7 +78,7 @@ fn width(operand: &Operand) -> Option<usize> {
 }
 
 /// The program of a run of actions, all of which are [scalar](is_scalar).
-pub(super) fn program(layout: &Layout<'_, '_>, run: &[Scheduled]) -> Option<ScalarProgram> {
+pub(super) fn program(layout: &MemoryLayout<'_>, run: &[Scheduled]) -> Option<ScalarProgram> {
     let (start, end) = (first_position(run), run.last()?.position);
     let mut translation = Translation {
         layout,
@@ -129,8 +100,8 @@ pub(super) fn program(layout: &Layout<'_, '_>, run: &[Scheduled]) -> Option<Scal
 }
 
 /// A program in the making.
-struct Translation<'a, 'b, 'c> {
-    layout: &'a Layout<'b, 'c>,
+struct Translation<'a, 'b> {
+    layout: &'a MemoryLayout<'b>,
     /// The positions of the first and the last action of the run.
     start: usize,
     end: usize,
@@ -151,7 +122,7 @@ enum Key {
     Slot(usize, usize),
 }
 
-impl Translation<'_, '_, '_> {
+impl Translation<'_, '_> {
     fn actions(&mut self, actions: &[Scheduled]) -> Option<()> {
         actions.iter().try_for_each(|scheduled| self.action(&scheduled.action))
     }
@@ -274,7 +245,7 @@ impl Translation<'_, '_, '_> {
     fn key(&self, place: &Place, width: usize) -> Option<Key> {
         match place {
             Place::Arena(region) => {
-                let buffers = &self.layout.planner.buffers;
+                let buffers = &self.layout.buffers;
                 let (buffer, bytes) = buffers.find(region);
                 let whole = bytes == (0..width) && buffers.size(buffer) == width;
                 whole.then_some(Key::Buffer(buffer))

@@ -1,10 +1,9 @@
 //! Calls of kernels whose inputs and results are known, and the memory of those.
 
 use super::{
-    action::{Action, KernelAction, Place},
-    body::{Body, origin},
+    action::{Action, KernelAction, Place, ScalarCall},
+    body::{PlannedBody, origin},
     planner::Planner,
-    scalar::ScalarCall,
 };
 use crate::{error::Result, kernel_call::compile};
 use ferroflow_ir::{Lowering, NodeDef, NodeId, Outlet, ValueType, host_tensor::byte_len};
@@ -15,7 +14,12 @@ use ferroflow_kernels::{
 use smallvec::SmallVec;
 
 impl Planner<'_> {
-    pub(super) fn kernel(&mut self, body: &mut Body<'_>, id: NodeId, node: &NodeDef) -> Result<()> {
+    pub(super) fn kernel(
+        &mut self,
+        body: &mut PlannedBody<'_>,
+        id: NodeId,
+        node: &NodeDef,
+    ) -> Result<()> {
         let Some(op) = node.op.def() else { return Ok(()) };
         let specs = body.specs(node)?;
         let call = OpCall::new(op, &node.attrs, &specs, node.expr.as_deref())?;
@@ -64,7 +68,7 @@ impl Planner<'_> {
     /// The places of the windows of a view, if all of them are contiguous.
     fn windows(
         &mut self,
-        body: &Body<'_>,
+        body: &PlannedBody<'_>,
         node: &NodeDef,
         call: &OpCall<'_>,
         rule: fn(
@@ -93,7 +97,7 @@ impl Planner<'_> {
 
     /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where the
     /// size is unknown; otherwise a buffer.
-    fn sink(&mut self, body: &Body<'_>, outlet: Outlet, ty: &ValueType) -> Result<Sink> {
+    fn sink(&mut self, body: &PlannedBody<'_>, outlet: Outlet, ty: &ValueType) -> Result<Sink> {
         let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
             return Ok(Sink::Unknown(self.slot(None)));
         };

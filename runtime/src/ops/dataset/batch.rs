@@ -3,10 +3,11 @@
 use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, map};
 use crate::{
     context::Context,
+    eager_tensor::Results,
     error::Result,
-    execute::{Results, Scope},
     ops::RuntimeCall,
     rows::{Part, join, stacked},
+    scope::Scope,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
 

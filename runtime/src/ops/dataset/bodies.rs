@@ -5,8 +5,8 @@ use super::{
     group, iterator, map, pad, rebatch, select, shuffle, source, sparse, unique, window,
 };
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     ops::{Body, RuntimeCall, one},
     variant,
 };

@@ -1,7 +1,7 @@
 //! Data sets that keep the elements of another once they were all there.
 
 use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream, iterator};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use ferroflow_ir::Error as IrError;
 use parking_lot::Mutex;
 use std::sync::Arc;

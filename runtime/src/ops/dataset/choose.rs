@@ -1,7 +1,7 @@
 //! Data sets of elements that another data set chooses from several.
 
 use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use ferroflow_ir::Error as IrError;
 
 #[derive(Debug)]

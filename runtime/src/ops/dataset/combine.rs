@@ -1,7 +1,7 @@
 //! Data sets of the elements of others: repeated, one after the other, side by side.
 
 use super::{Cardinality, Dataset, DatasetSource, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 
 /// All elements, a number of times; for ever without a number.
 #[derive(Debug)]

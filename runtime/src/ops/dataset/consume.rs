@@ -2,8 +2,8 @@
 
 use super::{Cardinality, ElementSpec, RoundLimit, function::ElementFunction, map::n_types};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     ops::{RuntimeCall, one},
 };
 use ferroflow_ir::{Error as IrError, HostTensor};

@@ -3,7 +3,7 @@
 use super::{
     Cardinality, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction, map,
 };
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use ferroflow_ir::Error as IrError;
 
 /// All elements of the data set that a function makes of each element.

@@ -2,15 +2,15 @@
 
 use super::{Components, Dataset, Stream};
 use crate::{
-    concrete_function::compile,
+    compile::compile,
     eager_tensor::EagerTensor,
     error::{Error, Result},
-    execute::{Scope, value_type},
-    executor::{Executable, Surroundings},
+    executor::Executable,
     ops::RuntimeCall,
     placement::Request,
-    resource::ResourceManager,
-    specializations::{Specialization, Specializations},
+    resource::{ResourceManager, value_type},
+    scope::{OwnedScope, Scope},
+    specializations::{CompiledFunctions, Specialization, Specializations},
     variant,
 };
 use ferroflow_ir::{
@@ -60,7 +60,7 @@ impl ElementFunction {
             inputs.iter().map(|input| Ok(input.host()?.clone().into())).collect::<Result<_>>()?;
         Ok(ElementFunction {
             op: call.op.name,
-            compiled: call.scope.resources.functions().of(call.scope, name),
+            compiled: call.scope.resources.cache().get::<CompiledFunctions>().of(call.scope, name),
             def,
             library: call.scope.library.clone(),
             resources: Arc::downgrade(call.scope.resources),
@@ -115,15 +115,14 @@ impl ElementFunction {
                 found: found.join(", "),
             });
         }
-        let surroundings = Surroundings {
+        let owned = OwnedScope {
             context: scope.context.clone(),
             library: scope.library.clone(),
             resources: scope.resources.clone(),
         };
         let arguments: Vec<Argument> = types.iter().cloned().map(Argument::from).collect();
         let request = Request::default();
-        let executable: Executable =
-            compile(&surroundings, &self.def, &arguments, Vec::new(), &request)?;
+        let executable: Executable = compile(&owned, &self.def, &arguments, Vec::new(), &request)?;
         let new = Arc::new(Specialization::new(types, None, Vec::new(), executable));
         self.compiled.insert(new.clone());
         Ok(new)

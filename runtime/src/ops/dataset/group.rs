@@ -5,9 +5,10 @@ use super::{
     function::ElementFunction, map, window,
 };
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::{Results, Scope},
     ops::RuntimeCall,
+    scope::Scope,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
 use std::collections::{BTreeMap, btree_map::Entry};

@@ -2,11 +2,11 @@
 
 use super::{Components, ElementSpec, Stream, end_of_sequence};
 use crate::{
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
-    execute::{Results, Scope},
     ops::{RuntimeCall, none, one},
     resource::{Resource, ResourceHandle},
+    scope::Scope,
     variant::{self, optional::Optional},
 };
 use ferroflow_ir::Code;

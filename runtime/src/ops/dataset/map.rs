@@ -1,7 +1,7 @@
 //! Data sets that call a function on each element of another.
 
 use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream, function::ElementFunction};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use ferroflow_ir::{Error as IrError, HostTensor};
 
 /// The results of a function of each element.

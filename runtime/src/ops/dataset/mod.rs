@@ -34,7 +34,7 @@ pub(super) use bodies::BODIES;
 
 use crate::{
     error::{Error, Result},
-    execute::Scope,
+    scope::Scope,
 };
 use ferroflow_ir::{Code, DType, Error as IrError, Handle, HostTensor, PartialShape};
 use std::{any::Any, fmt, sync::Arc};

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     context::Context,
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     ops::RuntimeCall,
     rows::stacked,
 };

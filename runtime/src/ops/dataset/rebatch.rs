@@ -3,8 +3,8 @@
 use super::{Cardinality, Components, Dataset, DatasetSource, Stream, source::n_rows};
 use crate::{
     context::Context,
+    eager_tensor::Results,
     error::Result,
-    execute::Results,
     ops::RuntimeCall,
     rows::{Part, join, row, stacked},
 };

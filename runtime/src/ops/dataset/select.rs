@@ -2,8 +2,8 @@
 
 use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream};
 use crate::{
+    eager_tensor::Results,
     error::{Error, Result},
-    execute::Results,
     ops::RuntimeCall,
 };
 use ferroflow_ir::{Code, Error as IrError};

@@ -4,11 +4,12 @@ use super::{
     Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream, iterator::Dummy,
 };
 use crate::{
+    eager_tensor::Results,
     error::Result,
-    execute::{Results, Scope},
     generator::unforeseen,
     ops::{RuntimeCall, one},
     resource::{Resource, ResourceHandle},
+    scope::Scope,
 };
 use ferroflow_ir::HostTensor;
 use ferroflow_kernels::philox::{Philox, Words};

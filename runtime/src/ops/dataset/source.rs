@@ -1,7 +1,7 @@
 //! Data sets that are made of tensors.
 
 use super::{Cardinality, Components, DatasetSource, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall, rows::row};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall, rows::row};
 use ferroflow_ir::{DType, Error as IrError, HostTensor};
 use std::sync::Arc;
 

@@ -2,9 +2,7 @@
 
 use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, Stream};
 use crate::{
-    error::Result,
-    execute::{Results, Scope, execute},
-    ops::RuntimeCall,
+    eager_tensor::Results, error::Result, execute::execute, ops::RuntimeCall, scope::Scope,
 };
 use ferroflow_ir::{Attrs, DType, Error as IrError, Handle, HostTensor, Shape, workspace};
 use std::sync::Arc;

@@ -2,9 +2,11 @@
 
 use crate::{
     context::{Context, ContextOptions},
-    eager_tensor::EagerTensor,
+    eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
-    execute::{Results, Scope, complete, execute, execute_op},
+    execute::execute,
+    execute_op::{complete, execute_op},
+    scope::Scope,
 };
 use ferroflow_ir::{
     AttrValue, Attrs, Code, DType, FunctionDef, FunctionLibrary, HostTensor, Limits, NameAttrList,

@@ -1,7 +1,7 @@
 //! Data sets without the elements that were there before.
 
 use super::{Cardinality, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall};
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor};
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Data sets of windows: data sets of consecutive elements.
 
 use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream};
-use crate::{error::Result, execute::Results, ops::RuntimeCall, variant};
+use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall, variant};
 use std::collections::VecDeque;
 
 /// Windows of `size` elements, `stride` apart; each begins `shift` after the one before.

@@ -2,7 +2,7 @@
 
 use super::{
     super::action::{
-        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Origin, Place, Scheduled,
+        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Place, Scheduled,
         WhileAction,
     },
     effects::{Effects, has_effects},
@@ -10,7 +10,7 @@ use super::{
     values::{Environment, Number, Numbers, Value},
     wrong,
 };
-use crate::error::Result;
+use crate::{error::Result, origin::Origin};
 use ferroflow_ir::{Effect, NodeId, Outlet};
 use ferroflow_kernels::frame::{Region, Step};
 

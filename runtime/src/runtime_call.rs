@@ -1,0 +1,150 @@
+//! Calls of ops that run in the runtime.
+
+use crate::{
+    context::Context,
+    eager_tensor::{EagerTensor, Results},
+    error::Result,
+    resource::{Resource, ResourceHandle, value_type},
+    scope::Scope,
+};
+use bytes::Bytes;
+use ferroflow_ir::{
+    Attrs, Error, HostTensor, OpDef, ValueType,
+    infer::{Input, infer},
+};
+use smallvec::SmallVec;
+use std::{path::PathBuf, sync::Arc};
+
+/// A call of an op that runs here.
+#[derive(Debug)]
+pub struct RuntimeCall<'a> {
+    /// Where it runs.
+    pub scope: Scope<'a>,
+    /// The record.
+    pub op: &'static OpDef,
+    /// The attributes, complete.
+    pub attrs: &'a Attrs,
+    /// The inputs. Whoever calls for the last time gives them up, so that they may be changed in
+    /// place.
+    pub inputs: SmallVec<[EagerTensor; 4]>,
+}
+
+/// What such an op does.
+pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
+
+impl<'a> RuntimeCall<'a> {
+    /// The context.
+    pub fn context(&self) -> &'a Context {
+        self.scope.context
+    }
+
+    /// Input `index` in host memory.
+    ///
+    /// # Errors
+    ///
+    /// When it is elsewhere.
+    pub fn host(&self, index: usize) -> Result<&HostTensor> {
+        self.inputs[index].host()
+    }
+
+    /// Input `index` in host memory, given up by the call.
+    ///
+    /// # Errors
+    ///
+    /// When it is elsewhere.
+    pub fn taken(&mut self, index: usize) -> Result<HostTensor> {
+        let nothing = HostTensor::scalar(0u8).into();
+        std::mem::replace(&mut self.inputs[index], nothing).into_host()
+    }
+
+    /// The path in scalar string input `index`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no scalar string, or not UTF-8.
+    pub fn path(&self, index: usize) -> Result<PathBuf> {
+        let tensor = self.host(index)?;
+        match tensor.strings()? {
+            [name] => path_of(name),
+            _ => {
+                let name = format!("input {index}");
+                Err(Error::argument(self.op.name, name, "a scalar", tensor.shape()).into())
+            }
+        }
+    }
+
+    /// The path in a string: a name, or a URL of the scheme `file`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not UTF-8.
+    pub fn path_of(name: &Bytes) -> Result<PathBuf> {
+        path_of(name)
+    }
+
+    /// The handle in input `index`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no handle.
+    pub fn handle(&self, index: usize) -> Result<&ResourceHandle> {
+        ResourceHandle::of(self.host(index)?)
+    }
+
+    /// The resource that input `index` refers to.
+    ///
+    /// # Errors
+    ///
+    /// When it is no handle, or of another kind of resource.
+    pub fn resource<T: Resource>(&self, index: usize, expected: &'static str) -> Result<Arc<T>> {
+        self.handle(index)?.downcast(expected)
+    }
+}
+
+/// One result.
+///
+/// # Errors
+///
+/// None: bodies end with it.
+pub fn one(result: impl Into<EagerTensor>) -> Result<Results> {
+    Ok(SmallVec::from_iter([result.into()]))
+}
+
+/// No result.
+///
+/// # Errors
+///
+/// None: bodies end with it.
+pub fn none() -> Result<Results> {
+    Ok(SmallVec::new())
+}
+
+/// The path in a string: a name, or a URL of the scheme `file`.
+fn path_of(name: &Bytes) -> Result<PathBuf> {
+    let name = name.strip_prefix(b"file://").unwrap_or(name);
+    match std::str::from_utf8(name) {
+        Ok(name) => Ok(name.into()),
+        Err(_) => {
+            let found = String::from_utf8_lossy(name);
+            Err(Error::argument("a file op", "filename", "UTF-8", found).into())
+        }
+    }
+}
+
+/// The types of the results of a call whose inputs are all known.
+///
+/// # Errors
+///
+/// When the call does not fit the op.
+pub(crate) fn infer_outputs(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    inputs: &[EagerTensor],
+) -> Result<SmallVec<[ValueType; 2]>> {
+    let types: SmallVec<[ValueType; 4]> = inputs.iter().map(value_type).collect();
+    let mut facts: SmallVec<[Input<'_>; 4]> = SmallVec::new();
+    for (ty, input) in types.iter().zip(inputs) {
+        facts.push(Input { ty, value: Some(input.host()?) });
+    }
+    Ok(infer(op, attrs, &facts)?)
+}
