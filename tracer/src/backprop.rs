@@ -26,7 +26,7 @@ use ferroflow_ir::{
         Call, CustomGradient, Differentiated, Kept, Place, Refused, Slices, Tangent, control,
         differentiate,
     },
-    registry,
+    op, registry,
 };
 use ferroflow_runtime as runtime;
 use smallvec::SmallVec;
@@ -350,4 +350,23 @@ impl CustomGradient for OfStaged {
         cut.outputs.truncate(*n_results);
         gradient.backward(emit, &cut, &dys[..*n_results])
     }
+}
+
+/// Stages a call and shows it to the tapes; branches and loops in a form that keeps what their
+/// gradients need.
+pub(crate) fn staged(
+    trace: &Arc<FuncGraph>,
+    call: StagedCall<'_>,
+    results: Option<&[ValueType]>,
+) -> Result<Outputs> {
+    let (op, inputs) = (call.op, call.inputs);
+    if matches!(op.call, op::Call::If | op::Call::Case | op::Call::While)
+        && let Some(tracking) = recording::tracking(inputs)
+    {
+        return staged_with_gradient(trace, call, results, tracking.order);
+    }
+    let attrs = call.attrs.clone();
+    let outputs = trace.add_call(call, results)?;
+    recording::record(op, &attrs, inputs, &outputs);
+    Ok(outputs)
 }

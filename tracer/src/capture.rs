@@ -1,13 +1,17 @@
 //! What a trace uses without being given it.
 
 use crate::{
+    context::{self, SummaryScope},
     error::Result,
-    summary::Ambient,
     tensor::{Repr, Symbolic, Tensor},
 };
-use ferroflow_ir::{DType, NodeId, Outlet};
-use ferroflow_runtime::{self as runtime, ResourceHandle};
-use std::{collections::HashMap, sync::Arc};
+use ferroflow_ir::{DType, NodeId, Outlet, PartialShape, ValueType};
+use ferroflow_runtime::{self as runtime, Resource, ResourceHandle};
+use std::{
+    any::Any,
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 /// A value from outside a trace.
 #[derive(Clone, Debug)]
@@ -18,6 +22,77 @@ pub enum Capture {
     Resource(ResourceHandle),
     /// What surrounds each call, for summaries.
     Ambient(Ambient),
+}
+
+/// A value that each call of a function takes from the thread it is made on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ambient {
+    /// The writer of summaries: a handle of a resource.
+    SummaryWriter,
+    /// Whether summaries are written: a `bool`.
+    SummaryCondition,
+}
+
+impl Ambient {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Ambient::SummaryWriter => "summary_writer",
+            Ambient::SummaryCondition => "should_record_summaries",
+        }
+    }
+
+    pub(crate) fn ty(self) -> ValueType {
+        let dtype = match self {
+            Ambient::SummaryWriter => DType::Resource,
+            Ambient::SummaryCondition => DType::Bool,
+        };
+        ValueType::new(dtype, PartialShape::scalar())
+    }
+
+    /// The value here and now; an argument of the function in a trace.
+    pub(crate) fn tensor(self) -> Result<Tensor> {
+        if let Some(trace) = context::current_trace() {
+            return trace.ambient(self);
+        }
+        let writer = context::summaries(|scope| match scope {
+            SummaryScope::Writer(writer) => Some(writer.clone()),
+            SummaryScope::RecordIf(_) => None,
+        });
+        let condition = context::summaries(|scope| match scope {
+            SummaryScope::RecordIf(condition) => Some(condition.clone()),
+            SummaryScope::Writer(_) => None,
+        });
+        Ok(match self {
+            Ambient::SummaryWriter => writer.unwrap_or_else(no_writer),
+            Ambient::SummaryCondition if writer.is_none() => false.into(),
+            Ambient::SummaryCondition => condition.unwrap_or_else(|| true.into()),
+        })
+    }
+}
+
+/// The writer where there is none.
+#[derive(Debug)]
+struct NoWriter;
+
+impl Resource for NoWriter {
+    fn kind(&self) -> &'static str {
+        "no summary writer"
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+fn no_writer() -> Tensor {
+    static NO_WRITER: OnceLock<Tensor> = OnceLock::new();
+    NO_WRITER
+        .get_or_init(|| ResourceHandle::owning("no_writer", Arc::new(NoWriter)).to_tensor().into())
+        .clone()
 }
 
 /// What makes two captures the same.

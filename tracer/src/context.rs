@@ -1,13 +1,9 @@
-//! What surrounds a call on this thread: the context, the functions being traced, the scopes.
+//! The thread state of calls: the context, the functions being traced, the scopes.
 //!
-//! This is the only thread-local of the workspace. Every way in gives a guard that is also left on
-//! a panic.
+//! Every function that changes it returns a guard, which restores it, also on a panic.
 
 use crate::{
-    error::Result,
-    func_graph::FuncGraph,
-    recording::{Completed, Tape},
-    tensor::Tensor,
+    completed::Completed, error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor,
 };
 use ferroflow_ir::{Attrs, DType, OpDef, device_name::DeviceName};
 use ferroflow_runtime::{CallCache, Context, Device, EagerTensor, Results};
@@ -18,7 +14,7 @@ use std::{
 };
 
 thread_local! {
-    static SURROUNDINGS: Surroundings = const { Surroundings::new() };
+    static THREAD: ThreadState = const { ThreadState::new() };
 }
 
 /// A scope that asks for a device.
@@ -29,7 +25,7 @@ struct DeviceScope {
     device: Option<Arc<dyn Device>>,
 }
 
-struct Surroundings {
+struct ThreadState {
     /// The innermost is last; `None` lifts code out of all traces.
     traces: RefCell<Vec<Option<Arc<FuncGraph>>>>,
     /// Whether the last of `traces` is a trace.
@@ -55,9 +51,9 @@ struct Surroundings {
     completed: RefCell<Completed>,
 }
 
-impl Surroundings {
-    const fn new() -> Surroundings {
-        Surroundings {
+impl ThreadState {
+    const fn new() -> ThreadState {
+        ThreadState {
             traces: RefCell::new(Vec::new()),
             is_tracing: Cell::new(false),
             tapes: RefCell::new(Vec::new()),
@@ -101,7 +97,7 @@ pub fn context() -> Context {
 
 pub(crate) fn with_context_ref<R>(look: impl FnOnce(&Context) -> R) -> R {
     static SHARED: OnceLock<Context> = OnceLock::new();
-    SURROUNDINGS.with(|surroundings| match surroundings.contexts.borrow().last() {
+    THREAD.with(|thread| match thread.contexts.borrow().last() {
         Some(context) => look(context),
         None => look(SHARED.get_or_init(Context::new)),
     })
@@ -124,7 +120,7 @@ pub fn sync_devices() -> Result<()> {
 
 /// The device of the innermost scope, if it is not the CPU and there is one.
 pub(crate) fn current_accelerator() -> Option<Arc<dyn Device>> {
-    SURROUNDINGS.with(|s| s.devices.borrow().last().and_then(|scope| scope.device.clone()))
+    THREAD.with(|s| s.devices.borrow().last().and_then(|scope| scope.device.clone()))
 }
 
 /// Runs an op now.
@@ -133,9 +129,9 @@ pub(crate) fn execute(
     attrs: &Attrs,
     inputs: &[&EagerTensor],
 ) -> Result<Results> {
-    SURROUNDINGS.with(|surroundings| {
-        with_context_ref(|context| match surroundings.calls.try_borrow_mut() {
-            Ok(mut calls) if surroundings.is_placed.get() => {
+    THREAD.with(|thread| {
+        with_context_ref(|context| match thread.calls.try_borrow_mut() {
+            Ok(mut calls) if thread.is_placed.get() => {
                 execute_in_scope(&mut calls, context, op, attrs, inputs)
             }
             Ok(mut calls) => Ok(calls.execute(context, op, attrs, inputs)?),
@@ -256,48 +252,48 @@ pub(crate) fn enter_summaries(scope_of: SummaryScope) -> impl Drop {
 
 /// What the innermost scope says of which `pick` makes something.
 pub(crate) fn summaries<R>(pick: impl Fn(&SummaryScope) -> Option<R>) -> Option<R> {
-    SURROUNDINGS.with(|s| s.summaries.borrow().iter().rev().find_map(pick))
+    THREAD.with(|s| s.summaries.borrow().iter().rev().find_map(pick))
 }
 
 /// The device of the innermost scope; empty outside all.
 pub(crate) fn current_device() -> Arc<str> {
-    let name = |s: &Surroundings| s.devices.borrow().last().map(|scope| scope.name.clone());
-    SURROUNDINGS.with(name).unwrap_or_else(|| "".into())
+    let name = |s: &ThreadState| s.devices.borrow().last().map(|scope| scope.name.clone());
+    THREAD.with(name).unwrap_or_else(|| "".into())
 }
 
 /// What the scopes around ask to run before.
 pub(crate) fn current_controls() -> Vec<Tensor> {
-    SURROUNDINGS.with(|s| s.controls.borrow().iter().flatten().cloned().collect())
+    THREAD.with(|s| s.controls.borrow().iter().flatten().cloned().collect())
 }
 
 /// Whether a function is being traced around the call at hand.
 pub fn is_tracing() -> bool {
-    SURROUNDINGS.with(|surroundings| surroundings.is_tracing.get())
+    THREAD.with(|thread| thread.is_tracing.get())
 }
 
 /// Whether calls are eager and no tape sees them.
 pub(crate) fn is_plain() -> bool {
-    SURROUNDINGS.with(|surroundings| surroundings.is_plain.get())
+    THREAD.with(|thread| thread.is_plain.get())
 }
 
 /// Whether a tape records the calls made now.
 pub(crate) fn is_taped() -> bool {
-    SURROUNDINGS.with(|surroundings| surroundings.is_taped.get())
+    THREAD.with(|thread| thread.is_taped.get())
 }
 
 /// Whether there are tapes, of any trace.
 pub(crate) fn has_tapes() -> bool {
-    SURROUNDINGS.with(|surroundings| !surroundings.tapes.borrow().is_empty())
+    THREAD.with(|thread| !thread.tapes.borrow().is_empty())
 }
 
 /// The tapes that have not ended, of all traces.
 pub(crate) fn all_tapes() -> Vec<Arc<Tape>> {
-    SURROUNDINGS.with(|surroundings| surroundings.tapes.borrow().clone())
+    THREAD.with(|thread| thread.tapes.borrow().clone())
 }
 
 /// The tapes that record the calls made now, innermost last.
 pub(crate) fn tapes() -> SmallVec<[Arc<Tape>; 2]> {
-    SURROUNDINGS.with(|s| {
+    THREAD.with(|s| {
         if !s.is_taped.get() {
             return SmallVec::new();
         }
@@ -312,16 +308,16 @@ pub(crate) fn completed_attrs(
     attrs: &Attrs,
     dtypes: &[DType],
 ) -> Option<Arc<Attrs>> {
-    SURROUNDINGS.with(|s| s.completed.borrow_mut().of(op, attrs, dtypes))
+    THREAD.with(|s| s.completed.borrow_mut().of(op, attrs, dtypes))
 }
 
 /// What tells the trace at hand from others; 0 outside all.
 pub(crate) fn trace_id() -> usize {
-    SURROUNDINGS.with(Surroundings::trace_id)
+    THREAD.with(ThreadState::trace_id)
 }
 
 pub(crate) fn push_tape(tape: &Arc<Tape>) {
-    SURROUNDINGS.with(|s| {
+    THREAD.with(|s| {
         s.tapes.borrow_mut().push(tape.clone());
         s.update();
     });
@@ -329,7 +325,7 @@ pub(crate) fn push_tape(tape: &Arc<Tape>) {
 
 /// Ends a tape. One that was handed to another thread ends when that of its thread does.
 pub(crate) fn remove_tape(tape: &Arc<Tape>) {
-    SURROUNDINGS.with(|s| {
+    THREAD.with(|s| {
         s.tapes.borrow_mut().retain(|other| !Arc::ptr_eq(other, tape));
         s.update();
     });
@@ -337,7 +333,7 @@ pub(crate) fn remove_tape(tape: &Arc<Tape>) {
 
 /// Runs `body` without tapes.
 pub(crate) fn without_tapes<R>(body: impl FnOnce() -> R) -> R {
-    let set = |s: &Surroundings, change: isize| {
+    let set = |s: &ThreadState, change: isize| {
         s.untaped.set(s.untaped.get().wrapping_add_signed(change));
         s.update();
     };
@@ -347,9 +343,9 @@ pub(crate) fn without_tapes<R>(body: impl FnOnce() -> R) -> R {
 
 /// Runs `body` apart from the tapes there are; those made in it record.
 pub(crate) fn apart_from_tapes<R>(body: impl FnOnce() -> R) -> R {
-    let tapes = SURROUNDINGS.with(|s| s.tapes.take());
+    let tapes = THREAD.with(|s| s.tapes.take());
     let tapes = Cell::new(Some(tapes));
-    let _guard = scope(Surroundings::update, move |s| {
+    let _guard = scope(ThreadState::update, move |s| {
         if let Some(tapes) = tapes.take() {
             s.tapes.replace(tapes);
         }
@@ -360,21 +356,22 @@ pub(crate) fn apart_from_tapes<R>(body: impl FnOnce() -> R) -> R {
 
 /// The trace that calls go to.
 pub(crate) fn current_trace() -> Option<Arc<FuncGraph>> {
-    SURROUNDINGS.with(|s| {
-        if s.is_tracing.get() { s.traces.borrow().last().cloned().flatten() } else { None }
-    })
+    THREAD.with(
+        |s| {
+            if s.is_tracing.get() { s.traces.borrow().last().cloned().flatten() } else { None }
+        },
+    )
 }
 
 /// Whether `graph` is being traced on this thread.
 pub(crate) fn is_open(graph: &FuncGraph) -> bool {
-    SURROUNDINGS
-        .with(|s| s.traces.borrow().iter().flatten().any(|open| std::ptr::eq(&**open, graph)))
+    THREAD.with(|s| s.traces.borrow().iter().flatten().any(|open| std::ptr::eq(&**open, graph)))
 }
 
 /// Sends calls to a trace, or to none, until the guard is dropped. A trace begins without the
 /// scopes around it: where a function runs is said by its callers.
 pub(crate) fn enter_trace(trace: Option<Arc<FuncGraph>>) -> impl Drop {
-    let scopes = SURROUNDINGS.with(|s| (s.devices.take(), s.controls.take()));
+    let scopes = THREAD.with(|s| (s.devices.take(), s.controls.take()));
     let scopes = Cell::new(Some(scopes));
     scope(
         |s| {
@@ -398,7 +395,7 @@ pub(crate) struct Inside(Arc<FuncGraph>);
 
 impl Inside {
     pub(crate) fn enter(part: Arc<FuncGraph>) -> Inside {
-        SURROUNDINGS.with(|s| {
+        THREAD.with(|s| {
             s.traces.borrow_mut().push(Some(part.clone()));
             s.update();
         });
@@ -412,7 +409,7 @@ impl Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        SURROUNDINGS.with(|s| {
+        THREAD.with(|s| {
             // Parts that were left open inside this one end with it.
             let mut traces = s.traces.borrow_mut();
             let is_self = |trace: &Option<Arc<FuncGraph>>| {
@@ -441,7 +438,7 @@ pub fn run_functions_eagerly(eagerly: bool) {
 ///
 /// That of `body`.
 pub fn with_functions_run_eagerly<R>(eagerly: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
-    let before = SURROUNDINGS.with(|s| s.runs_eagerly.replace(Some(eagerly)));
+    let before = THREAD.with(|s| s.runs_eagerly.replace(Some(eagerly)));
     let _guard = scope(|_| {}, move |s| s.runs_eagerly.set(before));
     body()
 }
@@ -449,18 +446,18 @@ pub fn with_functions_run_eagerly<R>(eagerly: bool, body: impl FnOnce() -> Resul
 /// Whether functions run eagerly here.
 pub fn functions_run_eagerly() -> bool {
     let shared = || RUNS_EAGERLY.load(std::sync::atomic::Ordering::Relaxed);
-    SURROUNDINGS.with(|s| s.runs_eagerly.get()).unwrap_or_else(shared)
+    THREAD.with(|s| s.runs_eagerly.get()).unwrap_or_else(shared)
 }
 
-struct Guard<L: Fn(&Surroundings)>(L);
+struct Guard<L: Fn(&ThreadState)>(L);
 
-impl<L: Fn(&Surroundings)> Drop for Guard<L> {
+impl<L: Fn(&ThreadState)> Drop for Guard<L> {
     fn drop(&mut self) {
-        SURROUNDINGS.with(|surroundings| (self.0)(surroundings));
+        THREAD.with(|thread| (self.0)(thread));
     }
 }
 
-fn scope(enter: impl FnOnce(&Surroundings), leave: impl Fn(&Surroundings)) -> impl Drop {
-    SURROUNDINGS.with(|surroundings| enter(surroundings));
+fn scope(enter: impl FnOnce(&ThreadState), leave: impl Fn(&ThreadState)) -> impl Drop {
+    THREAD.with(|thread| enter(thread));
     Guard(leave)
 }

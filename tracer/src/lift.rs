@@ -1,28 +1,15 @@
 //! Parts of a trace that run before the function does: first values of variables.
 
 use crate::{
-    capture::Capture,
     concrete_function::{ConcreteFunction, Initializer},
     context,
     error::{Error, Result},
+    func_graph::FirstValue,
     tensor::Tensor,
-    variable::Variable,
 };
-use ferroflow_ir::{FunctionDef, FunctionLibrary, FunctionType, HostTensor, TraceType};
+use ferroflow_ir::{FunctionLibrary, FunctionType, HostTensor, TraceType};
 use ferroflow_runtime::{self as runtime, EagerTensor};
 use std::sync::Arc;
-
-/// The first value of a variable that a trace creates.
-#[derive(Clone)]
-pub(crate) struct FirstValue {
-    pub(crate) variable: Variable,
-    /// The function that gives it, of the arguments of the trace.
-    pub(crate) def: Arc<FunctionDef>,
-    pub(crate) captures: Vec<Capture>,
-    pub(crate) needs_arguments: bool,
-    /// Whether the variable has the value already.
-    pub(crate) is_known: bool,
-}
 
 /// Gives variables that a trace creates their first values, in the order they were made.
 /// `arguments` are those of the call, if there is one.

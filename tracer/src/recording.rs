@@ -1,20 +1,15 @@
 //! What tapes record, and who shows it to them.
 
 use crate::{
-    backprop, context,
-    error::Result,
-    func_graph::{Call as StagedCall, FuncGraph, Outputs},
-    tape::TapeOptions,
+    context,
     tensor::{Repr, Tensor},
     variable::Variable,
 };
 use ferroflow_ir::{
-    Attrs, DType, OpDef, Outlet, ValueType,
-    build::infer_attrs,
+    Attrs, DType, OpDef, Outlet,
     emit::ValueId,
     gradient::{self, Call, CustomGradient, is_differentiable},
     hash::FastMap,
-    op::Call as Calls,
 };
 use ferroflow_runtime::{ResourceHandle, VariableState};
 use parking_lot::Mutex;
@@ -23,6 +18,21 @@ use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
+
+/// How a tape records.
+#[derive(Debug, Clone, Copy)]
+pub struct TapeOptions {
+    /// Whether gradients may be asked for more than once.
+    pub persistent: bool,
+    /// Whether trainable variables are watched when they are read.
+    pub watch_accessed_variables: bool,
+}
+
+impl Default for TapeOptions {
+    fn default() -> TapeOptions {
+        TapeOptions { persistent: false, watch_accessed_variables: true }
+    }
+}
 
 pub(crate) struct Tape {
     pub(crate) options: TapeOptions,
@@ -201,56 +211,6 @@ pub(crate) fn record(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor], outp
     tapes.iter().for_each(|tape| tape.record(&record, outputs));
 }
 
-/// Attributes made complete of late, for calls like those that they were made for.
-pub(crate) struct Completed {
-    calls: Vec<CompletedCall>,
-    /// The one to be forgotten next.
-    oldest: usize,
-}
-
-struct CompletedCall {
-    op: &'static OpDef,
-    attrs: Attrs,
-    dtypes: SmallVec<[DType; 4]>,
-    complete: Arc<Attrs>,
-}
-
-impl Completed {
-    /// As many calls as are compared at most.
-    const MOST: usize = 32;
-
-    pub(crate) const fn new() -> Completed {
-        Completed { calls: Vec::new(), oldest: 0 }
-    }
-
-    /// The attributes of a call with those that follow from its inputs and from defaults; `None` if
-    /// they do not fit the op.
-    pub(crate) fn of(
-        &mut self,
-        op: &'static OpDef,
-        attrs: &Attrs,
-        dtypes: &[DType],
-    ) -> Option<Arc<Attrs>> {
-        let known = self.calls.iter().find(|known| {
-            std::ptr::eq(known.op, op) && known.dtypes[..] == *dtypes && known.attrs == *attrs
-        });
-        if let Some(known) = known {
-            return Some(known.complete.clone());
-        }
-        let complete = op.complete_attrs(infer_attrs(op, attrs.clone(), dtypes)).ok()?;
-        let complete = Arc::new(complete);
-        let (attrs, dtypes) = (attrs.clone(), dtypes.into());
-        let call = CompletedCall { op, attrs, dtypes, complete: complete.clone() };
-        if self.calls.len() < Completed::MOST {
-            self.calls.push(call);
-        } else {
-            self.calls[self.oldest] = call;
-            self.oldest = (self.oldest + 1) % Completed::MOST;
-        }
-        Some(complete)
-    }
-}
-
 fn node_name(outputs: &[Tensor]) -> Arc<str> {
     match outputs.first().map(|output| &output.0) {
         Some(Repr::Symbolic(symbolic)) => symbolic.graph.outlet_name(symbolic.outlet).into(),
@@ -307,23 +267,4 @@ pub(crate) fn variable_read(variable: &Variable) {
             tape.watch_variable(variable, &variable.handle());
         }
     }
-}
-
-/// Stages a call and shows it to the tapes; branches and loops in a form that keeps what their
-/// gradients need.
-pub(crate) fn staged(
-    trace: &Arc<FuncGraph>,
-    call: StagedCall<'_>,
-    results: Option<&[ValueType]>,
-) -> Result<Outputs> {
-    let (op, inputs) = (call.op, call.inputs);
-    if matches!(op.call, Calls::If | Calls::Case | Calls::While)
-        && let Some(tracking) = tracking(inputs)
-    {
-        return backprop::staged_with_gradient(trace, call, results, tracking.order);
-    }
-    let attrs = call.attrs.clone();
-    let outputs = trace.add_call(call, results)?;
-    record(op, &attrs, inputs, &outputs);
-    Ok(outputs)
 }

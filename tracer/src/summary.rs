@@ -25,90 +25,15 @@
 //! Event files are made by a crate above: `ferroflow::summary::create_file_writer`.
 
 use crate::{
+    capture::Ambient,
     context::{self, SummaryScope},
     control_flow::cond,
     error::Result,
     ops::{self, IntoOperand},
     tensor::Tensor,
 };
-use ferroflow_ir::{DType, HostTensor, PartialShape, ValueType};
-use ferroflow_runtime::{Resource, ResourceHandle};
-use std::{
-    any::Any,
-    borrow::Borrow,
-    sync::{Arc, OnceLock},
-};
-
-/// What surrounds a call.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ambient {
-    /// The writer of summaries: a handle of a resource.
-    SummaryWriter,
-    /// Whether summaries are written: a truth value.
-    SummaryCondition,
-}
-
-impl Ambient {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Ambient::SummaryWriter => "summary_writer",
-            Ambient::SummaryCondition => "should_record_summaries",
-        }
-    }
-
-    pub(crate) fn ty(self) -> ValueType {
-        let dtype = match self {
-            Ambient::SummaryWriter => DType::Resource,
-            Ambient::SummaryCondition => DType::Bool,
-        };
-        ValueType::new(dtype, PartialShape::scalar())
-    }
-
-    /// The value here and now; an argument of the function in a trace.
-    pub(crate) fn tensor(self) -> Result<Tensor> {
-        if let Some(trace) = context::current_trace() {
-            return trace.ambient(self);
-        }
-        let writer = context::summaries(|scope| match scope {
-            SummaryScope::Writer(writer) => Some(writer.clone()),
-            SummaryScope::RecordIf(_) => None,
-        });
-        let condition = context::summaries(|scope| match scope {
-            SummaryScope::RecordIf(condition) => Some(condition.clone()),
-            SummaryScope::Writer(_) => None,
-        });
-        Ok(match self {
-            Ambient::SummaryWriter => writer.unwrap_or_else(nobody),
-            Ambient::SummaryCondition if writer.is_none() => false.into(),
-            Ambient::SummaryCondition => condition.unwrap_or_else(|| true.into()),
-        })
-    }
-}
-
-/// The writer where there is none.
-#[derive(Debug)]
-struct Nobody;
-
-impl Resource for Nobody {
-    fn kind(&self) -> &'static str {
-        "no summary writer"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-}
-
-fn nobody() -> Tensor {
-    static NOBODY: OnceLock<Tensor> = OnceLock::new();
-    NOBODY
-        .get_or_init(|| ResourceHandle::owning("nobody", Arc::new(Nobody)).to_tensor().into())
-        .clone()
-}
+use ferroflow_ir::{DType, HostTensor};
+use std::borrow::Borrow;
 
 /// Runs `body` with a writer for the summaries of the calls in it: a tensor of a resource.
 pub fn with_writer<R>(writer: &Tensor, body: impl FnOnce() -> R) -> R {

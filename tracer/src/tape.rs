@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     gradients::{Gradient, GradientOptions, Sources},
     nest::Nest,
-    recording::{Key, State, Tape},
+    recording::{Key, State, Tape, TapeOptions},
     tensor::Tensor,
     value::{Aliases, Leaves},
     variable::Variable,
@@ -50,21 +50,6 @@ use std::{
 /// # }
 /// ```
 pub struct GradientTape(Arc<Tape>);
-
-/// How a tape records.
-#[derive(Debug, Clone, Copy)]
-pub struct TapeOptions {
-    /// Whether gradients may be asked for more than once.
-    pub persistent: bool,
-    /// Whether trainable variables are watched when they are read.
-    pub watch_accessed_variables: bool,
-}
-
-impl Default for TapeOptions {
-    fn default() -> TapeOptions {
-        TapeOptions { persistent: false, watch_accessed_variables: true }
-    }
-}
 
 impl GradientTape {
     /// A tape that records from now on, for one gradient.

@@ -24,8 +24,7 @@ use crate::{
 use ferroflow_ir::{FunctionDef, Graph, TraceType};
 use std::{ops::Deref, panic::Location, sync::Arc};
 
-/// The collection that variables are added to when they are made.
-pub const GLOBAL_VARIABLES: &str = "variables";
+pub use crate::func_graph::GLOBAL_VARIABLES;
 
 /// A function traced with the semantics of TensorFlow 1. It owns its variables: they live as long
 /// as it does.

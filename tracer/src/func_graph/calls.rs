@@ -2,11 +2,11 @@
 
 use super::{Call, FuncGraph, Outputs, Semantics, out_of_scope, values::small_constant};
 use crate::{
-    capture::Capture,
+    backprop,
+    capture::{Ambient, Capture},
     context,
     error::Result,
     recording,
-    summary::Ambient,
     tensor::{Repr, Tensor},
 };
 use ferroflow_ir::{
@@ -46,7 +46,7 @@ impl FuncGraph {
         results: Option<&[ValueType]>,
     ) -> Result<Outputs> {
         match context::is_taped() {
-            true => recording::staged(self, call, results),
+            true => backprop::staged(self, call, results),
             false => self.add_call(call, results),
         }
     }

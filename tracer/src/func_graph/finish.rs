@@ -6,7 +6,6 @@ use super::{
 use crate::{
     capture::Capture,
     error::{Error, Result},
-    lift::FirstValue,
     ops::Op,
     tensor::{Repr, Symbolic, Tensor},
     variable::Variable,
@@ -16,6 +15,18 @@ use ferroflow_ir::{
     pass::carve::{Feed, Part},
 };
 use std::sync::Arc;
+
+/// The first value of a variable that a trace creates.
+#[derive(Clone)]
+pub(crate) struct FirstValue {
+    pub(crate) variable: Variable,
+    /// The function that gives it, of the arguments of the trace.
+    pub(crate) def: Arc<FunctionDef>,
+    pub(crate) captures: Vec<Capture>,
+    pub(crate) needs_arguments: bool,
+    /// Whether the variable has the value already.
+    pub(crate) is_known: bool,
+}
 
 impl FuncGraph {
     /// Ends the trace: a function that gives `outputs`, each through a node of its own.

@@ -10,7 +10,6 @@ use crate::{
     context,
     control_order::ControlOrder,
     error::{Error, Result},
-    lift::FirstValue,
     tensor::{Repr, Symbolic, Tensor},
     value::Value,
     variable::Variable,
@@ -28,6 +27,11 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+
+pub(crate) use finish::FirstValue;
+
+/// The collection that variables are added to when they are made.
+pub const GLOBAL_VARIABLES: &str = "variables";
 
 /// The results of an op call.
 pub type Outputs = SmallVec<[Tensor; 2]>;
@@ -229,7 +233,7 @@ impl FuncGraph {
         let variable = created.variable.clone();
         self.root().state.with(|state| state.created.push(created));
         if self.semantics == Semantics::Graph {
-            self.collect(crate::v1::GLOBAL_VARIABLES, Value::Variable(variable));
+            self.collect(GLOBAL_VARIABLES, Value::Variable(variable));
         }
         Ok(())
     }
