@@ -7,9 +7,12 @@ use ferroflow::{
         Attrs, FunctionDef, Graph, HostTensor, NodeDef, NodeId, OpDef, Outlet, PartialShape,
         ValueType,
     },
-    runtime::{ConcreteFunction, Context, EagerTensor, execute},
+    runtime::{CallOptions, ConcreteFunction, Context, EagerTensor, execute},
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
 
 /// The route by which calls are made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,17 +30,23 @@ pub(super) enum CallMode {
 pub(super) const MODES: [CallMode; 5] =
     [CallMode::Eager, CallMode::Eager, CallMode::Function, CallMode::Unknown, CallMode::Constants];
 
+/// The time that calls have: those that wait for other threads end, and no kernel goes on for long.
+const TIME: Duration = Duration::from_millis(500);
+
 /// Makes the calls. What comes of it is of no interest, unless it panics.
 pub(super) fn run(context: &Context, mode: CallMode, sequence: &[HostileCall]) {
+    let deadline = Some(Instant::now() + TIME);
+    let options = CallOptions { deadline, printed_bytes: Some(1 << 16), ..CallOptions::default() };
+    let within = |run: fn(&Context, CallMode, &[HostileCall]) -> Result<()>| {
+        context.within(&options, || run(context, mode, sequence))
+    };
     let _ = catch_unwind(AssertUnwindSafe(|| match mode {
-        CallMode::Eager => eager(context, sequence),
-        CallMode::Function | CallMode::Unknown | CallMode::Constants => {
-            function(context, mode, sequence)
-        }
+        CallMode::Eager => within(eager),
+        CallMode::Function | CallMode::Unknown | CallMode::Constants => within(function),
     }));
 }
 
-fn eager(context: &Context, sequence: &[HostileCall]) -> Result<()> {
+fn eager(context: &Context, _: CallMode, sequence: &[HostileCall]) -> Result<()> {
     let mut results: Vec<Vec<EagerTensor>> = Vec::new();
     for call in sequence {
         let input = |input: &CallInput| match input {

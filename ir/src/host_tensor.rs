@@ -1,6 +1,7 @@
 //! Tensors in host memory: dtype, shape and elements.
 
 use crate::{
+    budget::{self, Charge},
     dtype::DType,
     error::{Error, Result},
     memory::HostMemory,
@@ -59,8 +60,36 @@ enum Data {
         memory: Arc<HostMemory>,
         offset: usize,
     },
-    Strings(Arc<[Bytes]>),
+    Strings(Arc<Strings>),
     Handles(Arc<[Arc<dyn Handle>]>),
+}
+
+/// The elements of a string tensor. Bytes that strings share count for each of them.
+struct Strings {
+    elements: Box<[Bytes]>,
+    _charge: Option<Charge>,
+}
+
+impl Strings {
+    fn bytes(elements: &[Bytes]) -> usize {
+        let texts = elements.iter().map(Bytes::len).fold(0, usize::saturating_add);
+        texts.saturating_add(size_of_val(elements))
+    }
+
+    /// Elements that are there, whatever the budget says of them.
+    fn made(elements: Box<[Bytes]>) -> Arc<Strings> {
+        let charge =
+            budget::is_bounded().then(|| budget::charge_made(Strings::bytes(&elements))).flatten();
+        Arc::new(Strings { elements, _charge: charge })
+    }
+
+    fn new(elements: Vec<Bytes>) -> Result<Arc<Strings>> {
+        let charge = match budget::is_bounded() {
+            true => budget::charge(Strings::bytes(&elements))?,
+            false => None,
+        };
+        Ok(Arc::new(Strings { elements: elements.into(), _charge: charge }))
+    }
 }
 
 /// A tensor in host memory: contiguous, row-major, cheap to clone.
@@ -135,7 +164,7 @@ impl HostTensor {
 
     /// A scalar of dtype string.
     pub fn scalar_string(value: impl Into<Bytes>) -> HostTensor {
-        let data = Data::Strings(Arc::new([value.into()]));
+        let data = Data::Strings(Strings::made(Box::new([value.into()])));
         HostTensor { dtype: DType::String, shape: Shape::scalar(), data }
     }
 
@@ -191,13 +220,14 @@ impl HostTensor {
     ///
     /// # Errors
     ///
-    /// [`Error::ElementCount`] when their number does not fit the shape.
+    /// [`Error::ElementCount`] when their number does not fit the shape, [`Error::Limit`] when they exceed
+    /// the budget of the call in progress.
     pub fn from_strings(shape: Shape, strings: Vec<Bytes>) -> Result<HostTensor> {
         if strings.len() != shape.num_elements() {
             let found = strings.len();
             return Err(Error::ElementCount { dtype: DType::String, shape, found });
         }
-        Ok(HostTensor { dtype: DType::String, shape, data: Data::Strings(strings.into()) })
+        Ok(HostTensor { dtype: DType::String, shape, data: Data::Strings(Strings::new(strings)?) })
     }
 
     /// A tensor of dtype resource or variant.
@@ -262,7 +292,7 @@ impl HostTensor {
         if let Data::Memory { memory, offset } = &mut self.data
             && Arc::get_mut(memory).is_none()
         {
-            let mut copy = HostMemory::recycled(len).expect("as much memory as the original has");
+            let mut copy = HostMemory::copy_room(len).expect("as much memory as the original has");
             copy.bytes_mut().copy_from_slice(&memory.bytes()[*offset..*offset + len]);
             (*memory, *offset) = (Arc::new(copy), 0);
         }
@@ -342,7 +372,7 @@ impl HostTensor {
     /// [`Error::DType`] for any other tensor.
     pub fn strings(&self) -> Result<&[Bytes]> {
         match &self.data {
-            Data::Strings(strings) => Ok(strings),
+            Data::Strings(strings) => Ok(&strings.elements),
             _ => Err(Error::DType { expected: DType::String, found: self.dtype }),
         }
     }
@@ -466,7 +496,7 @@ impl HostTensor {
             Data::Memory { memory, offset } => {
                 Data::Memory { memory: memory.clone(), offset: offset + range.start * size }
             }
-            Data::Strings(strings) => Data::Strings(strings[range].into()),
+            Data::Strings(strings) => Data::Strings(Strings::made(strings.elements[range].into())),
             Data::Handles(handles) => Data::Handles(handles[range].into()),
         };
         Ok(HostTensor { dtype: self.dtype, shape, data })
@@ -511,7 +541,7 @@ impl PartialEq for HostTensor {
             return false;
         }
         match (&self.data, &other.data) {
-            (Data::Strings(lhs), Data::Strings(rhs)) => lhs == rhs,
+            (Data::Strings(lhs), Data::Strings(rhs)) => lhs.elements == rhs.elements,
             (Data::Handles(lhs), Data::Handles(rhs)) => {
                 lhs.iter().zip(rhs.iter()).all(|(lhs, rhs)| Arc::ptr_eq(lhs, rhs))
             }
@@ -582,7 +612,11 @@ impl HostTensor {
             | DType::F4E2M1FN => write!(f, "{:#04x}", self.bytes()[index]),
             DType::String | DType::Resource | DType::Variant => match &self.data {
                 Data::Strings(strings) => {
-                    write!(f, "\"{}\"", String::from_utf8_lossy(&strings[index]).escape_debug())
+                    write!(
+                        f,
+                        "\"{}\"",
+                        String::from_utf8_lossy(&strings.elements[index]).escape_debug()
+                    )
                 }
                 Data::Handles(handles) => write!(f, "{:?}", handles[index]),
                 Data::Inline(_) | Data::Memory { .. } => unreachable!("elements are not plain"),

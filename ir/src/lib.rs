@@ -52,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attr;
+pub mod budget;
 pub mod build;
 pub mod device_name;
 pub mod diagonal;

@@ -14,11 +14,14 @@ pub struct Limits {
     pub structure_depth: usize,
     /// The most iterations one loop may run.
     pub loop_iterations: u64,
+    /// The most bytes of host memory that all calls of a context may hold at a time: arenas, workspaces
+    /// and tensors, those in tables, queues and variables included.
+    pub memory_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 8 GiB per tensor, a million nodes, 200 nested calls, 60 nested structures, and as many
-    /// iterations as a loop asks for.
+    /// 8 GiB per tensor, a million nodes, 200 nested calls, 60 nested structures, as many
+    /// iterations as a loop asks for, and as much memory as the system has.
     fn default() -> Limits {
         Limits {
             tensor_bytes: 8 << 30,
@@ -26,6 +29,7 @@ impl Default for Limits {
             call_depth: 200,
             structure_depth: 60,
             loop_iterations: u64::MAX,
+            memory_bytes: usize::MAX,
         }
     }
 }

@@ -6,7 +6,10 @@
 //! than an op on so few elements. The lists are caches of the allocator and nothing else: they hold
 //! no values, and emptying them changes no result.
 
-use crate::error::{Error, Result};
+use crate::{
+    budget::{self, Charge},
+    error::{Error, Result},
+};
 use bytemuck::{Pod, Zeroable};
 use std::{
     cell::RefCell,
@@ -26,6 +29,9 @@ const POOL_BYTES: usize = 512 << 20;
 /// A thread keeps at most this many blocks of each size.
 const SMALL_BLOCKS: usize = 32;
 
+/// Bytes that are filled without a look at the budget of the call.
+const FILLED_AT_ONCE: usize = 16 << 20;
+
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; ALIGNMENT]);
@@ -34,6 +40,8 @@ struct Line([u8; ALIGNMENT]);
 pub struct HostMemory {
     lines: Box<[Line]>,
     len: usize,
+    /// Its share of the budget of the call that made it.
+    charge: Option<Charge>,
 }
 
 impl HostMemory {
@@ -42,38 +50,53 @@ impl HostMemory {
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] when the system refuses the memory.
+    /// [`Error::Limit`] when the system refuses the memory, or the budget of the call in progress.
     pub fn recycled(len: usize) -> Result<HostMemory> {
-        match take(len) {
-            Some(lines) => Ok(HostMemory { lines, len }),
-            None => HostMemory::fresh(len),
-        }
+        let charge = budget::charge(len)?;
+        HostMemory::unwritten(len, charge)
+    }
+
+    /// A block as [`recycled`](HostMemory::recycled) makes it, that outlives the call in progress.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] when the system refuses the memory, or a budget that calls share.
+    pub fn pooled(len: usize) -> Result<HostMemory> {
+        let charge = budget::charge_shared(len)?;
+        HostMemory::unwritten(len, charge)
+    }
+
+    /// A block for a copy of what is there already. It counts, even where it exceeds a budget; what
+    /// comes next fails then.
+    pub(crate) fn copy_room(len: usize) -> Result<HostMemory> {
+        HostMemory::unwritten(len, budget::charge_made(len))
+    }
+
+    fn unwritten(len: usize, charge: Option<Charge>) -> Result<HostMemory> {
+        let lines = take(len).map_or_else(|| fresh(len), Ok)?;
+        Ok(HostMemory { lines, len, charge })
     }
 
     /// A block of `len` zero bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::Limit`] when the system refuses the memory.
+    /// [`Error::Limit`] when the system refuses the memory, or the budget of the call in progress.
     pub fn zeroed(len: usize) -> Result<HostMemory> {
+        let charge = budget::charge(len)?;
         // Blocks that come back to the lists must be taken from them, or they would only grow.
-        match take(len) {
+        let lines = match take(len) {
             Some(mut lines) => {
-                bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..len].fill(0);
-                Ok(HostMemory { lines, len })
+                let bytes = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..len];
+                for part in bytes.chunks_mut(FILLED_AT_ONCE) {
+                    budget::tick();
+                    part.fill(0);
+                }
+                lines
             }
-            None => HostMemory::fresh(len),
-        }
-    }
-
-    /// A block of zeros from the system.
-    fn fresh(len: usize) -> Result<HostMemory> {
-        let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
-        let lines = bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
-            let limit = isize::MAX as u64;
-            Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
-        })?;
-        Ok(HostMemory { lines, len })
+            None => fresh(len)?,
+        };
+        Ok(HostMemory { lines, len, charge })
     }
 
     /// The bytes.
@@ -89,8 +112,18 @@ impl HostMemory {
     }
 }
 
+/// A block of zeros from the system.
+fn fresh(len: usize) -> Result<Box<[Line]>> {
+    let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
+    bytemuck::allocation::try_zeroed_slice_box(n_lines).map_err(|()| {
+        let limit = isize::MAX as u64;
+        Error::Limit { what: "host memory".into(), needed: format!("{len} bytes"), limit }
+    })
+}
+
 impl Drop for HostMemory {
     fn drop(&mut self) {
+        self.charge = None;
         let lines = mem::take(&mut self.lines);
         match self.len {
             0 => {}

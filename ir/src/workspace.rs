@@ -5,7 +5,10 @@
 //! tensor that has no elements. `vec![value; n]` ends the process when the system refuses; these
 //! functions return an error.
 
-use crate::error::{Error, Result};
+use crate::{
+    budget,
+    error::{Error, Result},
+};
 
 /// The most bytes one workspace may take: as many as the largest tensor under default limits.
 pub const LIMIT: usize = 8 << 30;
@@ -14,11 +17,11 @@ pub const LIMIT: usize = 8 << 30;
 ///
 /// # Errors
 ///
-/// [`Error::Limit`] beyond [`LIMIT`].
+/// [`Error::Limit`] beyond [`LIMIT`], or beyond what the budget of the call in progress has left.
 pub fn check<T>(n: usize) -> Result<()> {
-    match n.checked_mul(size_of::<T>()).is_some_and(|bytes| bytes <= LIMIT) {
-        true => Ok(()),
-        false => Err(refused::<T>(n)),
+    match n.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= LIMIT) {
+        Some(bytes) => budget::check_memory(bytes),
+        None => Err(refused::<T>(n)),
     }
 }
 

@@ -84,13 +84,13 @@ impl fmt::Debug for Frame {
 }
 
 impl Frame {
-    /// An arena of `arena` bytes, and `n_slots` empty slots.
+    /// An arena of `arena` bytes, and `n_slots` empty slots. The arena counts as memory that calls share.
     ///
     /// # Errors
     ///
     /// When the system refuses the memory.
     pub fn new(arena: usize, n_slots: usize) -> Result<Frame> {
-        let (arena, slots) = (HostMemory::recycled(arena)?, vec![None; n_slots]);
+        let (arena, slots) = (HostMemory::pooled(arena)?, vec![None; n_slots]);
         Ok(Frame { arena, slots })
     }
 

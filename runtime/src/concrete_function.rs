@@ -1,20 +1,21 @@
 //! Functions that can be called: a graph, what it captures, and its compiled forms.
 
 use crate::{
-    budget::{CallBudget, CallOptions},
     compile::{compile, request},
     context::Context,
     eager_tensor::EagerTensor,
     error::{Error, Result},
     optimize::optimize,
     placement::{Placement, Request},
+    plan::estimate::MemoryEstimate,
     profile::{Profile, RunMetadata, RunOptions, TraceLevel},
     resource::{ResourceHandle, ResourceManager, value_type},
     scope::{OwnedScope, Scope},
     specializations::{Specialization, Specializations},
 };
 use ferroflow_ir::{
-    FunctionDef, FunctionLibrary, HostTensor, ValueType, pass::specialize::Argument,
+    FunctionDef, FunctionLibrary, HostTensor, ValueType, budget::CallOptions,
+    pass::specialize::Argument,
 };
 use ferroflow_kernels::Device;
 use smallvec::SmallVec;
@@ -182,21 +183,31 @@ impl ConcreteFunction {
         Ok((results, metadata))
     }
 
-    /// Calls the function within a budget of time and rounds of loops, in a way that others may end.
+    /// Calls the function within a budget, as [`Context::within`] runs any code.
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), and [`Error::Interrupted`].
+    /// As [`call`](ConcreteFunction::call), [`Error::Interrupted`] when time or rounds are over, and
+    /// [`Limit`](ferroflow_ir::Error::Limit) when memory or printed text exceed the budget.
     pub fn call_within(
         &self,
         options: &CallOptions,
         args: &[&EagerTensor],
     ) -> Result<Vec<EagerTensor>> {
-        let budget = CallBudget::new(options);
-        budget.check()?;
-        let specialization = self.specialization(args, Shapes::AsDeclared)?;
-        let scope = Scope { budget: Some(&budget), ..self.0.scope.borrow() };
-        specialization.run(scope, args)
+        self.0.scope.context.within(options, || self.call_refs(args))
+    }
+
+    /// The memory that a call with arguments of these types takes, as far as it is known before the call.
+    /// The function is compiled for them, and nothing is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`optimized_text`](ConcreteFunction::optimized_text).
+    pub fn memory_estimate(&self, types: &[ValueType]) -> Result<MemoryEstimate> {
+        if types.len() != self.n_args() {
+            return Err(self.wrong("the arguments", self.n_args(), types.len()));
+        }
+        Ok(self.compile(types.to_vec(), None, &[])?.executable.memory_estimate())
     }
 
     /// Calls the function with arguments of any shape, whatever it was traced for. TensorFlow does

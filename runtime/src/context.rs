@@ -9,7 +9,11 @@ use crate::{
     resource::ResourceManager,
     runtime_call::Body,
 };
-use ferroflow_ir::{Limits, OpDef, OpRegistry, device_name::DeviceName};
+use ferroflow_ir::{
+    Limits, OpDef, OpRegistry,
+    budget::{self, Budget, CallOptions, Entered, MemoryAccount},
+    device_name::DeviceName,
+};
 use ferroflow_kernels::{CpuDevice, Device, Precision, Threads};
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -89,6 +93,8 @@ struct Inner {
     cpu: CpuDevice,
     threads: Threads,
     limits: Limits,
+    /// The memory that all calls share, if it is bounded.
+    memory: Option<Arc<MemoryAccount>>,
     files: FileAccess,
     resources: Arc<ResourceManager>,
     host_ops: RwLock<HashMap<&'static str, Body>>,
@@ -131,11 +137,15 @@ impl Context {
         let threads = options.threads.map_or_else(Threads::available, Threads::new);
         let devices = Devices::default();
         let default = options.device.as_ref().and_then(|name| devices.find(name));
+        let memory_bytes = options.limits.memory_bytes;
+        let memory = (memory_bytes < usize::MAX)
+            .then(|| Arc::new(MemoryAccount::new("the memory of the context", memory_bytes)));
         Context(Arc::new(Inner {
             registry: Arc::new(OpRegistry::default()),
             cpu: CpuDevice::new(0),
             threads,
             limits: options.limits,
+            memory,
             files: options.files,
             resources: Arc::new(ResourceManager::new()),
             host_ops: RwLock::default(),
@@ -260,6 +270,53 @@ impl Context {
     /// The threads that share the work of one op.
     pub fn threads(&self) -> &Threads {
         &self.0.threads
+    }
+
+    /// Runs code within a budget: the eager calls that it makes on this thread, and the calls of functions
+    /// of any context. Budgets nest, and each of them holds. What the code has assigned when it ends
+    /// early stays assigned, whole.
+    ///
+    /// ```
+    /// # use ferroflow_ir::{Attrs, Error as IrError, HostTensor};
+    /// # use ferroflow_runtime::{CallOptions, Context, EagerTensor, Error, execute};
+    /// let context = Context::new();
+    /// let options = CallOptions { memory: Some(1 << 20), ..CallOptions::default() };
+    /// let n = EagerTensor::from(HostTensor::vector(&[1i32 << 20])?);
+    /// let value = EagerTensor::scalar(0f32);
+    /// let found = context.within(&options, || execute(&context, "Fill", Attrs::new(), &[n, value]));
+    /// assert!(matches!(found, Err(Error::Ir(IrError::Limit { .. }))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the code; [`Error::Interrupted`] when the budget is over before it begins.
+    pub fn within<R, E: From<Error>>(
+        &self,
+        options: &CallOptions,
+        code: impl FnOnce() -> Result<R, E>,
+    ) -> Result<R, E> {
+        let budget = Budget::new(options.clone(), self.0.memory.as_ref());
+        let _entered = budget.enter();
+        budget::check().map_err(Error::from)?;
+        code()
+    }
+
+    /// Bytes of host memory that calls of the context hold, if [`Limits::memory_bytes`] bounds them.
+    pub fn memory_in_use(&self) -> Option<usize> {
+        self.0.memory.as_ref().map(|memory| memory.used())
+    }
+
+    /// Has the memory that the context bounds count what a call allocates, until what is returned is
+    /// dropped.
+    #[inline]
+    pub(crate) fn count_memory(&self) -> Option<Entered> {
+        self.0.memory.as_ref().map(|memory| self.counting(memory))
+    }
+
+    #[cold]
+    fn counting(&self, memory: &Arc<MemoryAccount>) -> Entered {
+        Budget::new(CallOptions::default(), Some(memory)).enter()
     }
 
     /// What programs may cost.

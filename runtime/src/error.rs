@@ -1,8 +1,8 @@
 //! The error type of this crate.
 
-use crate::budget::Interruption;
 use ferroflow_ir::{
     Code, DType, PartialShape, Shape,
+    budget::Interruption,
     error::{SourceLocation, at},
 };
 
@@ -198,6 +198,12 @@ impl From<ferroflow_ir::Error> for Error {
             }
             other => Error::Ir(other),
         }
+    }
+}
+
+impl From<Interruption> for Error {
+    fn from(interruption: Interruption) -> Error {
+        Error::Interrupted(interruption)
     }
 }
 

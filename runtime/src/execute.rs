@@ -26,6 +26,7 @@ pub fn execute(
     attrs: Attrs,
     inputs: &[EagerTensor],
 ) -> Result<Results> {
+    let _memory = context.count_memory();
     caught(|| execute_uncaught(context, op, attrs, inputs)).map_err(of_op(op))
 }
 

@@ -5,10 +5,11 @@ use crate::{
     error::{Error, Result},
     panics::caught,
     placement::{Placement, Reason},
-    plan::Program,
+    plan::{Program, estimate::MemoryEstimate},
     run::Run,
     scope::Scope,
 };
+use ferroflow_ir::budget;
 use ferroflow_kernels::{Buffer, frame::Frame};
 use parking_lot::Mutex;
 
@@ -32,6 +33,11 @@ impl Executable {
         self.program.arena
     }
 
+    /// The memory that a run takes.
+    pub(crate) fn memory_estimate(&self) -> MemoryEstimate {
+        self.program.memory_estimate()
+    }
+
     /// Runs the program.
     ///
     /// # Errors
@@ -42,7 +48,9 @@ impl Executable {
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
+        let _memory = scope.context.count_memory();
         let _active = scope.context.threads().active_call();
+        let _arena = budget::charge_calls(self.program.arena)?;
         if let Some(mut place) = self.first.try_lock() {
             let frame = place.take().map_or_else(|| self.frame(), Ok)?;
             let (outcome, frame) = self.run_in(frame, scope, args);

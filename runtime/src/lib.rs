@@ -76,7 +76,6 @@ pub mod trackable;
 pub mod variable;
 mod variant;
 
-pub use budget::{CallOptions, Cancellation, Interruption};
 pub use call_cache::CallCache;
 pub use compile_options::CompileOptions;
 pub use concrete_function::{Capture, ConcreteFunction};
@@ -84,8 +83,10 @@ pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::{EagerTensor, Results};
 pub use error::{Error, Result};
 pub use execute::execute;
+pub use ferroflow_ir::budget::{CallOptions, Cancellation, Interruption};
 pub use ferroflow_kernels::{Device, Precision, fingerprint64};
 pub use placement::Placement;
+pub use plan::estimate::MemoryEstimate;
 pub use profile::{OpStats, RunMetadata, RunOptions, TraceLevel};
 pub use resource::{Resource, ResourceHandle, ResourceManager};
 pub use scope::Scope;

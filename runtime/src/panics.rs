@@ -5,19 +5,24 @@
 //! so the context and its variables stay usable.
 
 use crate::error::{Error, Result};
+use ferroflow_ir::budget::Interruption;
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Runs `body`; a panic in it is an error.
+/// Runs `body`; a panic in it is an error, and so is the unwinding by which a block of a kernel ends an
+/// interrupted call.
 ///
 /// State that `body` borrows is what its own drop handlers leave, so a caller hands on nothing that a
 /// panic leaves half-written: an executable drops its frame, and a cache of calls its entries.
 pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
-        Err(payload) => Err(Error::Panic { message: message(&*payload) }),
+        Err(payload) => Err(match payload.downcast_ref::<Interruption>() {
+            Some(&interruption) => Error::Interrupted(interruption),
+            None => Error::Panic { message: message(&*payload) },
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Queues of tuples of tensors. Who finds one empty, or full, waits for others.
 
 use crate::{
-    budget::{CallBudget, wait},
+    budget::{Kept, wait},
     context::Context,
     error::{Error, Result},
     execute::execute,
@@ -45,7 +45,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    tuples: VecDeque<Tuple>,
+    tuples: VecDeque<Kept<Tuple>>,
     closed: bool,
     /// Whether those who wait to put something in are to give up.
     cancelled: bool,
@@ -119,10 +119,10 @@ impl Queue {
     /// # Errors
     ///
     /// When it does not fit the queue, or the queue is closed.
-    pub(crate) fn enqueue(&self, tuple: Tuple, budget: Option<&CallBudget<'_>>) -> Result<()> {
+    pub(crate) fn enqueue(&self, tuple: Tuple) -> Result<()> {
         self.check_dtypes(tuple.iter().map(HostTensor::dtype))?;
         self.check_shapes(&tuple)?;
-        self.put(vec![tuple], budget)
+        self.put(vec![tuple])
     }
 
     /// Puts the rows of tensors in, as a tuple each.
@@ -130,11 +130,7 @@ impl Queue {
     /// # Errors
     ///
     /// When they do not fit the queue, or the queue is closed.
-    pub(crate) fn enqueue_many(
-        &self,
-        tensors: &[HostTensor],
-        budget: Option<&CallBudget<'_>>,
-    ) -> Result<()> {
+    pub(crate) fn enqueue_many(&self, tensors: &[HostTensor]) -> Result<()> {
         self.check_dtypes(tensors.iter().map(HostTensor::dtype))?;
         let lengths: Option<Vec<usize>> =
             tensors.iter().map(|tensor| tensor.shape().first().copied()).collect();
@@ -145,7 +141,7 @@ impl Queue {
         let tuple = |at: usize| tensors.iter().map(|tensor| row(tensor, at)).collect();
         let tuples: Vec<Tuple> = (0..n).map(tuple).collect::<Result<_>>()?;
         tuples.iter().try_for_each(|tuple| self.check_shapes(tuple))?;
-        self.put(tuples, budget)
+        self.put(tuples)
     }
 
     /// Checks what a caller takes the tensors of a tuple for.
@@ -171,7 +167,7 @@ impl Queue {
         Ok(())
     }
 
-    fn put(&self, tuples: Vec<Tuple>, budget: Option<&CallBudget<'_>>) -> Result<()> {
+    fn put(&self, tuples: Vec<Tuple>) -> Result<()> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(cancelled());
@@ -181,16 +177,17 @@ impl Queue {
                 if state.cancelled {
                     return Err(cancelled());
                 }
-                wait(&self.changed, &mut state, budget)?;
+                wait(&self.changed, &mut state)?;
             }
             let position = match self.options.kind {
                 QueueKind::Fifo | QueueKind::Padding => state.tuples.len(),
                 QueueKind::Priority => {
                     let own = priority(&tuple);
-                    state.tuples.partition_point(|other| priority(other) <= own)
+                    state.tuples.partition_point(|other| priority(&other.value) <= own)
                 }
             };
-            state.tuples.insert(position, tuple);
+            let n_tensors = tuple.len();
+            state.tuples.insert(position, Kept::new(tuple, n_tensors)?);
             self.changed.notify_all();
         }
         Ok(())
@@ -201,8 +198,8 @@ impl Queue {
     /// # Errors
     ///
     /// A status `OutOfRange` when the queue is empty and closed.
-    pub(crate) fn dequeue(&self, budget: Option<&CallBudget<'_>>) -> Result<Tuple> {
-        Ok(self.take(1, false, budget)?.remove(0))
+    pub(crate) fn dequeue(&self) -> Result<Tuple> {
+        Ok(self.take(1, false)?.remove(0))
     }
 
     /// Takes `n` tuples out, stacked; with `up_to` fewer if the queue is closed.
@@ -211,22 +208,16 @@ impl Queue {
     ///
     /// A status `OutOfRange` when the queue is closed and has too few, [`IrError::Argument`] when it
     /// does not know the shapes of what is in it.
-    pub(crate) fn dequeue_many(
-        &self,
-        context: &Context,
-        n: i64,
-        up_to: bool,
-        budget: Option<&CallBudget<'_>>,
-    ) -> Result<Tuple> {
+    pub(crate) fn dequeue_many(&self, context: &Context, n: i64, up_to: bool) -> Result<Tuple> {
         let n = usize::try_from(n).map_err(|_| wrong("n", "not negative", n))?;
         if self.options.shapes.len() != self.options.dtypes.len() {
             return Err(wrong("queue", "of known shapes", "one of any"));
         }
-        let tuples = if n == 0 { Vec::new() } else { self.take(n, up_to, budget)? };
+        let tuples = if n == 0 { Vec::new() } else { self.take(n, up_to)? };
         (0..self.options.dtypes.len()).map(|index| self.stack(context, &tuples, index)).collect()
     }
 
-    fn take(&self, n: usize, up_to: bool, budget: Option<&CallBudget<'_>>) -> Result<Vec<Tuple>> {
+    fn take(&self, n: usize, up_to: bool) -> Result<Vec<Tuple>> {
         let mut state = self.state.lock();
         let mut taken = Vec::new();
         loop {
@@ -237,14 +228,14 @@ impl Queue {
                 self.changed.notify_all();
             }
             if taken.len() == n || (up_to && state.closed && !taken.is_empty()) {
-                return Ok(taken);
+                return Ok(taken.into_iter().map(|tuple| tuple.value).collect());
             }
             if state.closed {
                 let found = taken.len();
                 put_back(&mut state, taken);
                 return Err(closed(found, n));
             }
-            if let Err(error) = wait(&self.changed, &mut state, budget) {
+            if let Err(error) = wait(&self.changed, &mut state) {
                 put_back(&mut state, taken);
                 self.changed.notify_all();
                 return Err(error);
@@ -268,7 +259,7 @@ impl Queue {
     }
 }
 
-fn put_back(state: &mut State, taken: Vec<Tuple>) {
+fn put_back(state: &mut State, taken: Vec<Kept<Tuple>>) {
     taken.into_iter().rev().for_each(|tuple| state.tuples.push_front(tuple));
 }
 
@@ -319,19 +310,16 @@ mod tests {
     #[test]
     fn a_closed_queue_gives_what_is_left() {
         let (context, queue) = (Context::new(), queue(QueueKind::Fifo, &[DType::I32], &[&[]], 9));
-        queue.enqueue_many(&[HostTensor::vector(&[1i32, 2, 3]).unwrap()], None).unwrap();
+        queue.enqueue_many(&[HostTensor::vector(&[1i32, 2, 3]).unwrap()]).unwrap();
         queue.close(false).unwrap();
         assert_eq!(queue.close(false).unwrap_err().code(), Code::Cancelled);
         let one = HostTensor::scalar(4i32);
-        assert_eq!(queue.enqueue(vec![one], None).unwrap_err().code(), Code::Cancelled);
-        assert_eq!(
-            queue.dequeue_many(&context, 5, false, None).unwrap_err().code(),
-            Code::OutOfRange
-        );
-        assert_eq!(queue.dequeue(None).unwrap()[0], HostTensor::scalar(1i32));
-        let rest = queue.dequeue_many(&context, 5, true, None).unwrap();
+        assert_eq!(queue.enqueue(vec![one]).unwrap_err().code(), Code::Cancelled);
+        assert_eq!(queue.dequeue_many(&context, 5, false).unwrap_err().code(), Code::OutOfRange);
+        assert_eq!(queue.dequeue().unwrap()[0], HostTensor::scalar(1i32));
+        let rest = queue.dequeue_many(&context, 5, true).unwrap();
         assert_eq!(rest[0], HostTensor::vector(&[2i32, 3]).unwrap());
-        assert_eq!(queue.dequeue(None).unwrap_err().code(), Code::OutOfRange);
+        assert_eq!(queue.dequeue().unwrap_err().code(), Code::OutOfRange);
     }
 
     #[test]
@@ -339,9 +327,9 @@ mod tests {
         let (context, queue) =
             (Context::new(), queue(QueueKind::Padding, &[DType::F32], &[&[-1]], 9));
         for values in [&[1.0f32][..], &[2.0, 3.0]] {
-            queue.enqueue(vec![HostTensor::vector(values).unwrap()], None).unwrap();
+            queue.enqueue(vec![HostTensor::vector(values).unwrap()]).unwrap();
         }
-        let both = queue.dequeue_many(&context, 2, false, None).unwrap();
+        let both = queue.dequeue_many(&context, 2, false).unwrap();
         assert_eq!(both[0].as_slice::<f32>().unwrap(), [1.0, 0.0, 2.0, 3.0]);
     }
 
@@ -351,10 +339,10 @@ mod tests {
         let queue = queue(QueueKind::Priority, &dtypes, &[&[], &[]], 9);
         for (priority, value) in [(3i64, 30i32), (1, 10), (3, 31), (2, 20)] {
             let tuple = vec![HostTensor::scalar(priority), HostTensor::scalar(value)];
-            queue.enqueue(tuple, None).unwrap();
+            queue.enqueue(tuple).unwrap();
         }
         let values: Vec<i32> =
-            (0..4).map(|_| queue.dequeue(None).unwrap()[1].as_scalar().unwrap()).collect();
+            (0..4).map(|_| queue.dequeue().unwrap()[1].as_scalar().unwrap()).collect();
         assert_eq!(values, [10, 20, 30, 31]);
     }
 
@@ -363,9 +351,9 @@ mod tests {
         let queue = queue(QueueKind::Fifo, &[DType::I32], &[&[]], 1);
         std::thread::scope(|scope| {
             let rows = HostTensor::vector(&(0..50).collect::<Vec<i32>>()).unwrap();
-            scope.spawn(|| queue.enqueue_many(&[rows], None).unwrap());
+            scope.spawn(|| queue.enqueue_many(&[rows]).unwrap());
             let context = Context::new();
-            let all = queue.dequeue_many(&context, 50, false, None).unwrap();
+            let all = queue.dequeue_many(&context, 50, false).unwrap();
             assert_eq!(all[0].as_slice::<i32>().unwrap(), (0..50).collect::<Vec<i32>>());
         });
     }

@@ -15,7 +15,7 @@ use crate::{
     scope::Scope,
 };
 use ferroflow_ir::{
-    DType, Error as IrError, HostTensor, Shape, ValueType,
+    DType, Error as IrError, HostTensor, Shape, ValueType, budget,
     pass::specialize::{chosen_branch, truthiness},
 };
 use ferroflow_kernels::{
@@ -36,9 +36,7 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     pub(crate) fn actions(&mut self, actions: &[Scheduled]) -> Result<()> {
         for Scheduled { action, dead, .. } in actions {
-            if let Some(budget) = self.scope.budget {
-                budget.check()?;
-            }
+            budget::check()?;
             match action {
                 Action::Kernel(kernel) => {
                     let device = kernel.step.device();
@@ -58,7 +56,7 @@ impl Run<'_> {
                 Action::Branch(branch) => self.branch(branch)?,
                 Action::Group(group) => match (&group.program, self.scope) {
                     (_, Scope { profile: Some(_), .. }) => self.actions(&group.actions)?,
-                    (GroupProgram::Scalar(_), Scope { budget: Some(_), .. }) => {
+                    (GroupProgram::Scalar(_), _) if budget::is_bounded() => {
                         self.actions(&group.actions)?;
                     }
                     (GroupProgram::Scalar(program), _) => self.scalar(program)?,
@@ -211,9 +209,7 @@ impl Run<'_> {
                 return Err(action.origin.locate(too_many_rounds(limit)));
             }
             iterations += 1;
-            if let Some(budget) = self.scope.budget {
-                budget.take_round().map_err(|error| action.origin.locate(error))?;
-            }
+            budget::take_round().map_err(|reason| action.origin.locate(reason))?;
             self.actions(&action.body)?;
         }
     }

@@ -1,8 +1,7 @@
 //! Where calls find functions, resources and their own limits.
 
 use crate::{
-    budget::CallBudget, context::Context, error::Result, origin::Origin, profile::Profile,
-    resource::ResourceManager,
+    context::Context, error::Result, origin::Origin, profile::Profile, resource::ResourceManager,
 };
 use ferroflow_ir::{Error as IrError, FunctionLibrary};
 use ferroflow_kernels::Device;
@@ -24,8 +23,6 @@ pub struct Scope<'a> {
     pub(crate) origin: Option<&'a Origin>,
     /// Where the ops of a run are noted, if they are.
     pub(crate) profile: Option<&'a Profile>,
-    /// What the call has left, if it is bounded.
-    pub(crate) budget: Option<&'a CallBudget<'a>>,
     /// The device that a call is made for, if not the CPU.
     pub(crate) device: Option<&'a Arc<dyn Device>>,
     /// The nesting depth of runs over data sets and of the functions they call.
@@ -36,8 +33,8 @@ impl<'a> Scope<'a> {
     /// Where code outside functions makes calls: in the state of the context.
     pub(crate) fn eager(context: &'a Context, library: &'a Arc<FunctionLibrary>) -> Scope<'a> {
         let resources = context.resources();
-        let (origin, profile, budget, device) = (None, None, None, None);
-        Scope { context, library, resources, origin, profile, budget, device, depth: 0 }
+        let (origin, profile, device) = (None, None, None);
+        Scope { context, library, resources, origin, profile, device, depth: 0 }
     }
 
     /// The scope of a run over a data set, or of a call of one of its functions, inside of this one.
@@ -89,7 +86,7 @@ impl OwnedScope {
     /// The scope of a call.
     pub(crate) fn borrow(&self) -> Scope<'_> {
         let (context, library, resources) = (&self.context, &self.library, &self.resources);
-        let (origin, profile, budget, device) = (None, None, None, None);
-        Scope { context, library, resources, origin, profile, budget, device, depth: 0 }
+        let (origin, profile, device) = (None, None, None);
+        Scope { context, library, resources, origin, profile, device, depth: 0 }
     }
 }

@@ -2,7 +2,7 @@
 //! others.
 
 use crate::{
-    budget::{CallBudget, wait},
+    budget::{Kept, wait},
     error::Result,
     resource::Resource,
 };
@@ -19,7 +19,7 @@ pub(crate) struct StagingArea {
     capacity: Option<usize>,
     /// The most bytes of elements it holds.
     limit: Option<usize>,
-    tuples: Mutex<VecDeque<Tuple>>,
+    tuples: Mutex<VecDeque<Kept<Tuple>>>,
     changed: Condvar,
 }
 
@@ -45,46 +45,47 @@ impl StagingArea {
     /// # Errors
     ///
     /// [`IrError::Limit`] when there never will be.
-    pub(crate) fn put(&self, tuple: Tuple, budget: Option<&CallBudget<'_>>) -> Result<()> {
+    pub(crate) fn put(&self, tuple: Tuple) -> Result<()> {
         let own = bytes(&tuple);
         if let Some(limit) = self.limit.filter(|&limit| own > limit) {
             let (what, needed) = ("a staging area".into(), format!("{own} bytes"));
             return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
         }
         let mut tuples = self.tuples.lock();
-        let is_full = |tuples: &mut VecDeque<Tuple>| {
-            let held = || tuples.iter().map(bytes).sum::<usize>();
+        let is_full = |tuples: &mut VecDeque<Kept<Tuple>>| {
+            let held = || tuples.iter().map(|tuple| bytes(&tuple.value)).sum::<usize>();
             self.capacity.is_some_and(|capacity| tuples.len() >= capacity)
                 || self.limit.is_some_and(|limit| held() > limit - own)
         };
         while is_full(&mut tuples) {
-            wait(&self.changed, &mut tuples, budget)?;
+            wait(&self.changed, &mut tuples)?;
         }
-        tuples.push_back(tuple);
+        let n_tensors = tuple.len();
+        tuples.push_back(Kept::new(tuple, n_tensors)?);
         self.changed.notify_all();
         Ok(())
     }
 
     /// Takes the oldest tuple out, once there is one.
-    pub(crate) fn take(&self, budget: Option<&CallBudget<'_>>) -> Result<Tuple> {
+    pub(crate) fn take(&self) -> Result<Tuple> {
         let mut tuples = self.tuples.lock();
         loop {
             if let Some(tuple) = tuples.pop_front() {
                 self.changed.notify_all();
-                return Ok(tuple);
+                return Ok(tuple.value);
             }
-            wait(&self.changed, &mut tuples, budget)?;
+            wait(&self.changed, &mut tuples)?;
         }
     }
 
     /// The tuple at this position from the oldest on, once there is one.
-    pub(crate) fn peek(&self, position: usize, budget: Option<&CallBudget<'_>>) -> Result<Tuple> {
+    pub(crate) fn peek(&self, position: usize) -> Result<Tuple> {
         let mut tuples = self.tuples.lock();
         loop {
             if let Some(tuple) = tuples.get(position) {
-                return Ok(tuple.clone());
+                return Ok(tuple.value.clone());
             }
-            wait(&self.changed, &mut tuples, budget)?;
+            wait(&self.changed, &mut tuples)?;
         }
     }
 }
@@ -115,12 +116,12 @@ mod tests {
     fn tuples_wait_in_order() {
         let area = StagingArea::new(Some(2), Some(8));
         let tuple = |value: i32| vec![HostTensor::scalar(value)];
-        area.put(tuple(1), None).unwrap();
-        area.put(tuple(2), None).unwrap();
-        assert_eq!(area.peek(1, None).unwrap(), tuple(2));
-        let taken = || area.take(None).unwrap();
+        area.put(tuple(1)).unwrap();
+        area.put(tuple(2)).unwrap();
+        assert_eq!(area.peek(1).unwrap(), tuple(2));
+        let taken = || area.take().unwrap();
         assert_eq!((taken(), taken()), (tuple(1), tuple(2)));
-        assert!(area.put(vec![HostTensor::vector(&[0i32; 3]).unwrap()], None).is_err());
+        assert!(area.put(vec![HostTensor::vector(&[0i32; 3]).unwrap()]).is_err());
         assert_eq!(area.len(), 0);
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::{Error, Result},
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec};
+use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec, budget::masked};
 use ferroflow_kernels::{Buffer, Device, DeviceBuffer};
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -336,7 +336,7 @@ impl VariableState {
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
         let mut value = self.value.lock();
         let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
-        let result = change(tensor);
+        let result = masked(|| change(tensor));
         let checked = self.check(tensor);
         self.settle(&mut value)?;
         let result = result?;
@@ -393,7 +393,8 @@ pub(crate) fn update_all<R>(
         .iter_mut()
         .map(|(index, value)| value.host_mut()?.ok_or_else(|| variables[*index].uninitialized()))
         .collect();
-    let result = change(values?);
+    let values = values?;
+    let result = masked(|| change(values));
     for (index, value) in &mut locked {
         variables[*index].settle(value)?;
     }

@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, budget};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -27,6 +27,7 @@ fn dynamic_partition(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let source = T::read(io, 0)?;
             let len = row.num_elements();
             for part in 0..n {
+                budget::tick();
                 let own = || parts.iter().enumerate().filter(|(_, own)| **own == part);
                 let dims = [own().count()].into_iter().chain(row.iter().copied());
                 T::write(io, part, dtype, &Shape::new(dims)?, |out| {

@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{DType, Error, workspace};
+use ferroflow_ir::{DType, Error, budget, workspace};
 use std::{cmp::Reverse, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -136,7 +136,7 @@ fn sorted<K: Ord + Copy>(
         keys.select_nth_unstable(k - 1);
     }
     let keys = &mut keys[..k];
-    keys.sort_unstable();
+    budget::sort_unstable(keys);
     keys.iter().enumerate().for_each(|(n, &key)| visit(n, position(key)));
 }
 

@@ -10,7 +10,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{DType, Error, Shape, infer::normalize_axis};
+use ferroflow_ir::{DType, Error, Shape, budget, infer::normalize_axis};
 use std::{
     hash::{DefaultHasher, Hasher},
     sync::Arc,
@@ -262,6 +262,7 @@ fn distinct(
     let mut table = Table::new();
     let mut firsts: Vec<u32> = Vec::new();
     let number = |index: usize| {
+        budget::tick();
         let next = firsts.len() as u32;
         let equals = |number: u32| same(firsts[number as usize] as usize, index);
         // What does not equal itself is not worth looking up.
@@ -284,6 +285,7 @@ fn list_diff(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let mut table = Table::new();
             let mut entries: Vec<&T> = Vec::new();
             for element in y {
+                budget::tick();
                 let next = entries.len() as u32;
                 let same = |number: u32| entries[number as usize].same(element);
                 if element.same(element) && table.find_or_add(element.hash(), next, same) == next {
@@ -293,7 +295,8 @@ fn list_diff(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let absent = |element: &T| {
                 !table.contains(element.hash(), |number| entries[number as usize].same(element))
             };
-            let kept: Vec<usize> = (0..x.len()).filter(|&index| absent(&x[index])).collect();
+            let kept: Vec<usize> =
+                (0..x.len()).inspect(|_| budget::tick()).filter(|&i| absent(&x[i])).collect();
             let shape = Shape::new([kept.len()])?;
             T::write(io, 0, dtype, &shape, |out| {
                 out.iter_mut().zip(&kept).for_each(|(out, &index)| out.clone_from(&x[index]));

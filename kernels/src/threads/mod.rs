@@ -2,6 +2,7 @@
 
 mod joint;
 
+use ferroflow_ir::budget::{self, Shared};
 use joint::Joint;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
@@ -108,17 +109,22 @@ impl Threads {
         }))
     }
 
-    /// Calls `work` once for each item; items are handed out in order.
+    /// Calls `work` once for each item; items are handed out in order. Between two items the call in
+    /// progress ends by unwinding, if its budget is over ([`budget::tick`]).
     pub fn for_each<I>(&self, items: I, work: impl Fn(I::Item) + Sync)
     where
         I: Iterator + Send,
         I::Item: Send,
     {
-        let Some(team) = &self.helpers else { return items.for_each(work) };
         let (low, high) = items.size_hint();
         if high == Some(1) {
             return items.for_each(work);
         }
+        let work = |item| {
+            budget::tick();
+            work(item);
+        };
+        let Some(team) = &self.helpers else { return items.for_each(work) };
         let callers = team.calls.load(Ordering::Relaxed).max(1);
         let helpers = self.count.saturating_sub(callers).min(low.max(2) - 1);
         if helpers == 0 {
@@ -126,7 +132,10 @@ impl Threads {
         }
         let items = Mutex::new(items);
         let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let (bounds, caller) = (Shared::of_thread(), thread::current().id());
         let run = || {
+            let is_helper = !bounds.is_unbounded() && thread::current().id() != caller;
+            let _entered = is_helper.then(|| bounds.enter());
             while let Some(item) = next() {
                 work(item);
             }

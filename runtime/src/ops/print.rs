@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::Error;
+use ferroflow_ir::{Error, budget};
 use ferroflow_kernels::summary;
 use std::{
     any::Any,
@@ -77,6 +77,7 @@ impl Resource for Printed {
 
 /// Prints a text and its end to a stream.
 fn put(call: &RuntimeCall<'_>, stream: &str, text: &str, end: &str) -> Result<()> {
+    budget::print(text.len() + end.len())?;
     if let Some(printer) = call.scope.context.printer() {
         printer(&format!("{text}{end}"));
         return Ok(());

@@ -76,12 +76,12 @@ fn results(tensors: Vec<HostTensor>) -> Results {
 }
 
 fn enqueue(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    without_timeout(call)?.enqueue(tensors(call, 1)?, call.scope.budget)?;
+    without_timeout(call)?.enqueue(tensors(call, 1)?)?;
     none()
 }
 
 fn enqueue_many(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    without_timeout(call)?.enqueue_many(&tensors(call, 1)?, call.scope.budget)?;
+    without_timeout(call)?.enqueue_many(&tensors(call, 1)?)?;
     none()
 }
 
@@ -93,17 +93,17 @@ fn to_dequeue(call: &RuntimeCall<'_>) -> Result<Arc<Queue>> {
 }
 
 fn dequeue(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    Ok(results(to_dequeue(call)?.dequeue(call.scope.budget)?))
+    Ok(results(to_dequeue(call)?.dequeue()?))
 }
 
 fn dequeue_many(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let n = call.host(1)?.as_scalar::<i32>()?.into();
-    Ok(results(to_dequeue(call)?.dequeue_many(call.context(), n, false, call.scope.budget)?))
+    Ok(results(to_dequeue(call)?.dequeue_many(call.context(), n, false)?))
 }
 
 fn dequeue_up_to(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let n = call.host(1)?.as_scalar::<i32>()?.into();
-    Ok(results(to_dequeue(call)?.dequeue_many(call.context(), n, true, call.scope.budget)?))
+    Ok(results(to_dequeue(call)?.dequeue_many(call.context(), n, true)?))
 }
 
 fn is_closed(call: &mut RuntimeCall<'_>) -> Result<Results> {
@@ -128,7 +128,7 @@ fn staging_area(call: &RuntimeCall<'_>) -> Result<Arc<StagingArea>> {
 }
 
 fn stage(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    staging_area(call)?.put(tensors(call, 0)?, call.scope.budget)?;
+    staging_area(call)?.put(tensors(call, 0)?)?;
     none()
 }
 
@@ -145,12 +145,12 @@ fn stage_peek(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let index = call.host(0)?.as_scalar::<i32>()?;
     let position = usize::try_from(index)
         .map_err(|_| IrError::argument(call.op.name, "index", "not negative", index))?;
-    let found = staging_area(call)?.peek(position, call.scope.budget)?;
+    let found = staging_area(call)?.peek(position)?;
     unstaged(call, found)
 }
 
 fn unstage(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let found = staging_area(call)?.take(call.scope.budget)?;
+    let found = staging_area(call)?.take()?;
     unstaged(call, found)
 }
 

@@ -21,6 +21,7 @@ mod body;
 mod buffers;
 mod control;
 mod device;
+pub(crate) mod estimate;
 mod faults;
 mod kernel_graph;
 mod layout;

@@ -11,7 +11,10 @@ use crate::{
 };
 use buckets::Buckets;
 use bytes::Bytes;
-use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape, TensorSpec};
+use ferroflow_ir::{
+    Code, DType, Error as IrError, HostTensor, Shape, TensorSpec,
+    budget::{self, Charge},
+};
 use ferroflow_kernels::check_size;
 use parking_lot::RwLock;
 use smallvec::SmallVec;
@@ -57,6 +60,8 @@ struct Entries {
     values: Column,
     /// The number of elements of a value.
     width: usize,
+    /// The shares that entries have of budgets, one for each change.
+    charges: Vec<Arc<Charge>>,
 }
 
 /// The elements of the values, one value after the other.
@@ -127,6 +132,7 @@ impl Table {
             return Err(precondition("the table is filled already"));
         }
         let mut new = Entries::new(&self.options);
+        new.charge(&list, values)?;
         for (row, key) in list.into_iter().enumerate() {
             match new.positions.get(&key) {
                 Some(&position) if new.values.equals(position, values, row, new.width)? => {}
@@ -151,6 +157,7 @@ impl Table {
         self.check_free(&list)?;
         let mut entries = self.entries.write();
         let entries = entries.get_or_insert_with(|| Entries::new(&self.options));
+        entries.charge(&list, values)?;
         let mut rows = list.into_iter().enumerate();
         rows.try_for_each(|(row, key)| entries.insert(key, values, row))
     }
@@ -169,6 +176,7 @@ impl Table {
         let (keys, values) = rows.as_ref().map_or((keys, values), |(keys, values)| (keys, values));
         let (list, reserved) = (self.checked_keys(keys, values)?, self.reserved()?);
         let mut new = Entries::new(&self.options);
+        new.charge(&list, values)?;
         let rows = list.into_iter().enumerate();
         rows.filter(|(_, key)| !reserved.contains(key))
             .try_for_each(|(row, key)| new.insert(key, values, row))?;
@@ -386,13 +394,38 @@ impl Table {
 }
 
 impl Entries {
+    /// Charges the budget of the call in progress for new entries of these keys. The charge lasts until
+    /// the table is emptied.
+    ///
+    /// # Errors
+    ///
+    /// [`IrError::Limit`] when the budget has no room for them.
+    fn charge(&mut self, keys: &[Key], values: &HostTensor) -> Result<()> {
+        if !budget::is_bounded() {
+            return Ok(());
+        }
+        let new = keys.iter().filter(|key| !self.positions.contains_key(*key));
+        let (n_new, key_bytes) = new.fold((0usize, 0), |(n, sum), key| (n + 1, sum + key.len()));
+        let value_bytes = match values.strings() {
+            Ok(strings) => strings.iter().map(|text| text.len() + size_of::<Bytes>()).sum(),
+            Err(_) => values.bytes().len(),
+        };
+        let of_value = value_bytes / keys.len().max(1);
+        let bytes = n_new * (2 * size_of::<Key>() + of_value) + 2 * key_bytes;
+        if n_new > 0 {
+            self.charges.extend(budget::charge(bytes)?.map(Arc::new));
+        }
+        Ok(())
+    }
+
     fn new(options: &TableOptions) -> Entries {
         let values = match options.value_dtype.size() {
             Some(size) => Column::Plain { bytes: Vec::new(), size },
             None => Column::Strings(Vec::new()),
         };
         let width = options.value_shape.num_elements();
-        Entries { positions: HashMap::new(), keys: Vec::new(), values, width }
+        let (positions, keys, charges) = (HashMap::new(), Vec::new(), Vec::new());
+        Entries { positions, keys, values, width, charges }
     }
 
     /// The value of `key` is row `row` of `values` from now on.

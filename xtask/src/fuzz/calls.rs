@@ -60,7 +60,7 @@ pub(crate) fn run(root: &Path, flags: &CallFlags) -> Result<()> {
     let worker = bounded(&path, flags.memory);
     let registry = OpRegistry::default();
     let wanted = |name: &str| match flags.ops.is_empty() {
-        true => !may_wait(name) && name != ARG,
+        true => name != ARG,
         false => flags.ops.iter().any(|part| name.contains(part)),
     };
     let ops: Vec<&str> =
@@ -85,13 +85,8 @@ pub(crate) fn run(root: &Path, flags: &CallFlags) -> Result<()> {
 /// An argument of a function, which is no call.
 const ARG: &str = "_Arg";
 
-/// Whether an op waits for another thread by its nature: a queue that nobody fills, a full stage.
-fn may_wait(op: &str) -> bool {
-    op.starts_with("Queue") || op.to_lowercase().contains("stage")
-}
-
 /// A program that has so many MiB of address space, so that no call takes the machine's memory.
-fn bounded(path: &Path, mebibytes: u64) -> Program {
+pub(super) fn bounded(path: &Path, mebibytes: u64) -> Program {
     let script = format!("ulimit -v {}; exec \"$0\"", mebibytes * 1024);
     let arguments = ["-c".into(), script, path.display().to_string()];
     Program { path: "/bin/sh".into(), arguments: arguments.into() }

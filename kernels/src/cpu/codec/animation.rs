@@ -6,7 +6,7 @@
 
 use super::{Pixels, wrong};
 use crate::{error::Result, kernel::Io};
-use ferroflow_ir::{DType, Shape, workspace};
+use ferroflow_ir::{DType, Shape, budget, workspace};
 use gif::{ColorOutput, DecodeOptions, MemoryLimit};
 use std::num::NonZeroU64;
 
@@ -61,6 +61,7 @@ fn read(op: &'static str, io: &Io<'_>, contents: &[u8]) -> Result<(Vec<Frame>, O
     let mut decoder = options.read_info(contents).map_err(|error| wrong(op, error))?;
     let (mut frames, mut size): (Vec<Frame>, usize) = (Vec::new(), 0);
     loop {
+        budget::tick();
         let frame = match decoder.read_next_frame() {
             Ok(Some(frame)) => frame,
             Ok(None) => break,

@@ -2,6 +2,7 @@
 
 use super::{Pixels, wrong};
 use crate::{error::Result, kernel::Io};
+use ferroflow_ir::budget;
 use ferroflow_ir::{DType, Shape, workspace};
 use image_webp::WebPDecoder;
 use std::io::Cursor;
@@ -27,6 +28,7 @@ pub(super) fn decode(
     let mut samples = workspace::reserve(shape.num_elements())?;
     let mut bytes = workspace::filled(0, height * width * channels)?;
     for _ in 0..n_frames {
+        budget::tick();
         match decoder.is_animated() {
             true => decoder.read_frame(&mut bytes).map(|_| ()),
             false => decoder.read_image(&mut bytes),

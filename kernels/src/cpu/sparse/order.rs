@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape, infer::normalize_axis, workspace};
+use ferroflow_ir::{DType, Error, Shape, budget, infer::normalize_axis, workspace};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -152,6 +152,7 @@ fn split(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             }
             places.check()?;
             for part in 0..n {
+                budget::tick();
                 let (start, end) = (parts.start(part as i64), parts.start(part as i64 + 1));
                 let own = |&element: &usize| parts.of(places.get(element)[axis]) == part as i64;
                 let own: Vec<usize> = (0..form.n).filter(own).collect();

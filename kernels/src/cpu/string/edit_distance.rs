@@ -7,7 +7,7 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{Code, DType, Error, Shape};
+use ferroflow_ir::{Code, DType, Error, Shape, budget};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{collections::BTreeMap, sync::Arc};
@@ -19,6 +19,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[("EditDistance", edit_distance)];
 fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
+        budget::tick();
         let mut diagonal = row[0];
         row[0] = i + 1;
         for (j, y) in b.iter().enumerate() {
@@ -36,6 +37,7 @@ fn sequences<T: Cell>(io: &Io<'_>, first: usize, outer: &Shape) -> Result<BTreeM
     let rank = outer.rank() + 1;
     let mut sequences: BTreeMap<usize, Vec<T>> = BTreeMap::new();
     for (place, value) in indices.chunks_exact(rank).zip(values) {
+        budget::tick();
         let mut position = 0;
         for (&index, &size) in place.iter().zip(outer.iter()) {
             match usize::try_from(index) {
@@ -65,6 +67,7 @@ fn edit_distance(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             f32::write(io, 0, DType::F32, &outer, |out| {
                 out.fill(0.0);
                 for &place in hypotheses.keys().chain(truths.keys()) {
+                    budget::tick();
                     let own = |all: &BTreeMap<usize, Vec<T>>| all.get(&place).cloned();
                     let truth = own(&truths).unwrap_or_default();
                     let changes = distance(&own(&hypotheses).unwrap_or_default(), &truth) as f32;

@@ -9,7 +9,7 @@ use crate::{
     hash::{fingerprint::fingerprint64, murmur::hash64, siphash::siphash24},
     kernel::{Io, Kernel},
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, budget};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[
@@ -67,7 +67,8 @@ fn fingerprint(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             _ => {
                 let size = own.len() / n_rows.max(1);
                 let row = |row: usize| &own[row * size..][..size];
-                (0..n_rows).flat_map(|at| fingerprint64(row(at)).to_le_bytes()).collect()
+                let rows = (0..n_rows).inspect(|_| budget::tick());
+                rows.flat_map(|at| fingerprint64(row(at)).to_le_bytes()).collect()
             }
         };
         u8::write(io, 0, DType::U8, &Shape::new([n_rows, 8])?, |out| {

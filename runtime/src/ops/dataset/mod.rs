@@ -36,7 +36,7 @@ use crate::{
     error::{Error, Result},
     scope::Scope,
 };
-use ferroflow_ir::{Code, DType, Error as IrError, Handle, HostTensor, PartialShape};
+use ferroflow_ir::{Code, DType, Error as IrError, Handle, HostTensor, PartialShape, budget};
 use std::{any::Any, fmt, sync::Arc};
 
 /// The components of an element.
@@ -95,7 +95,7 @@ impl Stream {
 
     /// The next element; nothing at the end.
     fn next(&mut self, scope: Scope<'_>) -> Result<Option<Components>> {
-        scope.budget.map_or(Ok(()), |budget| budget.check())?;
+        budget::check()?;
         (self.0)(scope.deeper(1)?)
     }
 }
@@ -201,7 +201,7 @@ impl<'a> RoundLimit<'a> {
             IrError::Limit { what: "the data set".into(), needed, limit }
         };
         self.left = self.left.checked_sub(1).ok_or_else(error)?;
-        self.scope.budget.map_or(Ok(()), |budget| budget.take_round())
+        Ok(budget::take_round()?)
     }
 }
 

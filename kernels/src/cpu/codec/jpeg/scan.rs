@@ -5,6 +5,7 @@ use super::{
     bits::{Bits, Codes},
     frame::{Frame, Tables, ZIGZAG},
 };
+use ferroflow_ir::budget;
 
 /// Blocks of a unit, at most.
 const MAX_UNIT: usize = 10;
@@ -77,6 +78,7 @@ impl Scan {
         let mut state = State { means: [0; 4], zeros: 0 };
         let mut left = tables.restart;
         for row in 0..down {
+            budget::tick();
             for column in 0..across {
                 if tables.restart > 0 && left == 0 {
                     if let Err(damage) = bits.restart() {
