@@ -18,12 +18,13 @@
 
 use bytes::Bytes;
 use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_saved_model::output_file::OutputFile;
 use half::f16;
 use npyz::{NpyFile, Order, TypeChar, WriterBuilder, npz::NpzArchive};
 use num_complex::Complex;
 use std::{
     fs::File,
-    io::{self, BufReader, BufWriter, Read, Write},
+    io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -229,7 +230,8 @@ fn in_order<T: Clone>(elements: Vec<T>, order: Order, shape: &Shape) -> Vec<T> {
     (0..elements.len()).map(|index| elements[position(index)].clone()).collect()
 }
 
-/// Writes a tensor as a `.npy` file. String tensors become byte strings as long as the longest.
+/// Writes a tensor as a `.npy` file, which appears when all of it is on the disk. String tensors become
+/// byte strings as long as the longest.
 ///
 /// # Errors
 ///
@@ -237,11 +239,19 @@ fn in_order<T: Clone>(elements: Vec<T>, order: Order, shape: &Shape) -> Vec<T> {
 pub fn write(path: impl AsRef<Path>, tensor: &HostTensor) -> Result<(), Error> {
     let path = path.as_ref();
     let result = || {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut file = OutputFile::create(path).map_err(unwritable)?;
         write_to(&mut file, tensor)?;
-        Ok(file.flush()?)
+        file.commit().map_err(unwritable)
     };
     result().map_err(|problem| Error { path: path.into(), problem })
+}
+
+/// The failure to write a file that its path is told of elsewhere.
+fn unwritable(error: ferroflow_saved_model::Error) -> Problem {
+    match error {
+        ferroflow_saved_model::Error::Io { source, .. } => source.into(),
+        other => std::io::Error::other(other).into(),
+    }
 }
 
 fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {

@@ -17,10 +17,10 @@
 
 use ::safetensors::{Dtype, SafeTensorError, SafeTensors, View, serialize_to_file};
 use ferroflow_ir::{DType, HostTensor, Shape};
+use ferroflow_saved_model::output_file::OutputFile;
 use std::{
     borrow::Cow,
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -128,19 +128,18 @@ fn write_all(path: &Path, tensors: &[(String, HostTensor)]) -> Result<(), Proble
             Ok((name.as_str(), Elements { tensor, dtype: *dtype }))
         })
         .collect();
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".tempstate{}", std::process::id()));
-    let temporary = PathBuf::from(temporary);
-    let written = serialize_to_file(views?, None, &temporary).map_err(Problem::from);
-    let finished = written.and_then(|()| {
-        File::open(&temporary)?.sync_all()?;
-        Ok(fs::rename(&temporary, path)?)
-    });
-    if finished.is_err() {
-        // The first failure is the one to report.
-        let _ = fs::remove_file(&temporary);
+    let views = views?;
+    let file = OutputFile::create(path).map_err(unwritable)?;
+    serialize_to_file(views, None, file.temporary())?;
+    file.commit().map_err(unwritable)
+}
+
+/// The failure to write a file that its path is told of elsewhere.
+fn unwritable(error: ferroflow_saved_model::Error) -> Problem {
+    match error {
+        ferroflow_saved_model::Error::Io { source, .. } => source.into(),
+        other => std::io::Error::other(other).into(),
     }
-    finished
 }
 
 struct Elements<'a> {

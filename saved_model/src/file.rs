@@ -43,6 +43,19 @@ impl InputFile {
         &self.path
     }
 
+    /// Whether the file still has its name.
+    pub(crate) fn is_in_place(&self) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+            let own = self.file.metadata().map(identity).ok();
+            own == std::fs::metadata(&self.path).map(identity).ok()
+        }
+        #[cfg(not(unix))]
+        true
+    }
+
     /// The number of bytes when the file was opened.
     pub(crate) fn len(&self) -> u64 {
         self.len

@@ -67,7 +67,7 @@ mod host_ops;
 pub mod load;
 mod loaded;
 pub mod model;
-mod output_file;
+pub mod output_file;
 mod parameters;
 mod partial;
 pub mod proto;

@@ -28,7 +28,7 @@ pub enum Durability {
 /// A file being written. Nobody sees it under its own name before [`commit`](OutputFile::commit);
 /// dropped before that, it leaves nothing behind.
 #[derive(Debug)]
-pub(crate) struct OutputFile {
+pub struct OutputFile {
     path: PathBuf,
     temporary: PathBuf,
     /// `None` once it was committed. It is locked, which tells others that its writer lives.
@@ -40,7 +40,7 @@ pub(crate) struct OutputFile {
 const TEMPORARY: &str = ".tempstate-";
 
 /// A temporary name for a file: one that no process in any container has drawn before.
-pub(crate) fn temporary_name(path: &Path) -> PathBuf {
+pub fn temporary_name(path: &Path) -> PathBuf {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!("{TEMPORARY}{:016x}", RandomState::new().hash_one(path)));
     temporary.into()
@@ -99,7 +99,11 @@ fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
 impl OutputFile {
     /// Begins a file, and makes the folders it is in. What writers left in its folder who were killed
     /// goes.
-    pub(crate) fn create(path: impl Into<PathBuf>) -> Result<OutputFile> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when the file cannot be made.
+    pub fn create(path: impl Into<PathBuf>) -> Result<OutputFile> {
         let path = path.into();
         let temporary = temporary_name(&path);
         let open = || {
@@ -121,8 +125,17 @@ impl OutputFile {
         &self.path
     }
 
+    /// The name it has until then.
+    pub fn temporary(&self) -> &Path {
+        &self.temporary
+    }
+
     /// Gives the file its name, once all of it is on the disk.
-    pub(crate) fn commit(self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when it cannot be written.
+    pub fn commit(self) -> Result<()> {
         self.commit_with(Durability::Disk)
     }
 

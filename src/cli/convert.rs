@@ -14,7 +14,9 @@ use ferroflow::{
     saved_model::{
         FrozenGraph, LoadOptions,
         bundle::{Reader, Writer},
-        freeze, load_session, write_message,
+        freeze, load_session,
+        output_file::temporary_name,
+        write_message,
     },
 };
 use serde_json::json;
@@ -173,9 +175,8 @@ fn fill(like: &Path, to: &Path, weights: &Weights) -> Result<Report> {
 
 /// The name a folder has until it is complete.
 fn beside(to: &Path) -> Result<PathBuf> {
-    let mut name = to.file_name().context("a folder needs a name")?.to_owned();
-    name.push(format!(".tempstate{}", std::process::id()));
-    Ok(to.with_file_name(name))
+    to.file_name().context("a folder needs a name")?;
+    Ok(temporary_name(to))
 }
 
 /// Copies all of a SavedModel but its checkpoint.

@@ -49,6 +49,9 @@ impl Location {
     }
 }
 
+/// Data files that are opened with a checkpoint; processes may have few open files.
+const MOST_HELD: usize = 64;
+
 /// The data files of a bundle, opened when they are first read.
 #[derive(Debug)]
 pub(super) struct DataFiles {
@@ -75,6 +78,20 @@ impl DataFiles {
                 what: "a handle of a resource means nothing outside its process".into(),
             }),
             _ => self.read_plain(&file, at),
+        }
+    }
+
+    /// Opens the files of these tensors, as far as they are there and not too many.
+    pub(super) fn hold<'a>(&self, locations: impl Iterator<Item = &'a Location>) {
+        let mut last = None;
+        for location in locations.filter(|at| at.size > 0) {
+            if last.replace(location.shard) != Some(location.shard) {
+                if self.open.read().unwrap_or_else(PoisonError::into_inner).len() >= MOST_HELD {
+                    return;
+                }
+                // A file that is missing is told of when it is read.
+                let _ = self.shard(location.shard);
+            }
         }
     }
 

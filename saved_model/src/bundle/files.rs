@@ -30,7 +30,7 @@ pub fn files_of(prefix: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Whether a name ends as those of data files do: `00001-of-00003`.
-fn is_shard(end: &str) -> bool {
+pub(super) fn is_shard(end: &str) -> bool {
     let number = |text: &str| text.len() >= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
     end.split_once("-of-").is_some_and(|(shard, of)| number(shard) && number(of))
 }

@@ -3,6 +3,7 @@
 use super::{
     data::shard_path,
     ordered_code::decode_slice_key,
+    publish::{self, PublishStep, is_shard_of, n_shards_in_place, remove_strays},
     reader::read_header,
     table::Table,
     writer::{Entries, index_path, write_index},
@@ -11,18 +12,19 @@ use crate::{
     checkpoint::folder_of,
     error::{Error, Result},
     file::decode_message,
-    output_file::{Durability, OutputFile, hold},
+    output_file::{Durability, OutputFile, copy_file, hold, temporary_name},
     proto::BundleEntryProto,
 };
 use ferroflow_ir::Limits;
 use std::{
     collections::btree_map::Entry as Slot,
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
 };
 
 /// Moves the tensors of several checkpoints into one, which takes over their data files as they
-/// are. With `allow_missing` checkpoints that do not exist are left out.
+/// are. With `allow_missing` checkpoints that do not exist are left out. Whatever moment it is stopped
+/// at, the checkpoints are there or the new one is, and so is the one that it replaces.
 ///
 /// # Errors
 ///
@@ -44,21 +46,13 @@ pub fn merge(
         }
         merged.add(prefix, limits)?;
     }
-    let n_shards = merged.shards.len();
-    let folder = folder_of(destination);
-    fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
-    let index = OutputFile::create(index_path(destination))?;
-    let new_index = write_index(index, n_shards, &merged.entries, Durability::Disk)?;
-    let _held = hold(folder);
-    for (shard, source) in merged.shards.iter().enumerate() {
-        let target = shard_path(destination, shard as u32, n_shards as u32);
-        let moved = fs::rename(source, target);
-        moved.map_err(|error| Error::Io { path: source.clone(), source: error })?;
-    }
-    new_index.publish()?;
+    merged.publish(destination, usize::MAX)?;
     let indexes = prefixes.iter().map(|prefix| index_path(prefix));
     for index in indexes.filter(|index| *index != index_path(destination) && index.exists()) {
         fs::remove_file(&index).map_err(|source| Error::Io { path: index, source })?;
+    }
+    for shard in merged.shards.iter().filter(|shard| !is_shard_of(destination, shard)) {
+        fs::remove_file(shard).map_err(|source| Error::Io { path: shard.clone(), source })?;
     }
     Ok(())
 }
@@ -94,6 +88,43 @@ impl Merged {
         })
     }
 
+    /// Gives the data files the names of a new checkpoint, besides their own, and puts its index in place;
+    /// whether it came to that after so many steps.
+    ///
+    /// **Invariant:** until then no file is changed or removed that an index in place names: neither those
+    /// of the checkpoints nor those of one that the new one replaces. Where that one has as many data
+    /// files, the new one has one more, which is empty.
+    fn publish(&self, destination: &Path, n_steps: usize) -> Result<bool> {
+        let folder = folder_of(destination);
+        fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
+        let _held = hold(folder);
+        let before = n_shards_in_place(destination);
+        let mut n_shards = self.shards.len() as u32;
+        let empty = (before == Some(n_shards)).then(|| {
+            n_shards += 1;
+            shard_path(destination, n_shards - 1, n_shards)
+        });
+        let index = OutputFile::create(index_path(destination))?;
+        let index = write_index(index, n_shards as usize, &self.entries, Durability::Disk)?;
+        for (shard, source) in self.shards.iter().enumerate() {
+            if shard == n_steps {
+                return Ok(false);
+            }
+            link_or_copy(source, &shard_path(destination, shard as u32, n_shards))?;
+        }
+        if let Some(empty) = empty {
+            OutputFile::create(empty)?.commit()?;
+        }
+        publish::run(&[PublishStep::Sync(folder.into())], Durability::Disk)?;
+        if n_steps <= self.shards.len() {
+            return Ok(false);
+        }
+        index.publish()?;
+        publish::run(&[PublishStep::Sync(folder.into())], Durability::Disk)?;
+        remove_strays(destination, n_shards);
+        Ok(true)
+    }
+
     fn insert(&mut self, key: &[u8], entry: BundleEntryProto) -> Result<()> {
         match self.entries.entry(key.to_vec()) {
             Slot::Vacant(slot) => {
@@ -111,6 +142,20 @@ impl Merged {
             }
         }
     }
+}
+
+/// Gives a file another name besides its own; where the system cannot do that, to a copy of it.
+fn link_or_copy(source: &Path, target: &Path) -> Result<()> {
+    let link = temporary_name(target);
+    // Others sweep files with such names that nobody has locked.
+    let _locked = File::open(source).inspect(|file| drop(file.try_lock()));
+    if fs::hard_link(source, &link).is_err() {
+        return copy_file(source, target);
+    }
+    let renamed = fs::rename(&link, target);
+    // Between two names of the same file the system does nothing.
+    let _ = fs::remove_file(&link);
+    renamed.map_err(|error| Error::Io { path: target.into(), source: error })
 }
 
 fn twice(key: &[u8]) -> Error {
@@ -153,6 +198,40 @@ mod tests {
         assert_eq!(reader.read("w").unwrap().as_slice::<f32>().unwrap(), [1.0, 1.0, 2.0, 2.0]);
         assert_eq!(reader.read("v").unwrap().as_slice::<f32>().unwrap(), [3.0, 3.0]);
         assert_eq!(fs::read_dir(folder.path().join("parts")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_stopped_merge_leaves_all_checkpoints_or_the_new_one() {
+        for n_steps in 0..4 {
+            let folder = tempfile::tempdir().unwrap();
+            let path = |name: &str| folder.path().join(name);
+            let limits = Limits::default();
+            let value = |name: &str, key: &str| {
+                let reader = Reader::open(path(name), &limits).unwrap();
+                reader.read(key).unwrap().as_slice::<f32>().unwrap()[0]
+            };
+            // The checkpoint in place has as many data files as the new one.
+            ["c", "d"].iter().for_each(|name| write(&path(name), name, "", 9.0));
+            merge(&[path("c"), path("d")], &path("m"), false, &limits).unwrap();
+            write(&path("a"), "a", "", 1.0);
+            write(&path("b"), "b", "", 2.0);
+            let mut merged = Merged::default();
+            ["a", "b"].iter().for_each(|name| merged.add(&path(name), &limits).unwrap());
+            let is_there = merged.publish(&path("m"), n_steps).unwrap();
+            assert_eq!(is_there, n_steps == 3);
+            assert_eq!((value("a", "a"), value("b", "b")), (1.0, 2.0));
+            if is_there {
+                assert_eq!((value("m", "a"), value("m", "b")), (1.0, 2.0));
+            } else {
+                assert_eq!((value("m", "c"), value("m", "d")), (9.0, 9.0));
+            }
+            // Whatever was left, the next merge puts it right, and a save after it.
+            merge(&[path("a"), path("b")], &path("m"), false, &limits).unwrap();
+            assert_eq!((value("m", "a"), value("m", "b")), (1.0, 2.0));
+            write(&path("m"), "w", "", 3.0);
+            assert_eq!(value("m", "w"), 3.0);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        }
     }
 
     #[test]

@@ -8,8 +8,15 @@
 //! share no name. Over a checkpoint of one file a new one is published as two, the second of which is
 //! empty, and is then given the usual name: the same data under both names, and an index for each.
 
-use super::{data::shard_path, reader::read_header, table::Table, writer::index_path};
+use super::{
+    data::shard_path,
+    files::{files_of, is_shard},
+    reader::read_header,
+    table::Table,
+    writer::index_path,
+};
 use crate::{
+    checkpoint::folder_of,
     error::{Error, Result},
     output_file::Durability,
 };
@@ -95,6 +102,27 @@ pub(super) fn steps(
         PublishStep::Remove(first),
         PublishStep::Remove(second),
     ]
+}
+
+/// Whether a path is that of a data file of a checkpoint.
+pub(super) fn is_shard_of(prefix: &Path, path: &Path) -> bool {
+    let of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let beginning = of(prefix).map(|name| format!("{name}.data-"));
+    let in_folder = folder_of(prefix) == folder_of(path);
+    let end = of(path).zip(beginning);
+    in_folder && end.is_some_and(|(name, start)| name.strip_prefix(&start).is_some_and(is_shard))
+}
+
+/// Removes the data files of a checkpoint that its index, which names `n_shards` files, does not name:
+/// those that writers left who were killed.
+pub(super) fn remove_strays(prefix: &Path, n_shards: u32) {
+    let named: Vec<PathBuf> =
+        (0..n_shards).map(|shard| shard_path(prefix, shard, n_shards)).collect();
+    let files = files_of(prefix).unwrap_or_default();
+    for file in files.iter().filter(|file| is_shard_of(prefix, file) && !named.contains(file)) {
+        // What cannot be removed is only left behind: no index names it.
+        let _ = fs::remove_file(file);
+    }
 }
 
 /// Does the steps one after another.

@@ -36,6 +36,9 @@ pub struct Entry {
 
 /// An open checkpoint.
 ///
+/// **Invariant:** the data files are those that belong to the list of tensors, whatever writers put in
+/// their place: they are opened with the list, and anew if it has been replaced by then.
+///
 /// The list of tensors is read when it is opened, elements when they are asked for. Many threads
 /// may read from one reader at once.
 #[derive(Debug)]
@@ -45,6 +48,9 @@ pub struct Reader {
     entries: BTreeMap<Box<str>, Entry>,
     store: Store,
 }
+
+/// How often a checkpoint is opened anew that writers replace while it is opened.
+const ATTEMPTS: usize = 1000;
 
 /// Where the elements are.
 #[derive(Debug)]
@@ -67,8 +73,16 @@ impl Reader {
         let mut index = prefix.as_os_str().to_owned();
         index.push(".index");
         let index = PathBuf::from(index);
-        if index.exists() {
-            return Reader::open_bundle(prefix, &Table::open(&index, limits)?, limits);
+        for attempt in 1.. {
+            if !index.exists() {
+                break;
+            }
+            let table = Table::open(&index, limits)?;
+            let reader = Reader::open_bundle(prefix, &table, limits);
+            // Data files that a writer has replaced meanwhile belong to another index.
+            if table.is_in_place() || attempt == ATTEMPTS {
+                return reader;
+            }
         }
         let files = format1::find_files(prefix)
             .ok_or_else(|| Error::NoCheckpoint { prefix: prefix.into() })?;
@@ -100,6 +114,7 @@ impl Reader {
         })?;
         let n_shards = n_shards.ok_or_else(|| damaged(index.path(), "the header is missing"))?;
         let files = DataFiles::new(prefix, n_shards, limits);
+        files.hold(tensors.values().chain(slices.values()));
         let store = Store::Bundle { files, tensors, slices };
         Ok(Reader { prefix: prefix.into(), limits: limits.clone(), entries, store })
     }

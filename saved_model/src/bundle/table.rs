@@ -65,6 +65,11 @@ impl Handle {
 }
 
 impl Table {
+    /// Whether the file still has its name.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.file.is_in_place()
+    }
+
     /// Opens a table and reads its index of blocks.
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Table> {
         let file = InputFile::open(path)?;

@@ -177,6 +177,11 @@ impl Writer {
         let new = NewCheckpoint { data: data.temporary(), index: index.temporary(), replacing };
         let steps = publish::steps(&prefix, folder_of(&prefix), &new, before);
         publish::run(&steps[..n_steps.min(steps.len())], durability)?;
+        if n_steps >= steps.len()
+            && let Some(n_shards) = n_shards_in_place(&prefix)
+        {
+            publish::remove_strays(&prefix, n_shards);
+        }
         Ok(n_steps >= steps.len())
     }
 }
