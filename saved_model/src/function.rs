@@ -9,7 +9,9 @@ use crate::{
     value::{Conversion, Value, matched, packed, tensor_specs},
 };
 use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
-use ferroflow_runtime::{ConcreteFunction, EagerTensor, Variable};
+use ferroflow_runtime::{
+    ConcreteFunction, EagerTensor, MemoryEstimate, Variable, resource::value_type,
+};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -284,6 +286,28 @@ impl Signature {
         &self,
         inputs: &BTreeMap<String, EagerTensor>,
     ) -> Result<BTreeMap<String, EagerTensor>> {
+        let args = self.args(inputs)?;
+        let results = self.function.call_with_any_shapes(&args);
+        let results = results.map_err(|error| self.explained(&args, error))?;
+        Ok(self.outputs.iter().cloned().zip(results).collect())
+    }
+
+    /// The memory that a call with inputs like these takes, as far as it is known before the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Signature::call), but for what depends on values.
+    pub fn memory_estimate(
+        &self,
+        inputs: &BTreeMap<String, EagerTensor>,
+    ) -> Result<MemoryEstimate> {
+        let args = self.args(inputs)?;
+        let types: Vec<ValueType> = args.iter().map(value_type).collect();
+        Ok(self.function.memory_estimate(&types)?)
+    }
+
+    /// The arguments that inputs by name are.
+    fn args(&self, inputs: &BTreeMap<String, EagerTensor>) -> Result<Vec<EagerTensor>> {
         let mut args = Vec::with_capacity(self.inputs.len());
         for (name, spec) in &self.inputs {
             let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
@@ -297,9 +321,7 @@ impl Signature {
             let expected = format!("one of {names:?}");
             return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
         }
-        let results = self.function.call_with_any_shapes(&args);
-        let results = results.map_err(|error| self.explained(&args, error))?;
-        Ok(self.outputs.iter().cloned().zip(results).collect())
+        Ok(args)
     }
 
     /// A failure with inputs of other shapes than declared comes from that, most likely.

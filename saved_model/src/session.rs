@@ -11,8 +11,10 @@ use crate::{
     load::Parts,
     proto::{self, collection_def::Kind, tensor_info::Encoding},
 };
-use ferroflow_ir::{HostTensor, TensorSpec, pass::carve::OtherEffects};
-use ferroflow_runtime::{ConcreteFunction, Context, EagerTensor, ResourceManager};
+use ferroflow_ir::{HostTensor, TensorSpec, ValueType, pass::carve::OtherEffects};
+use ferroflow_runtime::{
+    ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, resource::value_type,
+};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     fmt,
@@ -183,8 +185,34 @@ impl Session {
         key: &str,
         inputs: &BTreeMap<String, EagerTensor>,
     ) -> Result<BTreeMap<String, EagerTensor>> {
+        let call = self.signature_call(key, inputs)?;
+        Ok(call.outputs.into_iter().zip(call.function.call(&call.args)?).collect())
+    }
+
+    /// The memory that a call of a signature with inputs like these takes, as far as it is known before
+    /// the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_signature`](Session::call_signature), but for what depends on values.
+    pub fn signature_memory(
+        &self,
+        key: &str,
+        inputs: &BTreeMap<String, EagerTensor>,
+    ) -> Result<MemoryEstimate> {
+        let call = self.signature_call(key, inputs)?;
+        let types: Vec<ValueType> = call.args.iter().map(value_type).collect();
+        Ok(call.function.memory_estimate(&types)?)
+    }
+
+    /// The call that a signature is with these inputs.
+    fn signature_call(
+        &self,
+        key: &str,
+        inputs: &BTreeMap<String, EagerTensor>,
+    ) -> Result<SignatureCall> {
         let signature = self.signature(key)?;
-        let mut feeds: Vec<(&str, EagerTensor)> = Vec::new();
+        let (mut feeds, mut args) = (Vec::new(), Vec::new());
         let mut given: HashSet<&str> = inputs.keys().map(String::as_str).collect();
         for (name, info) in &signature.inputs {
             for part in parts_of(name, info)? {
@@ -201,7 +229,8 @@ impl Session {
                     });
                 }
                 given.remove(part.key.as_str());
-                feeds.push((part.tensor, value.clone()));
+                feeds.push(part.tensor);
+                args.push(value.clone());
             }
         }
         if !given.is_empty() {
@@ -212,8 +241,9 @@ impl Session {
             outputs.extend(parts_of(name, info)?);
         }
         let fetches: Vec<&str> = outputs.iter().map(|part| part.tensor).collect();
-        let results = self.run(&feeds, &fetches, &[])?;
-        Ok(outputs.into_iter().map(|part| part.key).zip(results).collect())
+        let function = self.function(&feeds, &fetches, &[])?;
+        let outputs = outputs.into_iter().map(|part| part.key).collect();
+        Ok(SignatureCall { function, args, outputs })
     }
 
     /// Runs what `fetches` and `targets` need, with the tensors in `feeds` replaced. Tensors are
@@ -261,6 +291,14 @@ impl Session {
         functions.insert(request, function.clone());
         Ok(function)
     }
+}
+
+/// A function of a session that does what a signature tells.
+struct SignatureCall {
+    function: ConcreteFunction,
+    args: Vec<EagerTensor>,
+    /// The names of its results.
+    outputs: Vec<String>,
 }
 
 /// A tensor of a signature's input or output.

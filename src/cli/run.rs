@@ -6,13 +6,14 @@ use clap::Args;
 use ferroflow::{
     ir::device_name::DeviceName,
     npy,
-    runtime::{Context, ContextOptions, EagerTensor, Placement},
+    runtime::{CallOptions, Context, ContextOptions, EagerTensor, MemoryEstimate, Placement},
     saved_model::{LoadOptions, load},
 };
 use serde_json::{Map, Value, json};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 /// What is asked for.
@@ -46,9 +47,43 @@ pub(super) struct Arguments {
     /// Tell which call ran where, and what was copied.
     #[arg(long)]
     placement: bool,
+    /// Tell how much memory the call takes, as far as that is known before it.
+    #[arg(long = "memory_estimate", alias = "memory-estimate")]
+    memory_estimate: bool,
+    #[command(flatten)]
+    budget: Budget,
     /// Replace files that exist in that folder.
     #[arg(long, requires = "outdir")]
     overwrite: bool,
+}
+
+/// What the call may take.
+#[derive(Args)]
+struct Budget {
+    /// End the call after so many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    deadline: Option<f64>,
+    /// The most bytes of host memory the call may hold at a time.
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<usize>,
+    /// The most rounds its loops may go, taken together.
+    #[arg(long = "loop_rounds", alias = "loop-rounds", value_name = "N")]
+    loop_rounds: Option<u64>,
+    /// The most bytes of text the call may print.
+    #[arg(long = "printed_bytes", alias = "printed-bytes", value_name = "BYTES")]
+    printed_bytes: Option<u64>,
+}
+
+impl Budget {
+    /// The options of a call that begins now.
+    fn options(&self) -> Result<CallOptions> {
+        let time = self.deadline.map(Duration::try_from_secs_f64).transpose();
+        let time = time.context("--deadline takes a number of seconds")?;
+        let deadline = time.and_then(|time| Instant::now().checked_add(time));
+        let (loop_rounds, memory) = (self.loop_rounds, self.memory);
+        let printed_bytes = self.printed_bytes;
+        Ok(CallOptions { deadline, loop_rounds, memory, printed_bytes, cancellation: None })
+    }
 }
 
 pub(super) fn run(arguments: Arguments) -> Result<Report> {
@@ -63,15 +98,25 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;
     let given = inputs::inputs(&context, &arguments.inputs, &arguments.input_exprs, &specs)?;
-    let given = given.into_iter().map(|(name, tensor)| (name, EagerTensor::from(tensor))).collect();
+    let given: BTreeMap<String, EagerTensor> =
+        given.into_iter().map(|(name, tensor)| (name, EagerTensor::from(tensor))).collect();
+    let estimate = match arguments.memory_estimate {
+        true => Some(model.signature_memory(key, &given)?),
+        false => None,
+    };
     context.take_placements(); // Those of what runs while a model is loaded.
-    let outputs = progress::during("running", || model.call_signature(key, &given))?;
+    let options = arguments.budget.options()?;
+    let call = || context.within(&options, || model.call_signature(key, &given));
+    let outputs = progress::during("running", call)?;
     if let Some(folder) = &arguments.outdir {
         write(folder, &outputs, arguments.overwrite)?;
     }
     let mut report = report(&outputs)?;
     if arguments.placement {
         add_placement(&mut report, &context.take_placements());
+    }
+    if let Some(estimate) = estimate {
+        add_estimate(&mut report, &estimate, arguments.placement);
     }
     Ok(report)
 }
@@ -86,6 +131,27 @@ fn context(device: Option<&str>) -> Result<Context> {
         context.device(&name)?;
     }
     Ok(context)
+}
+
+/// Adds an estimate to a report, beside the placement if that is there.
+fn add_estimate(report: &mut Report, estimate: &MemoryEstimate, beside_placement: bool) {
+    let MemoryEstimate { arena, constants, tensors, results, n_unknown } = *estimate;
+    let open = match n_unknown {
+        0 => String::new(),
+        n => format!("; the sizes of {n} values depend on the inputs"),
+    };
+    report.text = format!(
+        "{}\nmemory: {} bytes ({arena} arena, {constants} constants, {tensors} tensors, of which {results} \
+         results){open}",
+        report.text,
+        estimate.total()
+    );
+    if !beside_placement {
+        report.json = json!({ "outputs": report.json });
+    }
+    report.json["memory"] = json!({
+        "arena": arena, "constants": constants, "tensors": tensors, "results": results,
+        "n_unknown": n_unknown, "total": estimate.total() });
 }
 
 fn add_placement(report: &mut Report, placements: &[Placement]) {

@@ -16,7 +16,9 @@ use crate::{
     structured_value::StructuredValue,
 };
 use ferroflow_ir::TensorSpec;
-use ferroflow_runtime::{Capture, ConcreteFunction, EagerTensor, ResourceManager, Variable};
+use ferroflow_runtime::{
+    Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, Variable,
+};
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
@@ -56,6 +58,23 @@ impl SavedModel {
         match self {
             SavedModel::Objects(model) => model.signature(key)?.call(inputs),
             SavedModel::Session(session) => session.call_signature(key, inputs),
+        }
+    }
+
+    /// The memory that a call of a signature with inputs like these takes, as far as it is known before
+    /// the call.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_signature`](SavedModel::call_signature), but for what depends on values.
+    pub fn signature_memory(
+        &self,
+        key: &str,
+        inputs: &BTreeMap<String, EagerTensor>,
+    ) -> Result<MemoryEstimate> {
+        match self {
+            SavedModel::Objects(model) => model.signature(key)?.memory_estimate(inputs),
+            SavedModel::Session(session) => session.signature_memory(key, inputs),
         }
     }
 
