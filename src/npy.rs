@@ -83,6 +83,15 @@ pub fn read(path: impl AsRef<Path>) -> Result<HostTensor, Error> {
     array().map_err(|problem| Error { path: path.into(), problem })
 }
 
+/// Reads an array in the format of `.npy` files.
+///
+/// # Errors
+///
+/// As [`read`], but for those of files.
+pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, Problem> {
+    tensor(bytes, bytes.len() as u64)
+}
+
 /// Reads an array of a `.npz` file; the only one, if no name is given.
 ///
 /// # Errors

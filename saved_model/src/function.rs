@@ -10,7 +10,8 @@ use crate::{
 };
 use ferroflow_ir::{Code, Limits, TensorSpec, ValueType};
 use ferroflow_runtime::{
-    ConcreteFunction, EagerTensor, MemoryEstimate, Variable, resource::value_type,
+    ConcreteFunction, EagerTensor, MemoryEstimate, RunMetadata, RunOptions, Variable,
+    resource::value_type,
 };
 use std::{
     collections::BTreeMap,
@@ -292,6 +293,22 @@ impl Signature {
         Ok(self.outputs.iter().cloned().zip(results).collect())
     }
 
+    /// Calls the signature in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Signature::call), also for inputs of other shapes than declared.
+    pub fn call_with(
+        &self,
+        inputs: &BTreeMap<String, EagerTensor>,
+        options: &RunOptions,
+    ) -> Result<(BTreeMap<String, EagerTensor>, RunMetadata)> {
+        let args = self.args(inputs)?;
+        let args: Vec<&EagerTensor> = args.iter().collect();
+        let (results, metadata) = self.function.call_with_options(options, &args)?;
+        Ok((self.outputs.iter().cloned().zip(results).collect(), metadata))
+    }
+
     /// The memory that a call with inputs like these takes, as far as it is known before the call.
     ///
     /// # Errors
@@ -308,6 +325,11 @@ impl Signature {
 
     /// The arguments that inputs by name are.
     fn args(&self, inputs: &BTreeMap<String, EagerTensor>) -> Result<Vec<EagerTensor>> {
+        if let Some(unknown) = inputs.keys().find(|name| !self.takes(name)) {
+            let names: Vec<&str> = self.inputs.iter().map(|(name, _)| name.as_str()).collect();
+            let expected = format!("one of {names:?}");
+            return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
+        }
         let mut args = Vec::with_capacity(self.inputs.len());
         for (name, spec) in &self.inputs {
             let value = inputs.get(name).ok_or_else(|| self.wrong(name, spec, "nothing"))?;
@@ -315,11 +337,6 @@ impl Signature {
                 return Err(self.wrong(name, spec, value.spec()));
             }
             args.push(value.clone());
-        }
-        if let Some(unknown) = inputs.keys().find(|name| !self.takes(name)) {
-            let names: Vec<&str> = self.inputs.iter().map(|(name, _)| name.as_str()).collect();
-            let expected = format!("one of {names:?}");
-            return Err(self.wrong("an input", expected, format_args!("`{unknown}`")));
         }
         Ok(args)
     }

@@ -13,7 +13,8 @@ use crate::{
 };
 use ferroflow_ir::{HostTensor, TensorSpec, ValueType, pass::carve::OtherEffects};
 use ferroflow_runtime::{
-    ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, resource::value_type,
+    ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
+    RunOptions, resource::value_type,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -187,6 +188,23 @@ impl Session {
     ) -> Result<BTreeMap<String, EagerTensor>> {
         let call = self.signature_call(key, inputs)?;
         Ok(call.outputs.into_iter().zip(call.function.call(&call.args)?).collect())
+    }
+
+    /// Runs a signature in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_signature`](Session::call_signature).
+    pub fn call_signature_with(
+        &self,
+        key: &str,
+        inputs: &BTreeMap<String, EagerTensor>,
+        options: &RunOptions,
+    ) -> Result<(BTreeMap<String, EagerTensor>, RunMetadata)> {
+        let SignatureCall { function, args, outputs } = self.signature_call(key, inputs)?;
+        let args: Vec<&EagerTensor> = args.iter().collect();
+        let (results, metadata) = function.call_with_options(options, &args)?;
+        Ok((outputs.into_iter().zip(results).collect(), metadata))
     }
 
     /// The memory that a call of a signature with inputs like these takes, as far as it is known before

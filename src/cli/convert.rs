@@ -4,6 +4,7 @@ use super::{
     Report,
     checkpoint::{copy_to, prefix},
     progress,
+    recognize::{check_target, model_folder},
 };
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -49,6 +50,9 @@ pub(super) struct Arguments {
 
 pub(super) fn convert(arguments: Arguments) -> Result<Report> {
     let Arguments { from, to, signature, like } = arguments;
+    if like.is_none() {
+        check_target(&to)?;
+    }
     if like.is_none() && is_graph(&to) {
         return graph(&from, &to, &signature);
     }
@@ -75,7 +79,7 @@ fn is_graph(path: &Path) -> bool {
 
 /// Writes a signature of a model as a graph without state.
 fn graph(from: &Path, to: &Path, signature: &str) -> Result<Report> {
-    let session = load_session(&Context::new(), from, &LoadOptions::default())?;
+    let session = load_session(&Context::new(), &model_folder(from)?, &LoadOptions::default())?;
     let FrozenGraph { graph_def, inputs, outputs } = freeze(&session, signature)?;
     write_message(to, &graph_def)?;
     let list = |tensors: &BTreeMap<String, String>| {

@@ -1,50 +1,114 @@
 //! Inputs as the command line gives them.
 
-use super::literal;
+use super::{examples, literal};
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
 use ferroflow::{
-    ir::{Attrs, DType, HostTensor, TensorSpec},
+    ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
     npy,
     runtime::{Context, EagerTensor, execute},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, io::Read};
 
-/// The tensors given by `--inputs 'x=file.npy;y=file.npz[key]'` and `--input_exprs 'z=[1, 2]'`.
-/// `specs` are the inputs of the signature: arrays of files are cast to their dtypes, as in
-/// TensorFlow's tool.
-pub(super) fn inputs(
-    context: &Context,
-    files: &[String],
-    exprs: &[String],
-    specs: &[(String, TensorSpec)],
-) -> Result<BTreeMap<String, HostTensor>> {
-    let mut inputs = BTreeMap::new();
-    let mut add = |name: &str, tensor: Result<HostTensor>| {
-        let tensor = tensor.with_context(|| format!("input `{name}`"))?;
-        ensure!(inputs.insert(name.to_string(), tensor).is_none(), "input `{name}` is given twice");
-        Ok(())
-    };
-    for (name, path) in pairs(files)? {
-        let spec = specs.iter().find(|(input, _)| input == name);
-        let tensor = of_file(path).and_then(|tensor| match spec {
-            Some((_, spec)) => cast(context, tensor, spec.dtype),
-            None => Ok(tensor),
-        });
-        add(name, tensor)?;
-    }
-    for (name, text) in pairs(exprs)? {
-        let spec = specs.iter().find(|(input, _)| input == name);
-        let (_, spec) = spec.with_context(|| {
-            let names: Vec<&str> = specs.iter().map(|(name, _)| name.as_str()).collect();
-            format!("there is no input `{name}`; there are [{}]", names.join(", "))
-        })?;
-        add(name, literal::tensor(text, spec.dtype))?;
-    }
-    Ok(inputs)
+/// The inputs of a call.
+#[derive(Args)]
+pub(super) struct InputArguments {
+    /// Inputs from files: `x=file.npy`, `y=file.npz[key]`, `z=-` for an array on standard input, and
+    /// `image=@cat.jpg` for the bytes of a file, or the pixels of an image where numbers are expected
+    /// (`@-`: of standard input); several with semicolons between them.
+    #[arg(long, value_name = "NAME=FILE")]
+    inputs: Vec<String>,
+    /// Inputs as Python literals: `x=[[1.0, 2.0]]`; several with semicolons between them.
+    #[arg(long = "input_exprs", alias = "input-exprs", value_name = "NAME=LITERAL")]
+    input_exprs: Vec<String>,
+    /// Inputs as lists of dictionaries, which become serialised `tf.train.Example` messages:
+    /// `examples=[{"age": [22.0], "education": ["BS"]}]`.
+    #[arg(long = "input_examples", alias = "input-examples", value_name = "NAME=LIST")]
+    input_examples: Vec<String>,
 }
 
-/// The array in `file.npy`, `file.npz` or `file.npz[key]`.
-fn of_file(path: &str) -> Result<HostTensor> {
+impl InputArguments {
+    /// The names of the inputs that are given.
+    ///
+    /// # Errors
+    ///
+    /// When a text has no name.
+    pub(super) fn names(&self) -> Result<Vec<&str>> {
+        let all = [&self.inputs, &self.input_exprs].map(|texts| pairs(texts));
+        let mut names = Vec::new();
+        for given in all {
+            names.extend(given?.into_iter().map(|(name, _)| name));
+        }
+        for text in &self.input_examples {
+            names.push(example_pair(text)?.0);
+        }
+        Ok(names)
+    }
+
+    /// The tensors. `specs` are the inputs that there are: arrays of files are cast to their dtypes,
+    /// as in TensorFlow's tool.
+    ///
+    /// # Errors
+    ///
+    /// When an input is unknown, given twice, cannot be read, or does not fit its dtype.
+    pub(super) fn tensors(
+        &self,
+        context: &Context,
+        specs: &[(String, TensorSpec)],
+    ) -> Result<BTreeMap<String, EagerTensor>> {
+        let mut inputs = BTreeMap::new();
+        let mut add = |name: &str, make: &dyn Fn(&TensorSpec) -> Result<HostTensor>| {
+            let spec = specs.iter().find(|(input, _)| input == name);
+            let (_, spec) = spec.with_context(|| {
+                let names: Vec<&str> = specs.iter().map(|(name, _)| name.as_str()).collect();
+                format!("there is no input `{name}`; there are [{}]", names.join(", "))
+            })?;
+            let tensor = make(spec).with_context(|| format!("input `{name}`"))?;
+            let before = inputs.insert(name.to_string(), tensor.into());
+            ensure!(before.is_none(), "input `{name}` is given twice");
+            Ok(())
+        };
+        for (name, file) in pairs(&self.inputs)? {
+            add(name, &|spec| of_file(context, file, spec))?;
+        }
+        for (name, text) in pairs(&self.input_exprs)? {
+            add(name, &|spec| literal::tensor(text, spec.dtype))?;
+        }
+        for text in &self.input_examples {
+            let (name, list) = example_pair(text)?;
+            add(name, &|_| examples::tensor(list))?;
+        }
+        Ok(inputs)
+    }
+}
+
+/// The name and the list of an input given as examples.
+fn example_pair(text: &str) -> Result<(&str, &str)> {
+    let pair =
+        text.split_once('=').with_context(|| format!("`{text}` is not of the form name=value"))?;
+    Ok((pair.0.trim(), pair.1.trim()))
+}
+
+/// The tensor that a file gives for an input.
+fn of_file(context: &Context, file: &str, spec: &TensorSpec) -> Result<HostTensor> {
+    match file.strip_prefix('@') {
+        Some("-") => of_content(context, standard_input()?, spec),
+        Some(path) => of_content(context, fs::read(path).with_context(|| path.to_string())?, spec),
+        None => cast(context, array(file)?, spec.dtype),
+    }
+}
+
+fn standard_input() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).context("standard input")?;
+    Ok(bytes)
+}
+
+/// The array in `file.npy`, `file.npz`, `file.npz[key]` or, for `-`, standard input.
+fn array(path: &str) -> Result<HostTensor> {
+    if path == "-" {
+        return Ok(npy::from_bytes(&standard_input()?)?);
+    }
     if let Some((path, key)) = path.strip_suffix(']').and_then(|path| path.split_once('[')) {
         return Ok(npy::read_npz(path, Some(key))?);
     }
@@ -52,6 +116,31 @@ fn of_file(path: &str) -> Result<HostTensor> {
         return Ok(npy::read_npz(path, None)?);
     }
     Ok(npy::read(path)?)
+}
+
+/// The bytes of a file as a string, or the pixels of an image, from 0 to 255; in a batch of one where
+/// the input has a dimension for that.
+fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<HostTensor> {
+    let rank = spec.shape.rank();
+    if spec.dtype == DType::String {
+        let shape = if rank == Some(0) { Shape::scalar() } else { Shape::new([1])? };
+        return Ok(HostTensor::from_strings(shape, vec![bytes.into()])?);
+    }
+    let channels = match spec.shape.dim(-1) {
+        Some(channels @ (1 | 3 | 4)) => channels as i64,
+        _ => 3,
+    };
+    let attrs = Attrs::new().with("channels", channels).with("expand_animations", false);
+    let content = HostTensor::from_strings(Shape::scalar(), vec![bytes.into()])?;
+    let image = execute(context, "DecodeImage", attrs, &[content.into()])?.remove(0).into_host()?;
+    let image = match rank {
+        Some(3) => image,
+        _ => {
+            let dims = [1].into_iter().chain(image.shape().iter().copied());
+            image.reshaped(Shape::new(dims)?)?
+        }
+    };
+    cast(context, image, spec.dtype)
 }
 
 /// An array as one of this dtype: floats are rounded, integers must fit. Arrays of other dtypes stay
@@ -108,12 +197,33 @@ fn split(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferroflow::ir::PartialShape;
 
     #[test]
     fn pairs_are_split_outside_quotes() {
         let texts = ["x=[1];y='a;b\\';='".to_string(), "z = 3;".to_string()];
         assert_eq!(pairs(&texts).unwrap(), [("x", "[1]"), ("y", "'a;b\\';='"), ("z", "3")]);
         assert!(pairs(&["x".into()]).is_err());
+    }
+
+    #[test]
+    fn files_become_strings_or_pixels() {
+        let context = Context::new();
+        let pixels = HostTensor::from_slice(Shape::new([1, 2, 3]).unwrap(), &[1u8, 2, 3, 4, 5, 6]);
+        let pixels = pixels.unwrap();
+        let png = execute(&context, "EncodePng", Attrs::new(), &[pixels.clone().into()]).unwrap();
+        let png = png[0].host().unwrap().strings().unwrap()[0].to_vec();
+        let read = |dtype: DType, dims: PartialShape| {
+            of_content(&context, png.clone(), &TensorSpec::new(dtype, dims)).unwrap()
+        };
+        assert_eq!(read(DType::U8, PartialShape::ranked([None, None, Some(3)])), pixels);
+        let batch = read(DType::F32, PartialShape::ranked([None, Some(1), Some(2), Some(3)]));
+        assert_eq!(batch.shape().dims(), [1, 1, 2, 3]);
+        assert_eq!(batch.as_slice::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let grey = read(DType::U8, PartialShape::ranked([None, None, Some(1)]));
+        assert_eq!(grey.shape().dims(), [1, 2, 1]);
+        assert_eq!(read(DType::String, PartialShape::scalar()).strings().unwrap(), [&png[..]]);
+        assert_eq!(read(DType::String, PartialShape::vector(None)).shape().dims(), [1]);
     }
 
     #[test]

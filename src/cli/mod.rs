@@ -4,20 +4,31 @@
 //! failure is one line on standard error and exit code 1.
 
 mod array_json;
+mod bench;
 mod checkpoint;
 mod convert;
+mod examples;
+mod graph;
 mod inputs;
+mod latency;
 mod literal;
 mod objects;
 mod ops;
+mod outputs;
 mod progress;
+mod recognize;
 mod run;
+mod scan;
 mod show;
 mod signature;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// Looks into TensorFlow models and checkpoints, and runs models.
 #[derive(Parser)]
@@ -36,6 +47,10 @@ enum Verb {
     Show(show::Arguments),
     /// Run a signature of a SavedModel.
     Run(run::Arguments),
+    /// Measure how long the signatures of a SavedModel take, and which ops take it.
+    Bench(bench::Arguments),
+    /// List the ops of a SavedModel that reach outside of it: files, processes, other machines.
+    Scan(scan::Arguments),
     /// Look into checkpoints, and change them.
     #[command(subcommand)]
     Checkpoint(checkpoint::Verb),
@@ -48,7 +63,7 @@ enum Verb {
 /// The folder of a SavedModel.
 #[derive(Args)]
 struct ModelFolder {
-    /// The folder of the SavedModel.
+    /// The folder of the SavedModel, or the `saved_model.pb` in it.
     #[arg(value_name = "DIR", required_unless_present = "flag")]
     dir: Option<PathBuf>,
     /// The folder of the SavedModel.
@@ -57,8 +72,8 @@ struct ModelFolder {
 }
 
 impl ModelFolder {
-    fn path(self) -> PathBuf {
-        self.dir.or(self.flag).unwrap_or_default()
+    fn path(&self) -> &Path {
+        self.dir.as_deref().or(self.flag.as_deref()).unwrap_or(Path::new(""))
     }
 }
 
@@ -75,6 +90,8 @@ pub(crate) fn main() -> ExitCode {
     let report = match arguments.verb {
         Verb::Show(arguments) => show::show(arguments),
         Verb::Run(arguments) => run::run(arguments),
+        Verb::Bench(arguments) => bench::bench(arguments),
+        Verb::Scan(arguments) => scan::scan(arguments),
         Verb::Checkpoint(verb) => checkpoint::checkpoint(verb),
         Verb::Convert(arguments) => convert::convert(arguments),
         Verb::Ops(arguments) => ops::ops(arguments),

@@ -52,7 +52,12 @@ fn described<'a>(
             let shape = variable.shape.as_ref().map(convert::shape);
             let shape = shape.and_then(Result::ok).unwrap_or(PartialShape::Unknown);
             let trainable = if variable.trainable { "" } else { ", not trainable" };
-            ("variable", vec![format!("{dtype}{shape}{trainable}")], variable.name.as_str())
+            let name = match variable.name.as_str() {
+                "" => String::new(),
+                name => format!(", named `{name}`"),
+            };
+            let details = vec![format!("{dtype}{shape}{trainable}{name}")];
+            ("variable", details, variable.name.as_str())
         }
         Kind::Function(function) => {
             let traces = function.concrete_functions.iter().map(|name| trace(graph, name));

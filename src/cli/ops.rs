@@ -1,11 +1,14 @@
 //! `ferroflow ops`: which ops there are, and which of them can run.
 
-use super::{Report, columns};
+use super::{
+    Report, columns,
+    recognize::{FileKind, model_folder},
+};
 use anyhow::Result;
 use clap::Args;
 use ferroflow::{coverage, ir, runtime::Context, saved_model::load::read_saved_model};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is asked for.
 #[derive(Args)]
@@ -21,15 +24,20 @@ pub(super) struct Arguments {
 pub(super) fn ops(arguments: Arguments) -> Result<Report> {
     let only_missing = arguments.missing.is_some();
     match arguments.missing.or(arguments.model) {
-        Some(path) => of_model(path, only_missing),
+        Some(path) => of_model(&path, only_missing),
         None => Ok(of_all()),
     }
 }
 
-fn of_model(path: PathBuf, only_missing: bool) -> Result<Report> {
-    let needed = match path.is_dir() {
-        true => coverage::ops_of_model(&read_saved_model(&path)?),
-        false => coverage::ops_of_graph(&path)?,
+/// The ops of a SavedModel or GraphDef file.
+///
+/// # Errors
+///
+/// When it is neither, or cannot be read.
+pub(super) fn of_model(path: &Path, only_missing: bool) -> Result<Report> {
+    let needed = match FileKind::of(path) {
+        FileKind::GraphDef => coverage::ops_of_graph(path)?,
+        _ => coverage::ops_of_model(&read_saved_model(&model_folder(path)?)?),
     };
     let context = Context::new();
     let (n_needed, n_nodes) = (needed.len(), needed.values().sum::<usize>());

@@ -1,17 +1,24 @@
-//! `ferroflow run`: one call of a signature.
+//! `ferroflow run`: calls of a signature, or of a graph.
 
-use super::{ModelFolder, Report, array_json, inputs, progress, show::split_tags};
+use super::{
+    ModelFolder, Report, inputs,
+    latency::Latencies,
+    outputs::{add_estimate, add_placement, report, write},
+    progress,
+    recognize::{FileKind, model_folder},
+    show::split_tags,
+};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
     ir::device_name::DeviceName,
-    npy,
-    runtime::{CallOptions, Context, ContextOptions, EagerTensor, MemoryEstimate, Placement},
-    saved_model::{LoadOptions, load},
+    runtime::{CallOptions, Context, ContextOptions, EagerTensor},
+    saved_model::{LoadOptions, Session, load},
 };
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::{
     collections::BTreeMap,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -32,18 +39,23 @@ pub(super) struct Arguments {
         default_value = "serving_default"
     )]
     signature_def: String,
-    /// Inputs from files: `x=file.npy`, `y=file.npz[key]`; several with semicolons between them.
-    #[arg(long, value_name = "NAME=FILE")]
-    inputs: Vec<String>,
-    /// Inputs as Python literals: `x=[[1.0, 2.0]]`; several with semicolons between them.
-    #[arg(long = "input_exprs", alias = "input-exprs", value_name = "NAME=LITERAL")]
-    input_exprs: Vec<String>,
+    #[command(flatten)]
+    inputs: inputs::InputArguments,
+    /// The tensors to compute, such as `softmax:0`, where DIR is a GraphDef file.
+    #[arg(long, value_name = "NAME:INDEX", value_delimiter = ',')]
+    outputs: Vec<String>,
     /// Write each output to `NAME.npy` in this folder, besides printing it.
     #[arg(long, value_name = "DIR")]
     outdir: Option<PathBuf>,
     /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// The threads that share the work of one op; one per processor if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Call so many times more, and tell how long the calls took.
+    #[arg(long, value_name = "N", conflicts_with = "placement")]
+    repeat: Option<usize>,
     /// Tell which call ran where, and what was copied.
     #[arg(long)]
     placement: bool,
@@ -87,9 +99,17 @@ impl Budget {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result<Report> {
-    let folder = arguments.folder.path();
+    let path = arguments.folder.path();
+    let context = context(arguments.device.as_deref(), arguments.threads)?;
+    if FileKind::of(path) == FileKind::GraphDef {
+        return run_graph(&context, path, &arguments);
+    }
+    ensure!(
+        arguments.outputs.is_empty(),
+        "--outputs is for GraphDef files; a signature has its own"
+    );
+    let folder = model_folder(path)?;
     let tags = arguments.tag_set.as_deref().map(split_tags);
-    let context = context(arguments.device.as_deref())?;
     if arguments.placement {
         context.keep_placements();
     }
@@ -97,21 +117,14 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
     let model = progress::during("loading", || load(&context, &folder, &options))?;
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;
-    let given = inputs::inputs(&context, &arguments.inputs, &arguments.input_exprs, &specs)?;
-    let given: BTreeMap<String, EagerTensor> =
-        given.into_iter().map(|(name, tensor)| (name, EagerTensor::from(tensor))).collect();
+    let given = arguments.inputs.tensors(&context, &specs)?;
     let estimate = match arguments.memory_estimate {
         true => Some(model.signature_memory(key, &given)?),
         false => None,
     };
     context.take_placements(); // Those of what runs while a model is loaded.
-    let options = arguments.budget.options()?;
-    let call = || context.within(&options, || model.call_signature(key, &given));
-    let outputs = progress::during("running", call)?;
-    if let Some(folder) = &arguments.outdir {
-        write(folder, &outputs, arguments.overwrite)?;
-    }
-    let mut report = report(&outputs)?;
+    let call = || Ok(model.call_signature(key, &given)?);
+    let mut report = called(&context, &arguments, call)?;
     if arguments.placement {
         add_placement(&mut report, &context.take_placements());
     }
@@ -121,82 +134,69 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
     Ok(report)
 }
 
+/// Makes the call that was asked for, as often as was asked for.
+fn called(
+    context: &Context,
+    arguments: &Arguments,
+    call: impl Fn() -> Result<BTreeMap<String, EagerTensor>>,
+) -> Result<Report> {
+    let budgeted = || {
+        let options = arguments.budget.options()?;
+        context.within(&options, &call)
+    };
+    let outputs = progress::during("running", budgeted)?;
+    if let Some(folder) = &arguments.outdir {
+        write(folder, &outputs, arguments.overwrite)?;
+    }
+    let mut report = report(&outputs)?;
+    if let Some(n) = arguments.repeat {
+        let times =
+            progress::during("repeating", || Latencies::measure(n, || budgeted().map(drop)))?;
+        report.text = format!("{}\n{}", report.text, times.text());
+        report.json = json!({ "outputs": report.json, "latency": times.json() });
+    }
+    Ok(report)
+}
+
+/// Computes tensors of a graph without signatures.
+fn run_graph(context: &Context, path: &Path, arguments: &Arguments) -> Result<Report> {
+    if arguments.outputs.is_empty() {
+        bail!("{} is a graph without signatures: --outputs says what to compute", path.display());
+    }
+    ensure!(!arguments.memory_estimate, "--memory_estimate is for signatures");
+    if arguments.placement {
+        context.keep_placements();
+    }
+    let session = progress::during("loading", || Session::of_graph(context, path))?;
+    let names = arguments.inputs.names()?;
+    let spec = |name: &str| -> Result<_> {
+        let ty = session.graph().input_type(name)?;
+        Ok((name.to_string(), ferroflow::ir::TensorSpec::new(ty.dtype, ty.shape)))
+    };
+    let specs: Vec<_> = names.into_iter().map(spec).collect::<Result<_>>()?;
+    let given = arguments.inputs.tensors(context, &specs)?;
+    let feeds: Vec<(&str, EagerTensor)> =
+        given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+    let fetches: Vec<&str> = arguments.outputs.iter().map(String::as_str).collect();
+    let mut report = called(context, arguments, || {
+        let results = session.run(&feeds, &fetches, &[])?;
+        Ok(arguments.outputs.iter().cloned().zip(results).collect())
+    })?;
+    if arguments.placement {
+        add_placement(&mut report, &context.take_placements());
+    }
+    Ok(report)
+}
+
 /// A context that runs what nothing places on this device, which must exist.
-fn context(device: Option<&str>) -> Result<Context> {
-    let Some(device) = device else { return Ok(Context::new()) };
+pub(super) fn context(device: Option<&str>, threads: Option<NonZeroUsize>) -> Result<Context> {
+    let plain = ContextOptions { threads, ..ContextOptions::default() };
+    let Some(device) = device else { return Ok(Context::with_options(plain)) };
     let name: DeviceName = device.parse()?;
-    let options = ContextOptions { device: Some(name.clone()), ..ContextOptions::default() };
+    let options = ContextOptions { device: Some(name.clone()), ..plain };
     let context = Context::with_options(options);
     if name.kind.as_deref() != Some("CPU") {
         context.device(&name)?;
     }
     Ok(context)
-}
-
-/// Adds an estimate to a report, beside the placement if that is there.
-fn add_estimate(report: &mut Report, estimate: &MemoryEstimate, beside_placement: bool) {
-    let MemoryEstimate { arena, constants, tensors, results, n_unknown } = *estimate;
-    let open = match n_unknown {
-        0 => String::new(),
-        n => format!("; the sizes of {n} values depend on the inputs"),
-    };
-    report.text = format!(
-        "{}\nmemory: {} bytes ({arena} arena, {constants} constants, {tensors} tensors, of which {results} \
-         results){open}",
-        report.text,
-        estimate.total()
-    );
-    if !beside_placement {
-        report.json = json!({ "outputs": report.json });
-    }
-    report.json["memory"] = json!({
-        "arena": arena, "constants": constants, "tensors": tensors, "results": results,
-        "n_unknown": n_unknown, "total": estimate.total() });
-}
-
-fn add_placement(report: &mut Report, placements: &[Placement]) {
-    let texts: Vec<String> = placements.iter().map(Placement::to_string).collect();
-    let nothing = "everything ran on the CPU\n".to_string();
-    let text = if texts.is_empty() { nothing } else { texts.join("") };
-    report.text = format!("{}\n{}", report.text, text.trim_end());
-    let calls = placements.iter().flat_map(|placement| &placement.calls).map(|call| {
-        json!({ "node": call.node, "op": call.op, "device": call.device,
-                "reason": call.reason.to_string() })
-    });
-    let copies = placements.iter().flat_map(|placement| &placement.copies).map(|copy| {
-        json!({ "node": copy.node, "from": copy.from, "to": copy.to, "bytes": copy.bytes,
-                "once": copy.once })
-    });
-    let (calls, copies): (Vec<Value>, Vec<Value>) = (calls.collect(), copies.collect());
-    report.json =
-        json!({ "outputs": report.json, "placement": { "calls": calls, "copies": copies } });
-}
-
-fn report(outputs: &BTreeMap<String, EagerTensor>) -> Result<Report> {
-    let mut texts = Vec::new();
-    let mut fields = Map::new();
-    for (name, tensor) in outputs {
-        let tensor = tensor.host()?;
-        texts.push(format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape()));
-        fields.insert(name.clone(), array_json::tensor(tensor));
-    }
-    Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
-}
-
-/// Writes all outputs, or none if one of the files must not be replaced.
-fn write(folder: &Path, outputs: &BTreeMap<String, EagerTensor>, overwrite: bool) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-    let mut files = Vec::new();
-    for (name, tensor) in outputs {
-        ensure!(!name.contains(['/', '\\', '\0']) && name != "..", "output `{name}` names no file");
-        let path = folder.join(format!("{name}.npy"));
-        if path.exists() && !overwrite {
-            bail!("{}: the file exists; --overwrite replaces it", path.display());
-        }
-        files.push((path, tensor));
-    }
-    for (path, tensor) in files {
-        npy::write(path, tensor.host()?)?;
-    }
-    Ok(())
 }

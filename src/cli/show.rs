@@ -1,7 +1,8 @@
 //! `ferroflow show`: what a SavedModel holds.
 
 use super::{
-    ModelFolder, Report, columns, objects, progress,
+    ModelFolder, Report, columns, graph, objects, ops, progress,
+    recognize::model_folder,
     signature::{self, INIT_OP},
 };
 use anyhow::{Context as _, Result};
@@ -26,13 +27,35 @@ pub(super) struct Arguments {
     /// A signature of that MetaGraph.
     #[arg(long = "signature_def", alias = "signature-def", value_name = "NAME")]
     signature_def: Option<String>,
+    /// The ops that it uses, with the number of nodes of each.
+    #[arg(long = "list_ops", alias = "list-ops", conflicts_with = "all")]
+    list_ops: bool,
+    /// The nodes of this function, or of the main graph if it is empty.
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1, default_missing_value = "")]
+    graph: Option<String>,
+    /// Print the graph for Graphviz, in the DOT language.
+    #[arg(long, requires = "graph")]
+    dot: bool,
 }
 
 pub(super) fn show(arguments: Arguments) -> Result<Report> {
-    let folder = arguments.folder.path();
+    let folder = model_folder(arguments.folder.path())?;
     let model = progress::during("reading", || read_saved_model(&folder))?;
     if arguments.all {
         return Ok(all(&model));
+    }
+    if arguments.list_ops {
+        return ops::of_model(&folder, false);
+    }
+    if let Some(function) = &arguments.graph {
+        let meta_graph = match (&arguments.tag_set, &model.meta_graphs[..]) {
+            (Some(tags), _) => choose(&model, tags)?,
+            (None, [only]) => only,
+            (None, _) => {
+                anyhow::bail!("--tag_set must say which MetaGraph: {}", tag_sets(&model))
+            }
+        };
+        return graph::graph(meta_graph, function, arguments.dot);
     }
     let Some(tag_set) = arguments.tag_set else {
         return match (arguments.signature_def, &model.meta_graphs[..]) {
@@ -114,7 +137,7 @@ fn heading(meta_graph: &MetaGraphDef) -> String {
         "" => "an unknown version of TensorFlow".into(),
         version => format!("TensorFlow {version}"),
     };
-    format!("tags `{}`, written by {version}", tag_set(meta_graph))
+    format!("tags `{}`, for {version}", tag_set(meta_graph))
 }
 
 fn version(meta_graph: &MetaGraphDef) -> &str {

@@ -197,3 +197,95 @@ fn checkpoints_are_renamed_pruned_and_merged() {
     assert_eq!((code, error.contains("already")), (1, true), "{error}");
     assert!(!folder.path().join("twice.index").exists());
 }
+
+/// A file with these bytes.
+fn file(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn what_is_no_saved_model_is_named_with_the_way_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let zoo = env!("CARGO_MANIFEST_DIR").to_string() + "/tests/zoo/k3_mlp";
+    for (path, kind, advice) in [
+        (file(&folder, "m.keras", b"PK\x03\x04"), "a Keras 3 archive", ".export(DIR)"),
+        (file(&folder, "m.h5", b"\x89HDF\r\n\x1a\n"), "an HDF5 file", ".export(DIR)"),
+        (file(&folder, "m.tflite", b"\x1c\0\0\0TFL3"), "a TensorFlow Lite model", "SavedModel"),
+        (file(&folder, "m.onnx", b"\x08\x07"), "an ONNX model", "onnx2tf"),
+        (file(&folder, "m.tar.gz", b"\x1f\x8b"), "a gzip archive", "tar xf"),
+        (model("k3_mlp") + "/variables/variables", "a checkpoint", "checkpoint show"),
+        (zoo, "a folder of SavedModels", "/model"),
+        (folder.path().join("gone").to_str().unwrap().into(), "no such file", ""),
+    ] {
+        for verb in ["show", "run", "scan", "ops", "bench"] {
+            let (code, _, error) = ferroflow(&[verb, &path]);
+            assert_eq!((code, error.lines().count()), (1, 1), "{verb} {path}: {error}");
+            assert!(error.contains(kind) && error.contains(advice), "{verb} {path}: {error}");
+        }
+    }
+    let graph_file = model("k3_mlp") + "/saved_model.pb";
+    assert!(succeeds(&["show", &graph_file]).contains("serving_default"));
+    let (code, _, error) = ferroflow(&["convert", &model("k3_mlp"), "out.h5"]);
+    assert!(code == 1 && error.contains("`.h5` files are not written"), "{error}");
+}
+
+#[test]
+fn inputs_come_from_files_and_from_standard_input() {
+    use std::{io::Write, process::Stdio};
+    let array = std::fs::read(case("k3_mlp").join("io/c00_in.npy")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ferroflow"))
+        .args(["run", &model("k3_mlp"), "--inputs", "keras_tensor=-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&array).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("output_0: float32[5,4]\n[[0.3338"), "{text}");
+    let (code, _, error) = ferroflow(&["run", &model("k3_mlp"), "--inputs", "other=-"]);
+    assert!(code == 1 && error.contains("there is no input `other`"), "{error}");
+    let missing = "keras_tensor=@/nowhere.jpg";
+    let (code, _, error) = ferroflow(&["run", &model("k3_mlp"), "--inputs", missing]);
+    assert!(code == 1 && error.contains("/nowhere.jpg"), "{error}");
+}
+
+#[test]
+fn calls_are_timed() {
+    let (model, input) = (model("k3_mlp"), "keras_tensor=np.ones((2, 8))");
+    let repeated =
+        ["run", &model, "--input_exprs", input, "--repeat", "3", "--threads", "1", "--json"];
+    let found: Value = serde_json::from_str(&succeeds(&repeated)).unwrap();
+    assert_eq!(found["latency"]["calls"], 3);
+    assert_eq!(found["outputs"]["output_0"]["shape"], serde_json::json!([2, 4]));
+    let args = ["bench", &model, "--shape", "keras_tensor=3,8", "--repeat", "2", "--json"];
+    let found: Value = serde_json::from_str(&succeeds(&args)).unwrap();
+    let signature = &found["serving_default"];
+    assert_eq!(signature["calls"], 2);
+    assert!(signature["ops"].as_array().is_some_and(|ops| !ops.is_empty()), "{found}");
+    let (code, _, error) = ferroflow(&["bench", &model, "--shape", "x=3"]);
+    assert!(code == 1 && error.contains("there is no input `x`"), "{error}");
+}
+
+#[test]
+fn graphs_are_shown_and_run() {
+    let model = model("k3_mlp");
+    let nodes = succeeds(&["show", &model, "--graph"]);
+    assert!(nodes.contains(" = StatefulPartitionedCall("), "{nodes}");
+    assert!(succeeds(&["show", &model, "--graph", "--dot"]).starts_with("digraph \"graph\" {"));
+    assert!(succeeds(&["show", &model, "--list_ops"]).contains("MatMul"));
+    assert!(succeeds(&["scan", &model]).contains("SaveV2"));
+    let folder = tempfile::tempdir().unwrap();
+    let graph = folder.path().join("graph.pb").to_str().unwrap().to_string();
+    let json: Value =
+        serde_json::from_str(&succeeds(&["convert", &model, &graph, "--json"])).unwrap();
+    let tensor = |side: &str, name: &str| json[side][name].as_str().unwrap().to_string();
+    let (input, output) = (tensor("inputs", "keras_tensor"), tensor("outputs", "output_0"));
+    let (_, _, error) = ferroflow(&["run", &graph]);
+    assert!(error.contains("--outputs says what to compute"), "{error}");
+    let expr = format!("{input}=np.ones((2, 8))");
+    let found = succeeds(&["run", &graph, "--outputs", &output, "--input_exprs", &expr]);
+    assert!(found.starts_with(&format!("{output}: float32[2,4]")), "{found}");
+}

@@ -17,7 +17,8 @@ use crate::{
 };
 use ferroflow_ir::TensorSpec;
 use ferroflow_runtime::{
-    Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, Variable,
+    Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
+    RunOptions, Variable,
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -58,6 +59,23 @@ impl SavedModel {
         match self {
             SavedModel::Objects(model) => model.signature(key)?.call(inputs),
             SavedModel::Session(session) => session.call_signature(key, inputs),
+        }
+    }
+
+    /// Calls a signature in this way; also tells what the run did.
+    ///
+    /// # Errors
+    ///
+    /// As [`call_signature`](SavedModel::call_signature).
+    pub fn call_signature_with(
+        &self,
+        key: &str,
+        inputs: &BTreeMap<String, EagerTensor>,
+        options: &RunOptions,
+    ) -> Result<(BTreeMap<String, EagerTensor>, RunMetadata)> {
+        match self {
+            SavedModel::Objects(model) => model.signature(key)?.call_with(inputs, options),
+            SavedModel::Session(session) => session.call_signature_with(key, inputs, options),
         }
     }
 

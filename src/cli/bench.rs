@@ -1,0 +1,175 @@
+//! `ferroflow bench`: how long the signatures of a model take, and which ops take it.
+
+use super::{
+    ModelFolder, Report, columns,
+    latency::{Latencies, milliseconds},
+    progress,
+    recognize::model_folder,
+    run, show,
+};
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+use ferroflow::{
+    ir::{Attrs, DType, HostTensor, Shape, TensorSpec},
+    runtime::{Context, EagerTensor, OpStats, RunOptions, TraceLevel, execute},
+    saved_model::{LoadOptions, SavedModel, load},
+};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, HashMap},
+    num::NonZeroUsize,
+    time::Duration,
+};
+
+/// What is asked for.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    folder: ModelFolder,
+    /// The tags of the MetaGraph, with commas between them; may be left out where there is one.
+    #[arg(long = "tag_set", alias = "tag-set", value_name = "TAGS")]
+    tag_set: Option<String>,
+    /// The signature to measure; all if not given.
+    #[arg(long = "signature_def", alias = "signature-def", value_name = "NAME")]
+    signature_def: Option<String>,
+    /// The size of first dimensions that are not known; others are 1.
+    #[arg(long, value_name = "N", default_value = "1")]
+    batch: usize,
+    /// The shape of an input, such as `x=8,224,224,3`.
+    #[arg(long, value_name = "NAME=DIMS")]
+    shape: Vec<String>,
+    /// The number of calls that are measured.
+    #[arg(long, value_name = "N", default_value = "50")]
+    repeat: usize,
+    /// The threads that share the work of one op; one per processor if not given.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// The number of ops to list, those that take longest.
+    #[arg(long, value_name = "N", default_value = "10")]
+    ops: usize,
+}
+
+pub(super) fn bench(arguments: Arguments) -> Result<Report> {
+    let folder = model_folder(arguments.folder.path())?;
+    let context = run::context(arguments.device.as_deref(), arguments.threads)?;
+    let tags = arguments.tag_set.as_deref().map(show::split_tags);
+    let options = LoadOptions { tags, ..LoadOptions::default() };
+    let model = progress::during("loading", || load(&context, &folder, &options))?;
+    let shapes = shapes(&arguments.shape)?;
+    let keys = arguments.signature_def.clone().map_or_else(|| model.signatures(), |key| vec![key]);
+    ensure!(!keys.is_empty(), "the model has no signature to measure");
+    let (mut texts, mut fields) = (Vec::new(), Map::new());
+    for key in keys {
+        let specs = model.signature_inputs(&key)?;
+        let inputs = inputs(&context, &specs, &shapes, arguments.batch)?;
+        let (text, json) = measure(&model, &key, &inputs, &arguments)
+            .with_context(|| format!("signature `{key}` with random inputs"))?;
+        texts.push(text);
+        fields.insert(key, json);
+    }
+    Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
+}
+
+/// The shapes that were asked for, by input.
+fn shapes(texts: &[String]) -> Result<HashMap<&str, Shape>> {
+    let mut shapes = HashMap::new();
+    for text in texts {
+        let wrong = || format!("`{text}` is not of the form name=8,224,224,3");
+        let (name, dims) = text.split_once('=').with_context(wrong)?;
+        let dims = dims.split(',').filter(|dim| !dim.trim().is_empty());
+        let dims: Vec<usize> =
+            dims.map(|dim| dim.trim().parse()).collect::<Result<_, _>>().with_context(wrong)?;
+        shapes.insert(name.trim(), Shape::new(dims)?);
+    }
+    Ok(shapes)
+}
+
+/// A random value for each input: floats from 0 to 1, integers 0 and 1, texts `a`.
+fn inputs(
+    context: &Context,
+    specs: &[(String, TensorSpec)],
+    shapes: &HashMap<&str, Shape>,
+    batch: usize,
+) -> Result<BTreeMap<String, EagerTensor>> {
+    if let Some(name) = shapes.keys().find(|name| !specs.iter().any(|(input, _)| input == *name)) {
+        anyhow::bail!("there is no input `{name}`");
+    }
+    let input = |(name, spec): &(String, TensorSpec)| {
+        let shape = match shapes.get(name.as_str()) {
+            Some(shape) => shape.clone(),
+            None => {
+                let dims = spec.shape.dims().unwrap_or_default().iter().enumerate();
+                let default = |at: usize| if at == 0 { batch } else { 1 };
+                Shape::new(dims.map(|(at, dim)| dim.unwrap_or_else(|| default(at))))?
+            }
+        };
+        Ok((name.clone(), random(context, spec.dtype, shape)?))
+    };
+    specs.iter().map(input).collect()
+}
+
+fn random(context: &Context, dtype: DType, shape: Shape) -> Result<EagerTensor> {
+    let n = shape.num_elements();
+    if dtype == DType::String {
+        return Ok(HostTensor::from_strings(shape, vec!["a".into(); n])?.into());
+    }
+    // A sequence without a pattern that a model could profit from; the same in each run.
+    let bits = (0..n as u64).map(|at| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+    let numbers: Vec<f32> = match dtype.is_float() || dtype.is_complex() {
+        true => bits.map(|bits| bits as f32 / (1u64 << 24) as f32).collect(),
+        false => bits.map(|bits| (bits & 1) as f32).collect(),
+    };
+    let numbers = HostTensor::from_slice(shape, &numbers)?;
+    let attrs = Attrs::new().with("DstT", dtype);
+    Ok(execute(context, "Cast", attrs, &[numbers.into()])?.remove(0))
+}
+
+/// Measures a signature: the times of calls, and the ops of one more.
+fn measure(
+    model: &SavedModel,
+    key: &str,
+    inputs: &BTreeMap<String, EagerTensor>,
+    arguments: &Arguments,
+) -> Result<(String, Value)> {
+    let times = progress::during(key, || {
+        Latencies::measure(arguments.repeat, || model.call_signature(key, inputs).map(drop))
+    })?;
+    let options = RunOptions { trace_level: TraceLevel::Ops };
+    let (_, metadata) = model.call_signature_with(key, inputs, &options)?;
+    let ops = by_op(&metadata.ops);
+    let total: Duration = ops.iter().map(|(.., time)| *time).sum();
+    let percent = |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-12);
+    let shown = ops.iter().take(arguments.ops);
+    let rows: Vec<(String, String)> = shown
+        .clone()
+        .map(|(op, n, time)| {
+            let calls = if *n == 1 { "1 call".into() } else { format!("{n} calls") };
+            (op.clone(), format!("{}, {calls}, {:.1} %", milliseconds(*time), percent(*time)))
+        })
+        .collect();
+    let text = format!("{key}: {}\n{}", times.text(), columns(&rows, "  "));
+    let shown = shown.map(|(op, n, time)| {
+        json!({ "op": op, "calls": n, "ms": time.as_secs_f64() * 1e3, "percent": percent(*time) })
+    });
+    let mut json = times.json();
+    json["ops"] = shown.collect();
+    json["arena_bytes"] = json!(metadata.arena_bytes);
+    Ok((text.trim_end().to_string(), json))
+}
+
+/// Calls and time of each op, the one that took longest first.
+fn by_op(ops: &[OpStats]) -> Vec<(String, usize, Duration)> {
+    let mut sums: BTreeMap<&str, (usize, Duration)> = BTreeMap::new();
+    for op in ops {
+        let (n, time) = sums.entry(&op.op).or_default();
+        *n += 1;
+        *time += op.elapsed;
+    }
+    let mut rows: Vec<_> =
+        sums.into_iter().map(|(op, (n, time))| (op.to_string(), n, time)).collect();
+    rows.sort_by_key(|(.., time)| std::cmp::Reverse(*time));
+    rows
+}
