@@ -227,6 +227,21 @@ pub enum Error {
         /// The function.
         function: String,
     },
+    /// Two parameters of a function have the same name in Python, where TensorFlow loads it.
+    #[error(
+        "function `{function}` cannot be saved: its parameters `{first}` and `{second}` are both \
+         `{python}` in TensorFlow; give one of them another name (`with_parameters`)"
+    )]
+    ParameterNames {
+        /// The function.
+        function: String,
+        /// A parameter.
+        first: String,
+        /// The other one.
+        second: String,
+        /// The name that TensorFlow makes of both.
+        python: String,
+    },
     /// A function that cannot be a signature.
     #[error("function `{function}` cannot be the signature `{signature}`: {rule}")]
     NotASignature {
@@ -341,6 +356,7 @@ impl Error {
             | Error::NotConstructible { .. }
             | Error::Untracked { .. }
             | Error::NotASignature { .. }
+            | Error::ParameterNames { .. }
             | Error::SignaturesTaken { .. }
             | Error::NoTrace { .. } => Code::InvalidArgument,
             Error::NoCheckpoint { .. }

@@ -413,3 +413,31 @@ fn what_no_file_can_hold_is_refused() -> Outcome {
     assert!(message.contains("must be of a kind that files hold"), "{message}");
     Ok(())
 }
+
+#[test]
+fn functions_that_tensorflow_cannot_load_are_refused() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let refusal = |root: &Checkpoint| {
+        let error = save(root, folder.path(), &SaveOptions::default()).unwrap_err();
+        assert_eq!(std::fs::read_dir(folder.path()).map(Iterator::count).unwrap_or(0), 0);
+        error.to_string()
+    };
+    let add = function(|x: Tensor, y: Tensor| &x + &y);
+    for names in [["a_b", "a/b"], ["x", "x"], ["1", "arg_1"]] {
+        let f = add.with_parameters(names);
+        f(Tensor::from(1.0f32), Tensor::from(2.0f32))?;
+        let message = refusal(&Checkpoint::new().with("f", &f));
+        assert!(
+            message.contains(&format!("`{}` and `{}` are both", names[0], names[1])),
+            "{message}"
+        );
+    }
+    let noted = function(|x: Tensor| {
+        tracer::summary::scalar("x", &x, 0)?;
+        x.square()
+    });
+    noted(Tensor::from(1.0f32))?;
+    let message = refusal(&Checkpoint::new().with("noted", &noted));
+    assert!(message.contains("which writes summaries") && message.contains("skip"), "{message}");
+    Ok(())
+}

@@ -139,6 +139,7 @@ pub(crate) fn signature_types(signature: &[ArgSpec]) -> Option<Vec<TraceType>> {
 
 pub(crate) fn exported_traces(traces: &[ConcreteFunction]) -> runtime::Result<Vec<ExportedTrace>> {
     let each = traces.iter().map(|trace| {
+        let captured = |capture| captured(trace.rust_name(), capture);
         let captures = trace.captures().iter().map(captured).collect::<Result<_>>()?;
         Ok(ExportedTrace {
             def: trace.def().clone(),
@@ -152,6 +153,7 @@ pub(crate) fn exported_traces(traces: &[ConcreteFunction]) -> runtime::Result<Ve
 
 fn exported_initializer(initializer: Initializer) -> Result<ExportedInitializer> {
     let Initializer { variable, def, library, captures, function_type } = initializer;
+    let captured = |capture| captured("an initial value", capture);
     let captures = captures.iter().map(captured).collect::<Result<_>>()?;
     Ok(ExportedInitializer {
         variable,
@@ -159,10 +161,13 @@ fn exported_initializer(initializer: Initializer) -> Result<ExportedInitializer>
     })
 }
 
-fn captured(capture: &Capture) -> Result<runtime::Capture> {
+fn captured(function: &str, capture: &Capture) -> Result<runtime::Capture> {
     capture.fixed()?.ok_or_else(|| Error::Conversion {
-        expected: "a function that can be saved".into(),
-        found: "one that writes summaries, whose writer is known to its callers only".into(),
+        expected: "functions that can be saved".into(),
+        found: format!(
+            "`{function}`, which writes summaries to a writer that only its callers know: mark its \
+             field `#[trackable(skip)]`, or save a function without the summaries"
+        ),
     })
 }
 

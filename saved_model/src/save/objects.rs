@@ -218,7 +218,7 @@ impl<'g> Objects<'g> {
             concrete_function_name: name.clone(),
             argument_keywords: args.iter().take(n_args).map(arg).collect(),
             allowed_positional_arguments: n_args as i64,
-            function_spec: Some(spec::trace_spec(&function.parameters())?),
+            function_spec: Some(spec::trace_spec(function.name(), &function.parameters())?),
         });
         let children = self.captured_children(&name);
         Ok(SavedObject { children, kind: Some(kind), ..SavedObject::default() })

@@ -233,7 +233,7 @@ impl Objects<'_> {
                 concrete_function_name: name.clone(),
                 argument_keywords: names.iter().map(|name| name.to_string()).collect(),
                 allowed_positional_arguments: i64::from(names.len() == 1),
-                function_spec: Some(spec::signature_spec(&names)?),
+                function_spec: Some(spec::signature_spec(key, &names)?),
             })),
             ..SavedObject::default()
         };

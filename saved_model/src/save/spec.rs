@@ -2,7 +2,7 @@
 
 use crate::{
     convert::{structured_message, structured_type},
-    error::Result,
+    error::{Error, Result},
     proto,
     structured_value::StructuredValue,
 };
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 /// The parameters of a function with any number of traces.
 pub(super) fn function_spec(function: &dyn ExportedFunction) -> Result<proto::FunctionSpec> {
     let parameters = function.parameters();
+    check_names(function.name(), parameters.iter().map(|parameter| &*parameter.name))?;
     let signature = match function.input_signature() {
         None => StructuredValue::None,
         Some(types) => {
@@ -30,7 +31,11 @@ pub(super) fn function_spec(function: &dyn ExportedFunction) -> Result<proto::Fu
 }
 
 /// The parameters of one trace.
-pub(super) fn trace_spec(parameters: &[ExportedParameter]) -> Result<proto::FunctionSpec> {
+pub(super) fn trace_spec(
+    function: &str,
+    parameters: &[ExportedParameter],
+) -> Result<proto::FunctionSpec> {
+    check_names(function, parameters.iter().map(|parameter| &*parameter.name))?;
     Ok(proto::FunctionSpec {
         fullargspec: Some(full_arg_spec(parameters)?),
         input_signature: Some(structured_message(&StructuredValue::None)?),
@@ -39,13 +44,39 @@ pub(super) fn trace_spec(parameters: &[ExportedParameter]) -> Result<proto::Func
 }
 
 /// The parameters of a signature: by name only.
-pub(super) fn signature_spec(names: &[&str]) -> Result<proto::FunctionSpec> {
+pub(super) fn signature_spec(key: &str, names: &[&str]) -> Result<proto::FunctionSpec> {
     let by_name = |name: &&str| ExportedParameter {
         name: (*name).into(),
         kind: ParameterKind::KeywordOnly,
         default: None,
     };
-    trace_spec(&names.iter().map(by_name).collect::<Vec<_>>())
+    trace_spec(key, &names.iter().map(by_name).collect::<Vec<_>>())
+}
+
+/// Checks that Python tells the parameters of a function apart.
+fn check_names<'a>(function: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for second in names {
+        let python = python_name(second);
+        if let Some(first) = known.insert(python.clone(), second) {
+            let (function, first, second) = (function.into(), first.into(), second.into());
+            return Err(Error::ParameterNames { function, first, second, python });
+        }
+    }
+    Ok(())
+}
+
+/// The identifier that TensorFlow makes of the name of a parameter.
+///
+/// Source: `sanitize_arg_name` in TensorFlow's `function_type.py`.
+fn python_name(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let clean: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    if clean.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        clean
+    } else {
+        format!("arg_{clean}")
+    }
 }
 
 fn full_arg_spec(parameters: &[ExportedParameter]) -> Result<proto::StructuredValue> {
