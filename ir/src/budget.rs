@@ -1,7 +1,7 @@
 //! Budgets: bounds on the time, the memory, the loop rounds and the printed text of the calls in progress
 //! on a thread.
 //!
-//! A thread that runs a bounded call has its [`Budget`]; threads that help with an op enter it too. Time
+//! A thread that runs a bounded call has its [`CallBudget`]; threads that help with an op enter it too. Time
 //! and cancellation are checked between the actions of a program, at every round of a loop, by ops that
 //! wait for other threads, and between the blocks of long kernels ([`tick`]). Memory is charged where
 //! blocks of host memory are made, and the charge lives as long as the block.
@@ -11,7 +11,7 @@
 
 mod account;
 
-use account::Part;
+use account::ChargePart;
 pub use account::{Charge, MemoryAccount};
 
 use crate::error::{Error, Result};
@@ -76,19 +76,19 @@ pub enum Interruption {
 
 /// The bounds of a call in progress, and what it has used of them.
 #[derive(Debug)]
-pub struct Budget {
+pub struct CallBudget {
     options: CallOptions,
     /// The budget of the call around this one, which goes on to hold.
-    outer: Option<Arc<Budget>>,
+    outer: Option<Arc<CallBudget>>,
     account: Option<Arc<MemoryAccount>>,
     rounds: AtomicU64,
     printed: AtomicU64,
 }
 
-impl Budget {
+impl CallBudget {
     /// The budget of a call that begins on this thread, within that of the call around it and within a
     /// memory that several calls share.
-    pub fn new(options: CallOptions, shared: Option<&Arc<MemoryAccount>>) -> Arc<Budget> {
+    pub fn new(options: CallOptions, shared: Option<&Arc<MemoryAccount>>) -> Arc<CallBudget> {
         let outer = current();
         let mut parents: Vec<Arc<MemoryAccount>> =
             outer.iter().filter_map(|outer| outer.account.clone()).collect();
@@ -106,15 +106,15 @@ impl Budget {
             }
         };
         let (rounds, printed) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Budget { options, outer, account, rounds, printed })
+        Arc::new(CallBudget { options, outer, account, rounds, printed })
     }
 
     /// Makes this the budget of the thread, until what is returned is dropped.
-    pub fn enter(self: Arc<Budget>) -> Entered {
-        Entered::change(State::Bounded, Some(self))
+    pub fn enter(self: Arc<CallBudget>) -> Entered {
+        Entered::change(BoundState::Bounded, Some(self))
     }
 
-    fn chain(&self) -> impl Iterator<Item = &Budget> {
+    fn chain(&self) -> impl Iterator<Item = &CallBudget> {
         std::iter::successors(Some(self), |budget| budget.outer.as_deref())
     }
 
@@ -130,7 +130,7 @@ impl Budget {
     }
 
     fn take_round(&self) -> Result<(), Interruption> {
-        let is_over = |budget: &Budget| {
+        let is_over = |budget: &CallBudget| {
             let before = budget.rounds.fetch_add(1, Ordering::Relaxed);
             budget.options.loop_rounds.is_some_and(|most| before >= most)
         };
@@ -153,7 +153,7 @@ impl Budget {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum BoundState {
     /// No call is bounded.
     Unbounded,
     /// A call is bounded.
@@ -164,21 +164,21 @@ enum State {
 
 thread_local! {
     /// Apart from the budget, as every allocation looks at it.
-    static STATE: Cell<State> = const { Cell::new(State::Unbounded) };
-    static CURRENT: RefCell<Option<Arc<Budget>>> = const { RefCell::new(None) };
+    static STATE: Cell<BoundState> = const { Cell::new(BoundState::Unbounded) };
+    static CURRENT: RefCell<Option<Arc<CallBudget>>> = const { RefCell::new(None) };
 }
 
 /// The time that a thread has a budget; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Entered {
-    state: State,
-    budget: Option<Arc<Budget>>,
+    state: BoundState,
+    budget: Option<Arc<CallBudget>>,
     /// It is about this thread.
     thread: PhantomData<*const ()>,
 }
 
 impl Entered {
-    fn change(state: State, budget: Option<Arc<Budget>>) -> Entered {
+    fn change(state: BoundState, budget: Option<Arc<CallBudget>>) -> Entered {
         let budget = CURRENT.with(|current| current.replace(budget));
         Entered { state: STATE.replace(state), budget, thread: PhantomData }
     }
@@ -196,28 +196,28 @@ impl Drop for Entered {
 /// Whether a call in progress on this thread is bounded.
 #[inline]
 pub fn is_bounded() -> bool {
-    STATE.get() != State::Unbounded
+    STATE.get() != BoundState::Unbounded
 }
 
 /// The budget of the thread.
 #[inline]
-pub fn current() -> Option<Arc<Budget>> {
+pub fn current() -> Option<Arc<CallBudget>> {
     if is_bounded() { CURRENT.with(|current| current.borrow().clone()) } else { None }
 }
 
-fn look<R>(look: impl FnOnce(&Budget) -> R) -> Option<R> {
+fn look<R>(look: impl FnOnce(&CallBudget) -> R) -> Option<R> {
     CURRENT.with(|current| current.borrow().as_deref().map(look))
 }
 
 /// The bounds of a thread, to be entered by others that help it.
 #[derive(Debug, Clone)]
-pub struct Shared(Option<(State, Arc<Budget>)>);
+pub struct SharedBounds(Option<(BoundState, Arc<CallBudget>)>);
 
-impl Shared {
+impl SharedBounds {
     /// The bounds of this thread.
     #[inline]
-    pub fn of_thread() -> Shared {
-        Shared(current().map(|budget| (STATE.get(), budget)))
+    pub fn of_thread() -> SharedBounds {
+        SharedBounds(current().map(|budget| (STATE.get(), budget)))
     }
 
     /// Whether there are none.
@@ -236,8 +236,8 @@ impl Shared {
 #[inline]
 pub fn masked<R>(change: impl FnOnce() -> R) -> R {
     let _entered = match STATE.get() {
-        State::Unbounded | State::Masked => None,
-        State::Bounded => Some(Entered::change(State::Masked, current())),
+        BoundState::Unbounded | BoundState::Masked => None,
+        BoundState::Bounded => Some(Entered::change(BoundState::Masked, current())),
     };
     change()
 }
@@ -250,7 +250,7 @@ pub fn masked<R>(change: impl FnOnce() -> R) -> R {
 #[inline]
 pub fn check() -> Result<(), Interruption> {
     match is_bounded() {
-        true => look(Budget::interruption).flatten().map_or(Ok(()), Err),
+        true => look(CallBudget::interruption).flatten().map_or(Ok(()), Err),
         false => Ok(()),
     }
 }
@@ -263,7 +263,7 @@ pub fn check() -> Result<(), Interruption> {
 #[inline]
 pub fn take_round() -> Result<(), Interruption> {
     match is_bounded() {
-        true => look(Budget::take_round).unwrap_or(Ok(())),
+        true => look(CallBudget::take_round).unwrap_or(Ok(())),
         false => Ok(()),
     }
 }
@@ -285,7 +285,7 @@ pub fn print(bytes: usize) -> Result<()> {
 /// the call turns into an error. Where panics abort, kernels that have begun run to their end.
 #[inline]
 pub fn tick() {
-    if STATE.get() == State::Bounded && cfg!(panic = "unwind") {
+    if STATE.get() == BoundState::Bounded && cfg!(panic = "unwind") {
         unwind();
     }
 }
@@ -319,11 +319,11 @@ fn unwind() {
 /// [`Error::Limit`] when they exceed a budget.
 #[inline]
 pub fn charge(bytes: usize) -> Result<Option<Charge>> {
-    if is_bounded() { charge_part(bytes, Part::All) } else { Ok(None) }
+    if is_bounded() { charge_part(bytes, ChargePart::All) } else { Ok(None) }
 }
 
 #[cold]
-fn charge_part(bytes: usize, part: Part) -> Result<Option<Charge>> {
+fn charge_part(bytes: usize, part: ChargePart) -> Result<Option<Charge>> {
     account().map(|account| account.charge(bytes, part)).transpose()
 }
 
@@ -340,7 +340,7 @@ pub fn charge_made(bytes: usize) -> Option<Charge> {
 /// [`Error::Limit`] when they exceed a budget that calls share.
 #[inline]
 pub fn charge_shared(bytes: usize) -> Result<Option<Charge>> {
-    if is_bounded() { charge_part(bytes, Part::Shared) } else { Ok(None) }
+    if is_bounded() { charge_part(bytes, ChargePart::Shared) } else { Ok(None) }
 }
 
 /// Charges bytes to the calls in progress that use them, where they were charged as shared.
@@ -350,7 +350,7 @@ pub fn charge_shared(bytes: usize) -> Result<Option<Charge>> {
 /// [`Error::Limit`] when they exceed the budget of a call.
 #[inline]
 pub fn charge_calls(bytes: usize) -> Result<Option<Charge>> {
-    if is_bounded() { charge_part(bytes, Part::Calls) } else { Ok(None) }
+    if is_bounded() { charge_part(bytes, ChargePart::Calls) } else { Ok(None) }
 }
 
 /// Checks that so many bytes are left.
@@ -373,7 +373,7 @@ mod tests {
     use crate::{DType, HostTensor, Shape};
 
     fn bounded(options: CallOptions) -> Entered {
-        Budget::new(options, None).enter()
+        CallBudget::new(options, None).enter()
     }
 
     fn cancelled() -> CallOptions {
@@ -411,7 +411,7 @@ mod tests {
         let shared = Arc::new(MemoryAccount::new("the memory of the context", 1 << 20));
         let options = CallOptions { memory: Some(10_000), ..CallOptions::default() };
         let make = |n: usize| HostTensor::zeros(DType::U8, Shape::new([n]).unwrap());
-        let _entered = Budget::new(options, Some(&shared)).enter();
+        let _entered = CallBudget::new(options, Some(&shared)).enter();
         let first = make(8000).unwrap();
         assert!((8000..=9000).contains(&shared.used()), "{}", shared.used());
         let error = make(8000).unwrap_err().to_string();

@@ -60,35 +60,36 @@ enum Data {
         memory: Arc<HostMemory>,
         offset: usize,
     },
-    Strings(Arc<Strings>),
+    Strings(Arc<StringElements>),
     Handles(Arc<[Arc<dyn Handle>]>),
 }
 
 /// The elements of a string tensor. Bytes that strings share count for each of them.
-struct Strings {
+struct StringElements {
     elements: Box<[Bytes]>,
     _charge: Option<Charge>,
 }
 
-impl Strings {
+impl StringElements {
     fn bytes(elements: &[Bytes]) -> usize {
         let texts = elements.iter().map(Bytes::len).fold(0, usize::saturating_add);
         texts.saturating_add(size_of_val(elements))
     }
 
     /// Elements that are there, whatever the budget says of them.
-    fn made(elements: Box<[Bytes]>) -> Arc<Strings> {
-        let charge =
-            budget::is_bounded().then(|| budget::charge_made(Strings::bytes(&elements))).flatten();
-        Arc::new(Strings { elements, _charge: charge })
+    fn made(elements: Box<[Bytes]>) -> Arc<StringElements> {
+        let charge = budget::is_bounded()
+            .then(|| budget::charge_made(StringElements::bytes(&elements)))
+            .flatten();
+        Arc::new(StringElements { elements, _charge: charge })
     }
 
-    fn new(elements: Vec<Bytes>) -> Result<Arc<Strings>> {
+    fn new(elements: Vec<Bytes>) -> Result<Arc<StringElements>> {
         let charge = match budget::is_bounded() {
-            true => budget::charge(Strings::bytes(&elements))?,
+            true => budget::charge(StringElements::bytes(&elements))?,
             false => None,
         };
-        Ok(Arc::new(Strings { elements: elements.into(), _charge: charge }))
+        Ok(Arc::new(StringElements { elements: elements.into(), _charge: charge }))
     }
 }
 
@@ -164,7 +165,7 @@ impl HostTensor {
 
     /// A scalar of dtype string.
     pub fn scalar_string(value: impl Into<Bytes>) -> HostTensor {
-        let data = Data::Strings(Strings::made(Box::new([value.into()])));
+        let data = Data::Strings(StringElements::made(Box::new([value.into()])));
         HostTensor { dtype: DType::String, shape: Shape::scalar(), data }
     }
 
@@ -227,7 +228,11 @@ impl HostTensor {
             let found = strings.len();
             return Err(Error::ElementCount { dtype: DType::String, shape, found });
         }
-        Ok(HostTensor { dtype: DType::String, shape, data: Data::Strings(Strings::new(strings)?) })
+        Ok(HostTensor {
+            dtype: DType::String,
+            shape,
+            data: Data::Strings(StringElements::new(strings)?),
+        })
     }
 
     /// A tensor of dtype resource or variant.
@@ -496,7 +501,9 @@ impl HostTensor {
             Data::Memory { memory, offset } => {
                 Data::Memory { memory: memory.clone(), offset: offset + range.start * size }
             }
-            Data::Strings(strings) => Data::Strings(Strings::made(strings.elements[range].into())),
+            Data::Strings(strings) => {
+                Data::Strings(StringElements::made(strings.elements[range].into()))
+            }
             Data::Handles(handles) => Data::Handles(handles[range].into()),
         };
         Ok(HostTensor { dtype: self.dtype, shape, data })

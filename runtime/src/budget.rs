@@ -29,7 +29,7 @@ pub(crate) fn wait<T>(changed: &Condvar, state: &mut MutexGuard<'_, T>) -> Resul
 /// Tensors that a resource keeps. What is around their elements counts in the budget of the call that
 /// put them there, as the elements do.
 #[derive(Debug)]
-pub(crate) struct Kept<T> {
+pub(crate) struct KeptTensors<T> {
     pub(crate) value: T,
     _charge: Option<Charge>,
 }
@@ -38,14 +38,14 @@ pub(crate) struct Kept<T> {
 /// block.
 const ENTRY: usize = size_of::<HostTensor>() + 64;
 
-impl<T> Kept<T> {
+impl<T> KeptTensors<T> {
     /// A value of so many tensors.
     ///
     /// # Errors
     ///
     /// [`Limit`](ferroflow_ir::Error::Limit) when the budget has no room for it.
-    pub(crate) fn new(value: T, n_tensors: usize) -> Result<Kept<T>> {
+    pub(crate) fn new(value: T, n_tensors: usize) -> Result<KeptTensors<T>> {
         let bytes = n_tensors.saturating_add(1).saturating_mul(ENTRY);
-        Ok(Kept { value, _charge: budget::charge(bytes)? })
+        Ok(KeptTensors { value, _charge: budget::charge(bytes)? })
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Limits, OpDef, OpRegistry,
-    budget::{self, Budget, CallOptions, Entered, MemoryAccount},
+    budget::{self, CallBudget, CallOptions, Entered, MemoryAccount},
     device_name::DeviceName,
 };
 use ferroflow_kernels::{CpuDevice, Device, Precision, Threads};
@@ -296,7 +296,7 @@ impl Context {
         options: &CallOptions,
         code: impl FnOnce() -> Result<R, E>,
     ) -> Result<R, E> {
-        let budget = Budget::new(options.clone(), self.0.memory.as_ref());
+        let budget = CallBudget::new(options.clone(), self.0.memory.as_ref());
         let _entered = budget.enter();
         budget::check().map_err(Error::from)?;
         code()
@@ -316,7 +316,7 @@ impl Context {
 
     #[cold]
     fn counting(&self, memory: &Arc<MemoryAccount>) -> Entered {
-        Budget::new(CallOptions::default(), Some(memory)).enter()
+        CallBudget::new(CallOptions::default(), Some(memory)).enter()
     }
 
     /// What programs may cost.

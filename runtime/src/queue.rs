@@ -1,7 +1,7 @@
 //! Queues of tuples of tensors. Who finds one empty, or full, waits for others.
 
 use crate::{
-    budget::{Kept, wait},
+    budget::{KeptTensors, wait},
     context::Context,
     error::{Error, Result},
     execute::execute,
@@ -45,7 +45,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct State {
-    tuples: VecDeque<Kept<Tuple>>,
+    tuples: VecDeque<KeptTensors<Tuple>>,
     closed: bool,
     /// Whether those who wait to put something in are to give up.
     cancelled: bool,
@@ -187,7 +187,7 @@ impl Queue {
                 }
             };
             let n_tensors = tuple.len();
-            state.tuples.insert(position, Kept::new(tuple, n_tensors)?);
+            state.tuples.insert(position, KeptTensors::new(tuple, n_tensors)?);
             self.changed.notify_all();
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Queue {
     }
 }
 
-fn put_back(state: &mut State, taken: Vec<Kept<Tuple>>) {
+fn put_back(state: &mut State, taken: Vec<KeptTensors<Tuple>>) {
     taken.into_iter().rev().for_each(|tuple| state.tuples.push_front(tuple));
 }
 

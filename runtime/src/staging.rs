@@ -2,7 +2,7 @@
 //! others.
 
 use crate::{
-    budget::{Kept, wait},
+    budget::{KeptTensors, wait},
     error::Result,
     resource::Resource,
 };
@@ -19,7 +19,7 @@ pub(crate) struct StagingArea {
     capacity: Option<usize>,
     /// The most bytes of elements it holds.
     limit: Option<usize>,
-    tuples: Mutex<VecDeque<Kept<Tuple>>>,
+    tuples: Mutex<VecDeque<KeptTensors<Tuple>>>,
     changed: Condvar,
 }
 
@@ -52,7 +52,7 @@ impl StagingArea {
             return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
         }
         let mut tuples = self.tuples.lock();
-        let is_full = |tuples: &mut VecDeque<Kept<Tuple>>| {
+        let is_full = |tuples: &mut VecDeque<KeptTensors<Tuple>>| {
             let held = || tuples.iter().map(|tuple| bytes(&tuple.value)).sum::<usize>();
             self.capacity.is_some_and(|capacity| tuples.len() >= capacity)
                 || self.limit.is_some_and(|limit| held() > limit - own)
@@ -61,7 +61,7 @@ impl StagingArea {
             wait(&self.changed, &mut tuples)?;
         }
         let n_tensors = tuple.len();
-        tuples.push_back(Kept::new(tuple, n_tensors)?);
+        tuples.push_back(KeptTensors::new(tuple, n_tensors)?);
         self.changed.notify_all();
         Ok(())
     }

@@ -63,7 +63,7 @@ pub(super) struct Arguments {
     #[arg(long = "memory_estimate", alias = "memory-estimate")]
     memory_estimate: bool,
     #[command(flatten)]
-    budget: Budget,
+    budget: BudgetFlags,
     /// Replace files that exist in that folder.
     #[arg(long, requires = "outdir")]
     overwrite: bool,
@@ -71,7 +71,7 @@ pub(super) struct Arguments {
 
 /// What the call may take.
 #[derive(Args)]
-struct Budget {
+struct BudgetFlags {
     /// End the call after so many seconds.
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<f64>,
@@ -86,7 +86,7 @@ struct Budget {
     printed_bytes: Option<u64>,
 }
 
-impl Budget {
+impl BudgetFlags {
     /// The options of a call that begins now.
     fn options(&self) -> Result<CallOptions> {
         let time = self.deadline.map(Duration::try_from_secs_f64).transpose();

@@ -47,6 +47,28 @@ fn run_prints_what_the_model_gives() {
 }
 
 #[test]
+fn runs_are_bounded_and_tell_their_memory() {
+    let model = model("k3_mlp");
+    let run = ["run", &model, "--input_exprs", "keras_tensor=np.ones((2, 8))"];
+    let text = succeeds(&[&run[..], &["--memory_estimate"]].concat());
+    assert!(text.contains("\nmemory: "), "{text}");
+    let json = succeeds(&[&run[..], &["--memory_estimate", "--placement", "--json"]].concat());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let total = json["memory"]["total"].as_u64().unwrap();
+    assert!(total > 64 && json["placement"].is_object() && json["outputs"].is_object(), "{json}");
+    let enough = (total + 10_000).to_string();
+    succeeds(&[&run[..], &["--memory", &enough, "--deadline", "60"]].concat());
+    for (bound, expected) in [
+        (["--memory", "40"], "the memory of the call"),
+        (["--deadline", "0"], "its deadline has passed"),
+        (["--deadline", "-1"], "--deadline"),
+    ] {
+        let (code, _, error) = ferroflow(&[&run[..], &bound].concat());
+        assert!(code != 0 && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_device_that_is_not_there_is_an_error_that_tells_which_are() {
     let input = "keras_tensor=np.ones((2, 8))";
     for device in ["WGPU", "/device:GPU:0", "GPU:7"] {

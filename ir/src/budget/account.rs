@@ -8,7 +8,7 @@ use std::sync::{
 
 /// The accounts that a charge counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ChargePart {
     /// All that the account is within.
     All,
     /// Those of calls: bytes that a call uses and that the shared accounts know already.
@@ -33,7 +33,7 @@ pub struct MemoryAccount {
 pub struct Charge {
     account: Arc<MemoryAccount>,
     bytes: usize,
-    part: Part,
+    part: ChargePart,
 }
 
 impl Drop for Charge {
@@ -71,7 +71,11 @@ impl MemoryAccount {
     /// # Errors
     ///
     /// [`Error::Limit`] when there are not.
-    pub(super) fn charge(self: &Arc<MemoryAccount>, bytes: usize, part: Part) -> Result<Charge> {
+    pub(super) fn charge(
+        self: &Arc<MemoryAccount>,
+        bytes: usize,
+        part: ChargePart,
+    ) -> Result<Charge> {
         self.take(bytes, part)?;
         Ok(Charge { account: self.clone(), bytes, part })
     }
@@ -79,14 +83,14 @@ impl MemoryAccount {
     /// Uses so many bytes, whether they are left or not.
     pub(super) fn charge_made(self: &Arc<MemoryAccount>, bytes: usize) -> Charge {
         self.add(bytes);
-        Charge { account: self.clone(), bytes, part: Part::All }
+        Charge { account: self.clone(), bytes, part: ChargePart::All }
     }
 
-    fn counts(&self, part: Part) -> bool {
+    fn counts(&self, part: ChargePart) -> bool {
         match part {
-            Part::All => true,
-            Part::Calls => self.is_of_call,
-            Part::Shared => !self.is_of_call,
+            ChargePart::All => true,
+            ChargePart::Calls => self.is_of_call,
+            ChargePart::Shared => !self.is_of_call,
         }
     }
 
@@ -99,13 +103,13 @@ impl MemoryAccount {
         })
     }
 
-    fn release_here(&self, bytes: usize, part: Part) {
+    fn release_here(&self, bytes: usize, part: ChargePart) {
         if self.counts(part) {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
-    fn take(&self, bytes: usize, part: Part) -> Result<()> {
+    fn take(&self, bytes: usize, part: ChargePart) -> Result<()> {
         if self.counts(part) {
             self.take_here(bytes)?;
         }
@@ -124,7 +128,7 @@ impl MemoryAccount {
         self.parents.iter().for_each(|parent| parent.add(bytes));
     }
 
-    fn release(&self, bytes: usize, part: Part) {
+    fn release(&self, bytes: usize, part: ChargePart) {
         self.release_here(bytes, part);
         self.parents.iter().for_each(|parent| parent.release(bytes, part));
     }

@@ -2,7 +2,7 @@
 
 mod joint;
 
-use ferroflow_ir::budget::{self, Shared};
+use ferroflow_ir::budget::{self, SharedBounds};
 use joint::Joint;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
@@ -132,7 +132,7 @@ impl Threads {
         }
         let items = Mutex::new(items);
         let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let (bounds, caller) = (Shared::of_thread(), thread::current().id());
+        let (bounds, caller) = (SharedBounds::of_thread(), thread::current().id());
         let run = || {
             let is_helper = !bounds.is_unbounded() && thread::current().id() != caller;
             let _entered = is_helper.then(|| bounds.enter());

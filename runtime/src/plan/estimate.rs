@@ -39,7 +39,7 @@ impl MemoryEstimate {
 impl Program {
     /// The memory that a run takes.
     pub(crate) fn memory_estimate(&self) -> MemoryEstimate {
-        let mut live = Live::default();
+        let mut live = LiveTensors::default();
         live.actions(&self.actions);
         let constants = self.constants.iter().map(|(_, value)| buffer_bytes(value)).sum();
         let results = self.results.iter().filter_map(|result| {
@@ -62,14 +62,14 @@ impl Program {
 
 /// The tensors in slots at a point of a program.
 #[derive(Default)]
-struct Live {
+struct LiveTensors {
     slots: HashMap<usize, usize>,
     now: usize,
     peak: usize,
     n_unknown: usize,
 }
 
-impl Live {
+impl LiveTensors {
     fn actions(&mut self, actions: &[Scheduled]) {
         for Scheduled { action, dead, .. } in actions {
             self.action(action);
