@@ -6,10 +6,13 @@
 //! `{"begin": SEED}` before each, one with `status` after it), `{"kind": "check", "text": PROGRAM}` runs one,
 //! `{"kind": "shrink", "text": PROGRAM}` looks for the smallest program with the same fault,
 //! `{"kind": "variants", "text": PROGRAM}` lists programs that are smaller in one respect, and
+//! `{"kind": "files", "target": NAME, "root": FOLDER, "seed": SEED, "from": A, "to": B}` reads mutated files,
 //! `{"kind": "print", "profile": NAME, "seed": SEED}` shows one. Without a profile each
 //! seed has one of all in turn. The last line of an answer has
 //! `done`.
 
+mod files;
+mod kills;
 mod programs;
 
 use anyhow::{Context as _, Result, bail};
@@ -38,6 +41,11 @@ fn main() -> Result<()> {
         };
         let done = match job["kind"].as_str() {
             Some("seeds") => seeds(&job, &mut report)?,
+            Some("save") => kills::save(&job)?,
+            Some("watch") => kills::watch(&job)?,
+            Some("leftovers") => kills::leftovers(&job)?,
+            Some("files") => files::run(&job, &mut report)?,
+            Some("targets") => json!({ "targets": files::names() }),
             Some("check") => verdict(&mut program(&job)?, Settings::All),
             Some("shrink") => shrunk(&job)?,
             Some("variants") => {

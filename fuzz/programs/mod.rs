@@ -13,7 +13,7 @@ mod observe;
 mod parse;
 mod print;
 pub(crate) mod program;
-mod rng;
+pub(crate) mod rng;
 pub(crate) mod shrink;
 mod switches;
 mod world;

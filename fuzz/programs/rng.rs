@@ -2,11 +2,11 @@
 
 /// A source of random choices.
 #[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The source for a seed and a stream within it.
-    pub(super) fn new(seed: u64, stream: u64) -> Rng {
+    pub(crate) fn new(seed: u64, stream: u64) -> Rng {
         let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream.rotate_left(32));
         rng.next();
         rng
@@ -21,7 +21,7 @@ impl Rng {
     }
 
     /// A number below `n`, which is not 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
@@ -31,12 +31,12 @@ impl Rng {
     }
 
     /// True with this probability.
-    pub(super) fn chance(&mut self, probability: f64) -> bool {
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < probability
     }
 
     /// One of a list that is not empty.
-    pub(super) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
+    pub(crate) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())].clone()
     }
 

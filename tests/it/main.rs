@@ -23,6 +23,8 @@ mod gradients;
 mod graphs;
 mod initialization;
 mod keras_checkpoints;
+#[cfg(feature = "fuzz")]
+mod killed_savers;
 mod loading;
 mod order;
 mod random_programs;

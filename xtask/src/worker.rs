@@ -80,6 +80,15 @@ impl Worker {
         }
     }
 
+    /// Ends the process at once, whatever it is doing.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        if let Some(Running { mut child, .. }) = self.running.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
     /// Makes sure that the next job runs in a process of its own.
     pub(crate) fn stop(&mut self) -> Result<()> {
         if let Some(Running { mut child, input, .. }) = self.running.take() {

@@ -1,8 +1,10 @@
 //! `fuzz`: random programs and hostile calls, run in all ways there are.
 
 mod calls;
+mod files;
 mod functions;
 mod graphs;
+mod kills;
 mod programs;
 mod shrink;
 
@@ -21,6 +23,10 @@ pub(crate) enum Verb {
     Functions(functions::FunctionFlags),
     /// Make hostile calls of every op: a panic, an abort or a hang is a fault.
     Calls(calls::CallFlags),
+    /// Read mutated files of every kind: a panic, an abort or a hang is a fault.
+    Files(files::FileFlags),
+    /// Kill savers of checkpoints at random moments: a reader must find a whole one at every moment.
+    Kills(kills::KillFlags),
 }
 
 pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
@@ -29,6 +35,8 @@ pub(crate) fn run(root: &Path, verb: &Verb) -> Result<()> {
         Verb::Graphs(flags) => graphs::run(root, flags),
         Verb::Functions(flags) => functions::run(root, flags),
         Verb::Calls(flags) => calls::run(root, flags),
+        Verb::Files(flags) => files::run(root, flags),
+        Verb::Kills(flags) => kills::run(root, flags),
     }
 }
 

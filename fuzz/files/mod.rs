@@ -1,0 +1,68 @@
+//! Mutated files of every kind that is read: a mutant may be read or refused; a panic is a fault, and the
+//! process that drives the worker sees aborts and hangs.
+//!
+//! The same functions ([`targets`]) are the targets of `cargo fuzz`.
+
+#[path = "../../conformance/mutants/hook.rs"]
+mod hook;
+mod mutate;
+mod seeds;
+mod targets;
+#[path = "../../conformance/ops/value.rs"]
+#[allow(dead_code, reason = "seeds are strings in recorded calls")]
+mod value;
+
+use crate::programs::rng::Rng;
+use anyhow::{Context as _, Result, ensure};
+use mutate::mutate;
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+use targets::{FileTarget, TARGETS};
+
+/// Runs mutants `from` to `to` of the files of a target, or writes one to a file if the job names one.
+pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> Result<Value> {
+    let number = |key: &str| job[key].as_u64().with_context(|| format!("a number `{key}`"));
+    let name = job["target"].as_str().context("a target")?;
+    let root = Path::new(job["root"].as_str().context("a folder `root`")?);
+    let target = TARGETS.iter().find(|target| target.name == name).context("a known target")?;
+    let seeds = seeds::of(target.source, root)?;
+    ensure!(!seeds.is_empty(), "{name} has files to begin with");
+    let (seed, from, to) = (number("seed")?, number("from")?, number("to")?);
+    hook::keep_panics();
+    let scratch = tempfile::tempdir()?;
+    for number in from..to {
+        let mutant = mutant(target, &seeds, seed, number);
+        if let Some(path) = job["write"].as_str() {
+            fs::write(path, &mutant)?;
+            continue;
+        }
+        report(json!({ "begin": number }))?;
+        targets::run(target, &mutant, scratch.path());
+        if let Some(panic) = hook::taken() {
+            report(json!({ "panic": panic, "number": number }))?;
+        }
+    }
+    Ok(json!({ "count": to - from }))
+}
+
+/// The names of all targets.
+pub(crate) fn names() -> Vec<&'static str> {
+    TARGETS.iter().map(|target| target.name).collect()
+}
+
+fn mutant(target: &FileTarget, seeds: &[Vec<u8>], seed: u64, number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(seed ^ name_hash(target.name), number);
+    let mut bytes = seeds[rng.below(seeds.len())].clone();
+    for _ in 0..rng.pick(&[1, 1, 1, 2, 2, 3, 5]) {
+        let other = &seeds[rng.below(seeds.len())];
+        bytes = mutate(target.format, &bytes, other, &mut rng);
+    }
+    bytes.truncate(1 << 22);
+    bytes
+}
+
+fn name_hash(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

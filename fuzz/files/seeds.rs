@@ -1,0 +1,122 @@
+//! Files that mutants begin as: those of the tests.
+
+use super::{targets::SeedSource, value};
+use anyhow::Result;
+use ferroflow::saved_model::{proto, record_file::write_record, write_message};
+use flate2::read::GzDecoder;
+use prost::Message as _;
+use serde_json::Value;
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+};
+
+/// No larger file is mutated: it makes slow mutants, and shows nothing that a small one does not.
+const LARGEST: u64 = 1 << 17;
+
+/// The files that a source has.
+pub(super) fn of(source: SeedSource, root: &Path) -> Result<Vec<Vec<u8>>> {
+    let read = |end: &str| -> Result<Vec<Vec<u8>>> {
+        let mut found = Vec::new();
+        for folder in ["tests", "saved_model/tests", "examples"] {
+            collect(&root.join(folder), end, &mut found)?;
+        }
+        found.sort();
+        Ok(found.iter().map(fs::read).collect::<std::io::Result<_>>()?)
+    };
+    Ok(match source {
+        SeedSource::Files(end) => read(end)?,
+        SeedSource::Graphs => models(&read("saved_model.pb")?)
+            .filter_map(|graph| graph.meta_graphs.into_iter().next()?.graph_def)
+            .map(|graph| graph.encode_to_vec())
+            .collect(),
+        SeedSource::Texts => {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("saved_model.pbtxt");
+            let mut texts = Vec::new();
+            for model in models(&read("saved_model.pb")?) {
+                write_message(&path, &model)?;
+                texts.push(fs::read(&path)?);
+            }
+            texts.retain(|text| text.len() < LARGEST as usize);
+            texts
+        }
+        SeedSource::Calls(ops) => calls(root, ops)?,
+        SeedSource::Records => {
+            let event = proto::Event { wall_time: 1.5, step: 3, ..proto::Event::default() };
+            let mut file = Vec::new();
+            for text in [&b""[..], b"a record", &event.encode_to_vec()] {
+                write_record(&mut file, text)?;
+            }
+            vec![file]
+        }
+        SeedSource::Artifacts => read(".mlirbc")?,
+        SeedSource::Archives => {
+            let arrays = read(".npy")?;
+            arrays.iter().take(6).map(|array| archive(array)).collect()
+        }
+        SeedSource::Tensors => {
+            let header = br#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I64","shape":[1,1],"data_offsets":[8,16]}}"#;
+            let len = (header.len() as u64).to_le_bytes();
+            vec![[&len[..], header, &[0; 16]].concat()]
+        }
+    })
+}
+
+fn models(files: &[Vec<u8>]) -> impl Iterator<Item = proto::SavedModel> {
+    files.iter().filter_map(|bytes| proto::SavedModel::decode(&bytes[..]).ok())
+}
+
+fn collect(folder: &Path, end: &str, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, end, found)?;
+        } else if path.to_string_lossy().ends_with(end) && path.metadata()?.len() < LARGEST {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn calls(root: &Path, ops: &[&str]) -> Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for op in ops {
+        let path = root.join(format!("tests/ops/{op}.json.gz"));
+        let file: Value = serde_json::from_reader(GzDecoder::new(File::open(path)?))?;
+        for case in file["cases"].as_array().into_iter().flatten() {
+            for input in case["inputs"].as_array().into_iter().flatten() {
+                let Ok(tensor) = value::tensor(input) else { continue };
+                found.extend(tensor.strings().unwrap_or_default().iter().map(|text| text.to_vec()));
+            }
+        }
+    }
+    found.retain(|file| file.len() < LARGEST as usize);
+    Ok(found)
+}
+
+/// An archive of one array that is stored as it is.
+fn archive(array: &[u8]) -> Vec<u8> {
+    let name = b"x.npy";
+    let crc = {
+        let mut crc = flate2::Crc::new();
+        crc.update(array);
+        crc.sum()
+    };
+    let len = (array.len() as u32).to_le_bytes();
+    let common = [
+        &[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0][..],
+        &crc.to_le_bytes(),
+        &len,
+        &len,
+        &(name.len() as u16).to_le_bytes(),
+        &[0, 0],
+    ]
+    .concat();
+    let local = [b"PK\x03\x04", &common[..], name, array].concat();
+    let start = (local.len() as u32).to_le_bytes();
+    let central = [b"PK\x01\x02\x14\x00", &common[..], &[0; 14], name].concat();
+    let size = (central.len() as u32).to_le_bytes();
+    let end = [b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &size[..], &start, &[0, 0]].concat();
+    [local, central, end].concat()
+}

@@ -1,0 +1,5 @@
+//! Mutated files of the target `artifacts`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("artifacts");

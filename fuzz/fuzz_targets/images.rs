@@ -1,0 +1,5 @@
+//! Mutated files of the target `images`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("images");

@@ -1,0 +1,5 @@
+//! Mutated files of the target `index`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("index");

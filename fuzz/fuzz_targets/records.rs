@@ -1,0 +1,5 @@
+//! Mutated files of the target `records`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("records");

@@ -1,0 +1,5 @@
+//! Mutated files of the target `safetensors`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("safetensors");

@@ -1,0 +1,5 @@
+//! Mutated files of the target `sounds`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("sounds");

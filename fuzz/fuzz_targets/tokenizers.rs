@@ -1,0 +1,5 @@
+//! Mutated files of the target `tokenizers`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("tokenizers");
