@@ -10,6 +10,7 @@ mod conformance;
 mod functions;
 mod fuzz;
 mod metrics;
+mod sbom;
 mod simulated;
 mod source;
 mod spec;
@@ -40,6 +41,8 @@ enum Verb {
     Fuzz(fuzz::Verb),
     /// Print measures of the source.
     Metrics(metrics::Flags),
+    /// Write the list of all dependencies (SPDX).
+    Sbom(sbom::SbomFlags),
     /// Run a command with NVIDIA's driver and compiler simulated.
     Simulated(simulated::Flags),
     /// Note in the specification which test holds which line.
@@ -68,6 +71,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
         Verb::Metrics(flags) => metrics::run(&root, &flags),
+        Verb::Sbom(flags) => sbom::run(&root, &flags),
         Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),
