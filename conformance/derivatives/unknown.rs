@@ -11,7 +11,7 @@ use ferroflow::{
     ir::{
         Attrs, Code, FunctionDef, FunctionLibrary, HostTensor, OpDef, PartialShape, ValueType,
         build::GraphBuilder,
-        gradient::{Kept, Place, differentiate, is_differentiable},
+        gradient::{GradientIndex, Kept, differentiate, is_differentiable},
     },
     runtime::{ConcreteFunction, Context, EagerTensor, execute},
 };
@@ -163,13 +163,13 @@ impl Called<'_> {
     fn dense(
         &self,
         index: usize,
-        place: Option<Place>,
+        place: Option<GradientIndex>,
         found: &[EagerTensor],
     ) -> Result<Option<HostTensor>> {
         let dense = match place {
             None => return Ok(None),
-            Some(Place::Dense(at)) => found[at].clone(),
-            Some(Place::Slices(at)) => {
+            Some(GradientIndex::Dense(at)) => found[at].clone(),
+            Some(GradientIndex::Slices(at)) => {
                 let rows = self.values[index].shape().first().copied().unwrap_or(0) as i64;
                 let rows = HostTensor::scalar(rows).into();
                 let inputs = [found[at].clone(), found[at + 1].clone(), rows];

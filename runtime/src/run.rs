@@ -9,7 +9,7 @@ use crate::{
     panics::caught,
     plan::action::{
         Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, OpOutput, Operand,
-        Place, ScalarProgram, Scheduled, WhileAction,
+        ScalarProgram, Scheduled, ValueLocation, WhileAction,
     },
     runtime_call::RuntimeCall,
     scope::Scope,
@@ -134,14 +134,15 @@ impl Run<'_> {
     fn step_of(&mut self, action: &OpAction, optimizer: Optimizer) -> Result<()> {
         let mut tensors: SmallVec<[Option<HostTensor>; 12]> = SmallVec::new();
         for operand in &action.inputs {
-            let is_lent = matches!(operand.place, Place::Arena(_)) && operand.shape.is_some();
+            let is_lent =
+                matches!(operand.place, ValueLocation::Arena(_)) && operand.shape.is_some();
             tensors.push(if is_lent { None } else { Some(self.tensor(operand)?.into_host()?) });
         }
         let mut inputs: SmallVec<[Input<'_>; 12]> = SmallVec::new();
         for (operand, tensor) in action.inputs.iter().zip(&tensors) {
             inputs.push(match (tensor, &operand.place, &operand.shape) {
                 (Some(tensor), ..) => Input::Tensor(tensor),
-                (None, Place::Arena(region), Some(shape)) => {
+                (None, ValueLocation::Arena(region), Some(shape)) => {
                     let bytes = self.frame.arena(region);
                     Input::View(View { dtype: operand.dtype, shape, bytes })
                 }
@@ -154,11 +155,11 @@ impl Run<'_> {
     /// The value of an operand.
     pub(crate) fn tensor(&mut self, operand: &Operand) -> Result<EagerTensor> {
         match &operand.place {
-            Place::Arena(region) => {
+            ValueLocation::Arena(region) => {
                 let shape = operand.shape.clone().ok_or_else(|| Error::missing("a shape"))?;
                 Ok(HostTensor::from_bytes(operand.dtype, shape, self.frame.arena(region))?.into())
             }
-            Place::Slot(slot, bytes) => {
+            ValueLocation::Slot(slot, bytes) => {
                 let found = if operand.take {
                     self.frame.slot_mut(*slot).take()
                 } else {
@@ -178,10 +179,10 @@ impl Run<'_> {
 
     fn copy(&mut self, CopyAction { from, to, device }: &CopyAction) -> Result<()> {
         match (&from.place, to) {
-            (Place::Arena(source), Place::Arena(target)) => {
+            (ValueLocation::Arena(source), ValueLocation::Arena(target)) => {
                 self.frame.copy_arena(source, target.start);
             }
-            (Place::Slot(..), Place::Arena(target)) => {
+            (ValueLocation::Slot(..), ValueLocation::Arena(target)) => {
                 let tensor = self.tensor(from)?.into_host()?;
                 let target = self.frame.arena_mut(target);
                 if tensor.bytes().len() != target.len() {
@@ -189,7 +190,7 @@ impl Run<'_> {
                 }
                 target.copy_from_slice(tensor.bytes());
             }
-            (_, Place::Slot(slot, _)) => {
+            (_, ValueLocation::Slot(slot, _)) => {
                 let value = in_memory_of(device.as_ref(), self.tensor(from)?)?;
                 *self.frame.slot_mut(*slot) = Some(value);
             }
@@ -232,10 +233,10 @@ impl Run<'_> {
     }
 
     /// The bytes of a value of plain elements in host memory.
-    fn bytes(&self, place: &Place) -> Option<&[u8]> {
+    fn bytes(&self, place: &ValueLocation) -> Option<&[u8]> {
         match place {
-            Place::Arena(region) => Some(self.frame.arena(region)),
-            Place::Slot(slot, bytes) => {
+            ValueLocation::Arena(region) => Some(self.frame.arena(region)),
+            ValueLocation::Slot(slot, bytes) => {
                 let tensor = self.frame.slot(*slot)?.as_host()?;
                 bytes.as_ref().map_or(Some(tensor.bytes()), |part| tensor.bytes().get(part.clone()))
             }
@@ -243,7 +244,7 @@ impl Run<'_> {
     }
 
     fn is_true(&mut self, test: &Operand) -> Result<bool> {
-        if let (Place::Arena(region), DType::Bool) = (&test.place, test.dtype) {
+        if let (ValueLocation::Arena(region), DType::Bool) = (&test.place, test.dtype) {
             return Ok(self.frame.arena(region).first().is_some_and(|&byte| byte != 0));
         }
         Ok(truthiness(self.tensor(test)?.host()?)?)

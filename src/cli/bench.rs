@@ -23,7 +23,7 @@ use std::{
 
 /// What is asked for.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct BenchArguments {
     #[command(flatten)]
     folder: ModelFolder,
     /// The tags of the MetaGraph, with commas between them; may be left out where there is one.
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
     ops: usize,
 }
 
-pub(super) fn bench(arguments: Arguments) -> Result<Report> {
+pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
     let folder = model_folder(arguments.folder.path())?;
     let context = run::context(arguments.device.as_deref(), arguments.threads)?;
     let tags = arguments.tag_set.as_deref().map(show::split_tags);
@@ -132,7 +132,7 @@ fn measure(
     model: &SavedModel,
     key: &str,
     inputs: &BTreeMap<String, EagerTensor>,
-    arguments: &Arguments,
+    arguments: &BenchArguments,
 ) -> Result<(String, Value)> {
     let times = progress::during(key, || {
         Latencies::measure(arguments.repeat, || model.call_signature(key, inputs).map(drop))

@@ -33,7 +33,7 @@ const VALUE: &str = "/.ATTRIBUTES/VARIABLE_VALUE";
 
 /// What is converted.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct ConvertArguments {
     /// A SavedModel, a checkpoint or a `.safetensors` file.
     from: PathBuf,
     /// A `.safetensors` file, or the path of a checkpoint without suffix; a `.pb` or `.pbtxt` file for
@@ -48,8 +48,8 @@ pub(super) struct Arguments {
     like: Option<PathBuf>,
 }
 
-pub(super) fn convert(arguments: Arguments) -> Result<Report> {
-    let Arguments { from, to, signature, like } = arguments;
+pub(super) fn convert(arguments: ConvertArguments) -> Result<Report> {
+    let ConvertArguments { from, to, signature, like } = arguments;
     if like.is_none() {
         check_target(&to)?;
     }

@@ -44,20 +44,20 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Verb {
     /// Show what a SavedModel holds: MetaGraphs, signatures, objects.
-    Show(show::Arguments),
+    Show(show::ShowArguments),
     /// Run a signature of a SavedModel.
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Measure how long the signatures of a SavedModel take, and which ops take it.
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// List the ops of a SavedModel that reach outside of it: files, processes, other machines.
-    Scan(scan::Arguments),
+    Scan(scan::ScanArguments),
     /// Look into checkpoints, and change them.
     #[command(subcommand)]
     Checkpoint(checkpoint::Verb),
     /// Write weights in another format.
-    Convert(convert::Arguments),
+    Convert(convert::ConvertArguments),
     /// List the ops that can run, or those a model needs.
-    Ops(ops::Arguments),
+    Ops(ops::OpsArguments),
 }
 
 /// The folder of a SavedModel.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// What is asked for.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct OpsArguments {
     /// Only the ops of this SavedModel (or GraphDef file) that cannot run here.
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     missing: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     model: Option<PathBuf>,
 }
 
-pub(super) fn ops(arguments: Arguments) -> Result<Report> {
+pub(super) fn ops(arguments: OpsArguments) -> Result<Report> {
     let only_missing = arguments.missing.is_some();
     match arguments.missing.or(arguments.model) {
         Some(path) => of_model(&path, only_missing),

@@ -25,7 +25,7 @@ use std::{
 
 /// What is asked for.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct RunArguments {
     #[command(flatten)]
     folder: ModelFolder,
     /// The tags of the MetaGraph, with commas between them; may be left out where there is one.
@@ -98,7 +98,7 @@ impl BudgetFlags {
     }
 }
 
-pub(super) fn run(arguments: Arguments) -> Result<Report> {
+pub(super) fn run(arguments: RunArguments) -> Result<Report> {
     let path = arguments.folder.path();
     let context = context(arguments.device.as_deref(), arguments.threads)?;
     if FileKind::of(path) == FileKind::GraphDef {
@@ -137,7 +137,7 @@ pub(super) fn run(arguments: Arguments) -> Result<Report> {
 /// Makes the call that was asked for, as often as was asked for.
 fn called(
     context: &Context,
-    arguments: &Arguments,
+    arguments: &RunArguments,
     call: impl Fn() -> Result<BTreeMap<String, EagerTensor>>,
 ) -> Result<Report> {
     let budgeted = || {
@@ -159,7 +159,7 @@ fn called(
 }
 
 /// Computes tensors of a graph without signatures.
-fn run_graph(context: &Context, path: &Path, arguments: &Arguments) -> Result<Report> {
+fn run_graph(context: &Context, path: &Path, arguments: &RunArguments) -> Result<Report> {
     if arguments.outputs.is_empty() {
         bail!("{} is a graph without signatures: --outputs says what to compute", path.display());
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// What is asked for.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct ScanArguments {
     #[command(flatten)]
     folder: ModelFolder,
 }
@@ -103,7 +103,7 @@ const REACHES: &[Reach] = &[
     },
 ];
 
-pub(super) fn scan(arguments: Arguments) -> Result<Report> {
+pub(super) fn scan(arguments: ScanArguments) -> Result<Report> {
     let folder = model_folder(arguments.folder.path())?;
     let ops = coverage::ops_of_model(&read_saved_model(&folder)?);
     let of = |op: &str| REACHES.iter().find(|reach| reach.ops.contains(&op));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 /// What is asked for.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(super) struct ShowArguments {
     #[command(flatten)]
     folder: ModelFolder,
     /// Everything: every MetaGraph with its signatures in full, variables and functions.
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     dot: bool,
 }
 
-pub(super) fn show(arguments: Arguments) -> Result<Report> {
+pub(super) fn show(arguments: ShowArguments) -> Result<Report> {
     let folder = model_folder(arguments.folder.path())?;
     let model = progress::during("reading", || read_saved_model(&folder))?;
     if arguments.all {

@@ -23,8 +23,8 @@ use ferroflow_ir::{
     Attrs, HostTensor, OpDef, ValueType,
     emit::{Emit, ValueId},
     gradient::{
-        Call, CustomGradient, Differentiated, Kept, Place, Refused, Slices, Tangent, control,
-        differentiate,
+        Call, CustomGradient, Differentiated, GradientIndex, Kept, Refused, Slices, Tangent,
+        control, differentiate,
     },
     op, registry,
 };
@@ -237,10 +237,10 @@ impl CustomGradient for OfFunction {
             Err(error) => return Err(emit.fail(call.op.name, error)),
         };
         let ids: Vec<ValueId> = found.into_iter().map(|tensor| emit.add(tensor)).collect();
-        let tangent = |place: &Option<Place>| {
+        let tangent = |place: &Option<GradientIndex>| {
             place.map(|place| match place {
-                Place::Dense(index) => Tangent::Dense(ids[index]),
-                Place::Slices(index) => {
+                GradientIndex::Dense(index) => Tangent::Dense(ids[index]),
+                GradientIndex::Slices(index) => {
                     Tangent::Slices(Slices { values: ids[index], indices: ids[index + 1] })
                 }
             })

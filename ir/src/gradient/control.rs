@@ -9,7 +9,7 @@
 use super::{
     branch::branches,
     extent::Extent,
-    function::Place,
+    function::GradientIndex,
     repeat::a_loop,
     shapes,
     sketch::{Sketch, type_of},
@@ -302,14 +302,14 @@ pub(super) fn zeros(emit: &mut dyn Emit, like: ValueId) -> Result<ValueId> {
 /// The gradient of an argument as a tensor; zeros where there is none.
 pub(super) fn dense_or_zeros(
     sketch: &mut Sketch,
-    place: Option<Place>,
+    place: Option<GradientIndex>,
     found: &[ValueId],
     like: ValueId,
 ) -> Result<ValueId> {
     match place {
         None => zeros(sketch, like),
-        Some(Place::Dense(index)) => Ok(found[index]),
-        Some(Place::Slices(index)) => {
+        Some(GradientIndex::Dense(index)) => Ok(found[index]),
+        Some(GradientIndex::Slices(index)) => {
             let emitter = Emitter::new(sketch);
             let rows = shapes::variable_dim(emitter.at(like), 0);
             emitter.finish()?;

@@ -35,7 +35,7 @@ pub struct Differentiated {
     /// What else the gradient takes.
     pub kept: Vec<Kept>,
     /// For each argument, where its gradient is among the results of the gradient.
-    pub gradients: Vec<Option<Place>>,
+    pub gradients: Vec<Option<GradientIndex>>,
 }
 
 /// A value that a gradient takes from the call it belongs to.
@@ -49,7 +49,7 @@ pub enum Kept {
 
 /// Where a gradient is among the results of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum GradientIndex {
     /// A tensor.
     Dense(usize),
     /// Rows, and the places of the rows in the next result.
@@ -108,12 +108,12 @@ pub(super) fn differentiate_within(
             None => None,
             Some(Tangent::Dense(id)) => {
                 outlets.push(back.outlet(id)?);
-                Some(Place::Dense(outlets.len() - 1))
+                Some(GradientIndex::Dense(outlets.len() - 1))
             }
             Some(Tangent::Slices(Slices { values, indices })) => {
                 outlets.push(back.outlet(values)?);
                 outlets.push(back.outlet(indices)?);
-                Some(Place::Slices(outlets.len() - 2))
+                Some(GradientIndex::Slices(outlets.len() - 2))
             }
         });
     }
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(parts.seeds, [0]);
         // The other factor, and the result of the function itself.
         assert_eq!(parts.kept, [Kept::Result(0), Kept::Argument(1)]);
-        assert_eq!(parts.gradients, [Some(Place::Dense(0)), None]);
+        assert_eq!(parts.gradients, [Some(GradientIndex::Dense(0)), None]);
         assert_eq!(parts.forward.results.len(), 1);
         verify::verify_graph(&parts.forward.graph).unwrap();
         verify::verify_graph(&parts.backward.graph).unwrap();

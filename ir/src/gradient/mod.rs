@@ -55,7 +55,7 @@ pub(crate) mod tensor_array;
 mod walk;
 
 pub use carried::{CarriedCapture, CarriedGradient, FoundGradient, custom_gradient, with_captures};
-pub use function::{Differentiated, Kept, Place, differentiate};
+pub use function::{Differentiated, GradientIndex, Kept, differentiate};
 pub use sketch::Sketch;
 pub use walk::{
     Call, CustomGradient, Refused, Slices, Tangent, backward, dense, is_differentiable,

@@ -6,7 +6,7 @@ use super::{
         with_functions, zeros,
     },
     extent::Extent,
-    function::{Differentiated, Kept, Place, differentiate_within, has_gradient, unique},
+    function::{Differentiated, GradientIndex, Kept, differentiate_within, has_gradient, unique},
     sketch::Sketch,
     walk::is_differentiable,
 };
@@ -62,8 +62,8 @@ fn shape_before(body: &FunctionDef, part: &Differentiated, index: usize) -> Opti
     let ty = body.arg_type(index);
     let is_made = match part.gradients[index] {
         None => true,
-        Some(Place::Slices(_)) => !is_invariant(body, index),
-        Some(Place::Dense(_)) => false,
+        Some(GradientIndex::Slices(_)) => !is_invariant(body, index),
+        Some(GradientIndex::Dense(_)) => false,
     };
     if !is_made || !has_gradient(ty.dtype) {
         return None;
@@ -255,8 +255,8 @@ fn backward_loop(
     for (&index, &dy) in seeds.iter().zip(dys) {
         let shape = popped_for(Saved::ShapeBefore(index));
         results.push(match (part.gradients[index], shape, popped_for(Saved::Before(index))) {
-            (Some(Place::Dense(index)), ..) => found[index],
-            (Some(Place::Slices(index)), Some(shape), _) => {
+            (Some(GradientIndex::Dense(index)), ..) => found[index],
+            (Some(GradientIndex::Slices(index)), Some(shape), _) => {
                 let emitter = Emitter::new(&mut sketch);
                 let rows = emitter.at(shape).slice(&[0], &[1]).reshape(&[]);
                 emitter.finish()?;

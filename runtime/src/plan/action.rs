@@ -94,7 +94,7 @@ pub(super) type VariableId = usize;
 #[derive(Debug)]
 pub(crate) struct CopyAction {
     pub(crate) from: Operand,
-    pub(crate) to: Place,
+    pub(crate) to: ValueLocation,
     /// The device whose memory it is copied to; the host's if `None`.
     pub(crate) device: Option<Arc<dyn Device>>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct WhileAction {
     pub(crate) test: Operand,
     pub(crate) body: Vec<Scheduled>,
     /// The variables that rounds assign; `None` for those that never change.
-    pub(crate) variables: Vec<Option<Place>>,
+    pub(crate) variables: Vec<Option<ValueLocation>>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct BranchAction {
     pub(crate) index: Operand,
     pub(crate) branches: Vec<Vec<Scheduled>>,
     /// The memory in which every branch leaves the results.
-    pub(crate) results: Vec<Place>,
+    pub(crate) results: Vec<ValueLocation>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -162,7 +162,7 @@ pub(crate) struct ScalarProgram {
 /// A number that is read before the program runs.
 #[derive(Debug)]
 pub(crate) struct Load {
-    pub(crate) from: Place,
+    pub(crate) from: ValueLocation,
     pub(crate) to: Register,
 }
 
@@ -184,37 +184,37 @@ pub(super) struct ScalarCall {
 
 /// The memory of a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum ValueLocation {
     /// Bytes of the arena; while a function is planned, of the addresses of a buffer.
     Arena(Region),
     /// A slot: all of the tensor, or these bytes of it.
     Slot(usize, Option<Region>),
 }
 
-impl Place {
+impl ValueLocation {
     /// The slot, if it is one.
     pub(crate) fn slot(&self) -> Option<usize> {
         match self {
-            Place::Slot(slot, _) => Some(*slot),
-            Place::Arena(_) => None,
+            ValueLocation::Slot(slot, _) => Some(*slot),
+            ValueLocation::Arena(_) => None,
         }
     }
 
     /// The memory that a step reads; `None` for a value that its kernel was compiled with.
-    pub(crate) fn of_source(source: &Source) -> Option<Place> {
+    pub(crate) fn of_source(source: &Source) -> Option<ValueLocation> {
         match source {
-            Source::Arena(region) => Some(Place::Arena(region.clone())),
-            Source::Slot(slot) => Some(Place::Slot(*slot, None)),
-            Source::SlotBytes(slot, bytes) => Some(Place::Slot(*slot, Some(bytes.clone()))),
+            Source::Arena(region) => Some(ValueLocation::Arena(region.clone())),
+            Source::Slot(slot) => Some(ValueLocation::Slot(*slot, None)),
+            Source::SlotBytes(slot, bytes) => Some(ValueLocation::Slot(*slot, Some(bytes.clone()))),
             Source::Compiled => None,
         }
     }
 
     /// The memory that a step writes.
-    pub(crate) fn of_sink(sink: &Sink) -> Place {
+    pub(crate) fn of_sink(sink: &Sink) -> ValueLocation {
         match sink {
-            Sink::Arena(region) => Place::Arena(region.clone()),
-            Sink::Slot(slot, ..) | Sink::Unknown(slot) => Place::Slot(*slot, None),
+            Sink::Arena(region) => ValueLocation::Arena(region.clone()),
+            Sink::Slot(slot, ..) | Sink::Unknown(slot) => ValueLocation::Slot(*slot, None),
         }
     }
 }
@@ -222,7 +222,7 @@ impl Place {
 /// A value that is read as a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Operand {
-    pub(crate) place: Place,
+    pub(crate) place: ValueLocation,
     pub(crate) dtype: DType,
     /// The shape, if it is known ahead; otherwise that of the tensor in the slot.
     pub(crate) shape: Option<Shape>,
@@ -263,16 +263,18 @@ impl Action {
 
     /// Visits the values that the action itself accesses, reads first; those of nested lists are
     /// accessed by the actions there.
-    pub(crate) fn for_each_access(&self, visit: &mut impl FnMut(Access, &Place)) {
+    pub(crate) fn for_each_access(&self, visit: &mut impl FnMut(Access, &ValueLocation)) {
         match self {
             Action::Kernel(KernelAction { step, .. }) => {
-                let sources = step.sources().iter().filter_map(Place::of_source);
+                let sources = step.sources().iter().filter_map(ValueLocation::of_source);
                 sources.for_each(|place| visit(Access::Read, &place));
-                step.sinks().iter().for_each(|sink| visit(Access::Write, &Place::of_sink(sink)));
+                step.sinks()
+                    .iter()
+                    .for_each(|sink| visit(Access::Write, &ValueLocation::of_sink(sink)));
             }
             Action::Op(OpAction { inputs, outputs, .. }) => {
                 inputs.iter().for_each(|input| visit(Access::Read, &input.place));
-                let outputs = outputs.iter().map(|output| Place::Slot(output.slot, None));
+                let outputs = outputs.iter().map(|output| ValueLocation::Slot(output.slot, None));
                 outputs.for_each(|place| visit(Access::Write, &place));
             }
             Action::Copy(CopyAction { from, to, .. }) => {

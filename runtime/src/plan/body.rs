@@ -1,7 +1,7 @@
 //! Bodies being planned, and the values in them.
 
 use super::{
-    action::{Operand, Place, Scheduled},
+    action::{Operand, Scheduled, ValueLocation},
     buffers::Buffers,
 };
 use crate::{error::Result, origin::Origin, place::operand_specs};
@@ -25,10 +25,10 @@ pub(super) enum Root {
 
 impl Root {
     /// The buffer or slot of which a value is all or a range.
-    pub(super) fn of(place: &Place, buffers: &Buffers) -> Root {
+    pub(super) fn of(place: &ValueLocation, buffers: &Buffers) -> Root {
         match place {
-            Place::Arena(region) => Root::Buffer(buffers.find(region).0),
-            Place::Slot(slot, _) => Root::Slot(*slot),
+            ValueLocation::Arena(region) => Root::Buffer(buffers.find(region).0),
+            ValueLocation::Slot(slot, _) => Root::Slot(*slot),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct PlannedSlot {
 /// A body being planned.
 pub(super) struct PlannedBody<'a> {
     pub(super) function: &'a Specialized,
-    pub(super) places: HashMap<Outlet, Place>,
+    pub(super) places: HashMap<Outlet, ValueLocation>,
     pub(super) executions: HashMap<NodeId, Execution>,
     /// Results that are to be tensors in slots.
     pub(super) wanted: HashSet<Outlet>,

@@ -1,7 +1,7 @@
 //! Loops and branches: bodies that run more than once, or not at all.
 
 use super::{
-    action::{Action, BranchAction, CopyAction, Operand, Place, Scheduled, WhileAction},
+    action::{Action, BranchAction, CopyAction, Operand, Scheduled, ValueLocation, WhileAction},
     body::{PlannedBody, Root, origin},
     faults::{Fault, is_planted},
     planner::Planner,
@@ -40,9 +40,9 @@ impl Planner<'_> {
         bodies: &[Specialized],
     ) -> Result<()> {
         let index = body.operand(node.inputs()[0]);
-        let args: Vec<Place> =
+        let args: Vec<ValueLocation> =
             node.inputs()[1..].iter().map(|input| body.places[input].clone()).collect();
-        let mut targets: Vec<Place> = Vec::new();
+        let mut targets: Vec<ValueLocation> = Vec::new();
         for index in 0..node.outputs().len() {
             targets.push(self.variable_place(body, Outlet::new(id, index))?);
         }
@@ -68,21 +68,21 @@ impl Planner<'_> {
     }
 
     /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, body: &PlannedBody<'_>, outlet: Outlet) -> Result<Place> {
+    fn variable_place(&mut self, body: &PlannedBody<'_>, outlet: Outlet) -> Result<ValueLocation> {
         if let Some(device) = self.location(body, outlet) {
-            return Ok(Place::Slot(self.slot(Some(device)), None));
+            return Ok(ValueLocation::Slot(self.slot(Some(device)), None));
         }
         let ty = &body.function.graph[outlet.node].outputs()[outlet.index as usize];
         match ty.shape.known().filter(|_| ty.dtype.size().is_some()) {
             Some(shape) => {
                 check_size(ty.dtype, &shape, self.context.limits().tensor_bytes)?;
-                Ok(Place::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
+                Ok(ValueLocation::Arena(self.buffers.add(byte_len(ty.dtype, &shape)?)?))
             }
-            None => Ok(Place::Slot(self.slot(None), None)),
+            None => Ok(ValueLocation::Slot(self.slot(None), None)),
         }
     }
 
-    fn copy(&mut self, actions: &mut Vec<Scheduled>, from: Operand, to: Place) {
+    fn copy(&mut self, actions: &mut Vec<Scheduled>, from: Operand, to: ValueLocation) {
         let device = self.device_of(&to).map(|device| self.devices[device].clone());
         let action = self.scheduled(Action::Copy(CopyAction { from, to, device }));
         actions.push(action);
@@ -100,7 +100,7 @@ impl Planner<'_> {
         let fixed = |index: usize| {
             repeated.failure.is_some() || repeated.results[index] == repeated.args[index]
         };
-        let mut inner: Vec<Place> = Vec::with_capacity(n);
+        let mut inner: Vec<ValueLocation> = Vec::with_capacity(n);
         for (index, &input) in node.inputs().iter().enumerate() {
             if fixed(index) {
                 inner.push(body.places[&input].clone());
@@ -143,7 +143,7 @@ impl Planner<'_> {
     fn assign_variables(
         &mut self,
         actions: &mut Vec<Scheduled>,
-        variables: &[Place],
+        variables: &[ValueLocation],
         results: Vec<Operand>,
         fixed: &dyn Fn(usize) -> bool,
     ) -> Result<()> {
@@ -158,8 +158,12 @@ impl Planner<'_> {
                 continue;
             }
             let aside = match &result.place {
-                Place::Arena(region) => Place::Arena(self.buffers.add(region.len())?),
-                Place::Slot(slot, _) => Place::Slot(self.slot(self.slots[*slot].device), None),
+                ValueLocation::Arena(region) => {
+                    ValueLocation::Arena(self.buffers.add(region.len())?)
+                }
+                ValueLocation::Slot(slot, _) => {
+                    ValueLocation::Slot(self.slot(self.slots[*slot].device), None)
+                }
             };
             self.copy(actions, result.clone(), aside.clone());
             result.place = aside;

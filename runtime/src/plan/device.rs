@@ -1,7 +1,7 @@
 //! Nodes that are on devices: constants, copies, kernels.
 
 use super::{
-    action::{Action, CopyAction, KernelAction, Place},
+    action::{Action, CopyAction, KernelAction, ValueLocation},
     body::{PlannedBody, origin},
     planner::Planner,
 };
@@ -28,7 +28,7 @@ impl Planner<'_> {
     }
 
     /// The device of a place; the host if `None`.
-    pub(super) fn device_of(&self, place: &Place) -> Option<usize> {
+    pub(super) fn device_of(&self, place: &ValueLocation) -> Option<usize> {
         self.slots[place.slot()?].device
     }
 
@@ -42,7 +42,7 @@ impl Planner<'_> {
         let Some(value) = constant(&body.function.graph, id.into()).cloned() else { return Ok(()) };
         let buffer = self.devices[device].upload(&value.clone().into())?;
         let slot = self.constant(buffer, value, Some(device));
-        body.places.insert(id.into(), Place::Slot(slot, None));
+        body.places.insert(id.into(), ValueLocation::Slot(slot, None));
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl Planner<'_> {
     pub(super) fn copy_node(&mut self, body: &mut PlannedBody<'_>, id: NodeId, node: &NodeDef) {
         let from = body.operand(node.inputs()[0]);
         let device = self.location(body, id.into());
-        let to = Place::Slot(self.slot(device), None);
+        let to = ValueLocation::Slot(self.slot(device), None);
         body.places.insert(id.into(), to.clone());
         let device = device.map(|device| self.devices[device].clone());
         self.push(body, Action::Copy(CopyAction { from, to, device }));
@@ -78,7 +78,9 @@ impl Planner<'_> {
         for &input in node.inputs() {
             let place = &body.places[&input];
             sources.push(match place {
-                Place::Slot(slot, None) if self.device_of(place).is_some() => Source::Slot(*slot),
+                ValueLocation::Slot(slot, None) if self.device_of(place).is_some() => {
+                    Source::Slot(*slot)
+                }
                 _ if constant(&body.function.graph, input).is_some() => Source::Compiled,
                 _ => return Err(misplaced("an operand is not on its device")),
             });
@@ -87,7 +89,7 @@ impl Planner<'_> {
         for (index, ty) in call.outputs.iter().enumerate() {
             let slot = self.slot(Some(device));
             sinks.push(Sink::Slot(slot, ty.dtype, call.output_shape(index)?));
-            body.places.insert(Outlet::new(id, index), Place::Slot(slot, None));
+            body.places.insert(Outlet::new(id, index), ValueLocation::Slot(slot, None));
         }
         let step = Step::new(kernel, sources, sinks).on(target);
         let action = KernelAction { step, scalar: None, origin: origin(id, node) };

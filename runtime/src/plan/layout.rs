@@ -1,7 +1,7 @@
 //! The planned memory of a program: addresses of buffers, and slots that die.
 
 use super::{
-    action::{Operand, Place, Scheduled},
+    action::{Operand, Scheduled, ValueLocation},
     body::PlannedSlot,
     buffers::Buffers,
     liveness::{Deaths, Intervals},
@@ -51,8 +51,8 @@ impl<'a> MemoryLayout<'a> {
         self.constants.get(&slot).filter(|_| !self.is_on_device(slot))
     }
 
-    pub(super) fn relocate(&self, place: &mut Place) {
-        if let Place::Arena(region) = place {
+    pub(super) fn relocate(&self, place: &mut ValueLocation) {
+        if let ValueLocation::Arena(region) = place {
             *region = self.region(region);
         }
     }

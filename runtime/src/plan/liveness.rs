@@ -10,7 +10,7 @@
 //!   slot dies inside the body of a loop when the body writes it before the next round reads it.
 
 use super::{
-    action::{Access, Action, Operand, Place, Scheduled, WhileAction},
+    action::{Access, Action, Operand, Scheduled, ValueLocation, WhileAction},
     buffers::Buffers,
     faults::{Fault, is_planted},
 };
@@ -80,8 +80,8 @@ impl Intervals {
         }
     }
 
-    fn note(&mut self, buffers: &Buffers, place: &Place, position: usize) {
-        let Place::Arena(region) = place else { return };
+    fn note(&mut self, buffers: &Buffers, place: &ValueLocation, position: usize) {
+        let ValueLocation::Arena(region) = place else { return };
         let (buffer, _) = buffers.find(region);
         let interval = self.0[buffer].get_or_insert(Interval { first: position, last: position });
         interval.first = interval.first.min(position);

@@ -2,7 +2,7 @@
 
 use super::{
     Program, ProgramArgument,
-    action::{Action, OpAction, OpOutput, Operand, Place, Scheduled, VariableId},
+    action::{Action, OpAction, OpOutput, Operand, Scheduled, ValueLocation, VariableId},
     body::{PlannedBody, PlannedSlot, origin},
     buffers::Buffers,
     layout::MemoryLayout,
@@ -60,7 +60,7 @@ pub(crate) fn plan(
         let device = planner.device(location(&function.graph, arg));
         let slot = planner.slot(device);
         args.push(ProgramArgument { slot, on_device: device.is_some() });
-        arg_places.push(Place::Slot(slot, None));
+        arg_places.push(ValueLocation::Slot(slot, None));
     }
     let mut captured_slots = Vec::with_capacity(captured.len());
     for value in captured {
@@ -70,7 +70,7 @@ pub(crate) fn plan(
             planner.variables.insert(slot, Arc::as_ptr(&variable) as VariableId);
         }
         captured_slots.push(slot);
-        arg_places.push(Place::Slot(slot, None));
+        arg_places.push(ValueLocation::Slot(slot, None));
     }
     let (actions, results) = planner.body(function, arg_places, &|_| true)?;
     let values = mem::take(&mut planner.values);
@@ -130,7 +130,7 @@ impl Planner<'_> {
     pub(super) fn body(
         &mut self,
         function: &Specialized,
-        args: Vec<Place>,
+        args: Vec<ValueLocation>,
         wants_tensor: &dyn Fn(usize) -> bool,
     ) -> Result<(Vec<Scheduled>, Vec<Operand>)> {
         let graph = &function.graph;
@@ -189,7 +189,7 @@ impl Planner<'_> {
     fn source(&mut self, body: &mut PlannedBody<'_>, id: NodeId, node: &NodeDef) {
         if let Ok(value) = node.attrs.tensor("value") {
             let slot = self.constant(value.clone().into(), value.clone(), None);
-            body.places.insert(id.into(), Place::Slot(slot, None));
+            body.places.insert(id.into(), ValueLocation::Slot(slot, None));
         }
     }
 
@@ -208,7 +208,7 @@ impl Planner<'_> {
             let outlet = Outlet::new(id, index);
             let location = device.and_then(|_| self.location(body, outlet));
             let slot = self.slot(location);
-            body.places.insert(outlet, Place::Slot(slot, None));
+            body.places.insert(outlet, ValueLocation::Slot(slot, None));
             outputs.push(OpOutput { slot, ty: ty.clone(), on_device: location.is_some() });
         }
         let variable = match node.inputs() {

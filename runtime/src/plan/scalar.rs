@@ -6,8 +6,8 @@
 
 use super::{
     action::{
-        Action, CopyAction, KernelAction, Load, Operand, Place, ScalarCall, ScalarProgram,
-        Scheduled, Store, WhileAction,
+        Action, CopyAction, KernelAction, Load, Operand, ScalarCall, ScalarProgram, Scheduled,
+        Store, ValueLocation, WhileAction,
     },
     layout::MemoryLayout,
     liveness::first_position,
@@ -48,7 +48,7 @@ pub(super) fn is_scalar(action: &Action) -> bool {
             scalar.is_some() && matches!(step.sinks(), [Sink::Arena(_)])
         }
         Action::Copy(CopyAction { from, to, .. }) => {
-            width(from).is_some() && matches!(to, Place::Arena(_))
+            width(from).is_some() && matches!(to, ValueLocation::Arena(_))
         }
         Action::While(repeat) => {
             is_bool(&repeat.test) && are_scalar(&repeat.condition) && are_scalar(&repeat.body)
@@ -161,9 +161,10 @@ impl Translation<'_, '_> {
     fn kernel(&mut self, step: &Step, call: &ScalarCall) -> Option<()> {
         let mut inputs: SmallVec<[Register; 4]> = SmallVec::new();
         for (source, spec) in step.sources().iter().zip(&call.specs) {
-            inputs.push(self.read(&Place::of_source(source)?, spec.dtype.size()?)?);
+            inputs.push(self.read(&ValueLocation::of_source(source)?, spec.dtype.size()?)?);
         }
-        let out = self.write(&Place::of_sink(step.sinks().first()?), call.output.size()?)?;
+        let out =
+            self.write(&ValueLocation::of_sink(step.sinks().first()?), call.output.size()?)?;
         let expr = call.expr.as_deref();
         let call = OpCall::new(call.op, &call.attrs, &call.specs, expr).ok()?;
         self.program.call(&call, &inputs, out)
@@ -187,7 +188,7 @@ impl Translation<'_, '_> {
         Some(())
     }
 
-    fn read(&mut self, place: &Place, width: usize) -> Option<Register> {
+    fn read(&mut self, place: &ValueLocation, width: usize) -> Option<Register> {
         let key = self.key(place, width)?;
         if let Some(&register) = self.registers.get(&key) {
             return Some(register);
@@ -197,8 +198,8 @@ impl Translation<'_, '_> {
             && let Some(value) = layout.constant(slot)
         {
             let bytes = match place {
-                Place::Slot(_, Some(part)) => value.bytes().get(part.clone())?,
-                Place::Slot(_, None) | Place::Arena(_) => value.bytes(),
+                ValueLocation::Slot(_, Some(part)) => value.bytes().get(part.clone())?,
+                ValueLocation::Slot(_, None) | ValueLocation::Arena(_) => value.bytes(),
             };
             let register = self.program.constant(bytes.get(..width)?);
             self.registers.insert(key, register);
@@ -207,9 +208,9 @@ impl Translation<'_, '_> {
         Some(self.load(key, place, width))
     }
 
-    fn write(&mut self, place: &Place, width: usize) -> Option<Register> {
+    fn write(&mut self, place: &ValueLocation, width: usize) -> Option<Register> {
         let key = self.key(place, width)?;
-        let (Key::Buffer(buffer), Place::Arena(region)) = (key, place) else { return None };
+        let (Key::Buffer(buffer), ValueLocation::Arena(region)) = (key, place) else { return None };
         let register = match self.registers.get(&key) {
             Some(&register) => register,
             // What may not be written keeps what it had.
@@ -226,15 +227,15 @@ impl Translation<'_, '_> {
         Some(register)
     }
 
-    fn load(&mut self, key: Key, place: &Place, width: usize) -> Register {
+    fn load(&mut self, key: Key, place: &ValueLocation, width: usize) -> Register {
         let to = self.program.register();
         self.registers.insert(key, to);
         let from = match (key, place) {
             (Key::Buffer(buffer), _) if !self.is_live_before(buffer) => return to,
-            (_, Place::Arena(region)) => Place::Arena(self.layout.region(region)),
-            (_, Place::Slot(slot, _)) => {
+            (_, ValueLocation::Arena(region)) => ValueLocation::Arena(self.layout.region(region)),
+            (_, ValueLocation::Slot(slot, _)) => {
                 let start = start(place);
-                Place::Slot(*slot, Some(start..start + width))
+                ValueLocation::Slot(*slot, Some(start..start + width))
             }
         };
         self.loads.push(Load { from, to });
@@ -242,16 +243,16 @@ impl Translation<'_, '_> {
     }
 
     /// The key of the register for a place; none for a part of a buffer.
-    fn key(&self, place: &Place, width: usize) -> Option<Key> {
+    fn key(&self, place: &ValueLocation, width: usize) -> Option<Key> {
         match place {
-            Place::Arena(region) => {
+            ValueLocation::Arena(region) => {
                 let buffers = &self.layout.buffers;
                 let (buffer, bytes) = buffers.find(region);
                 let whole = bytes == (0..width) && buffers.size(buffer) == width;
                 whole.then_some(Key::Buffer(buffer))
             }
-            Place::Slot(slot, _) if self.layout.is_on_device(*slot) => None,
-            Place::Slot(slot, _) => Some(Key::Slot(*slot, start(place))),
+            ValueLocation::Slot(slot, _) if self.layout.is_on_device(*slot) => None,
+            ValueLocation::Slot(slot, _) => Some(Key::Slot(*slot, start(place))),
         }
     }
 
@@ -267,9 +268,9 @@ impl Translation<'_, '_> {
 }
 
 /// The first byte of a slot's tensor that a place has.
-fn start(place: &Place) -> usize {
+fn start(place: &ValueLocation) -> usize {
     match place {
-        Place::Slot(_, Some(part)) => part.start,
-        Place::Slot(_, None) | Place::Arena(_) => 0,
+        ValueLocation::Slot(_, Some(part)) => part.start,
+        ValueLocation::Slot(_, None) | ValueLocation::Arena(_) => 0,
     }
 }

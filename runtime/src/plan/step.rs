@@ -1,7 +1,7 @@
 //! Calls of kernels whose inputs and results are known, and the memory of those.
 
 use super::{
-    action::{Action, KernelAction, Place, ScalarCall},
+    action::{Action, KernelAction, ScalarCall, ValueLocation},
     body::{PlannedBody, origin},
     planner::Planner,
 };
@@ -47,16 +47,16 @@ impl Planner<'_> {
             }
         };
         let sources = node.inputs().iter().map(|input| match body.places[input].clone() {
-            Place::Arena(region) => Source::Arena(region),
-            Place::Slot(slot, None) => Source::Slot(slot),
-            Place::Slot(slot, Some(bytes)) => Source::SlotBytes(slot, bytes),
+            ValueLocation::Arena(region) => Source::Arena(region),
+            ValueLocation::Slot(slot, None) => Source::Slot(slot),
+            ValueLocation::Slot(slot, Some(bytes)) => Source::SlotBytes(slot, bytes),
         });
         let sources: SmallVec<[Source; 3]> = sources.collect();
         let mut sinks: SmallVec<[Sink; 1]> = SmallVec::new();
         for (index, ty) in call.outputs.iter().enumerate() {
             let outlet = Outlet::new(id, index);
             let sink = self.sink(body, outlet, ty)?;
-            body.places.insert(outlet, Place::of_sink(&sink));
+            body.places.insert(outlet, ValueLocation::of_sink(&sink));
             sinks.push(sink);
         }
         let scalar = ScalarCall::of(&call, &node.attrs, &node.expr).map(Box::new);
@@ -74,7 +74,7 @@ impl Planner<'_> {
         rule: fn(
             &ferroflow_ir::infer::OpContext<'_>,
         ) -> ferroflow_ir::Result<Vec<ferroflow_ir::StridedView>>,
-    ) -> Result<Option<Vec<Place>>> {
+    ) -> Result<Option<Vec<ValueLocation>>> {
         let Some(size) = call.dtype(0).size() else { return Ok(None) };
         let views = call.with_context(rule)?;
         if !views.iter().all(ferroflow_ir::StridedView::is_contiguous) {
@@ -85,10 +85,12 @@ impl Planner<'_> {
             let start = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
             let bytes = start..start + view.num_elements() * size;
             match source {
-                Place::Arena(own) => Place::Arena(own.start + bytes.start..own.start + bytes.end),
-                Place::Slot(slot, own) => {
+                ValueLocation::Arena(own) => {
+                    ValueLocation::Arena(own.start + bytes.start..own.start + bytes.end)
+                }
+                ValueLocation::Slot(slot, own) => {
                     let base = own.as_ref().map_or(0, |own| own.start);
-                    Place::Slot(*slot, Some(base + bytes.start..base + bytes.end))
+                    ValueLocation::Slot(*slot, Some(base + bytes.start..base + bytes.end))
                 }
             }
         };

@@ -1,6 +1,6 @@
 //! The measures that may not grow, and the file that holds them.
 
-use super::cycles::Cycle;
+use super::cycles::ImportCycle;
 use anyhow::{Context, Result, ensure};
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -10,7 +10,7 @@ const FILE: &str = "xtask/metrics_baseline.txt";
 pub(super) struct Measures(BTreeMap<String, usize>);
 
 impl Measures {
-    pub(super) fn new(cycles: &[(&'static str, Cycle)], n_duplicates: usize) -> Measures {
+    pub(super) fn new(cycles: &[(&'static str, ImportCycle)], n_duplicates: usize) -> Measures {
         let cycles =
             cycles.iter().map(|(name, cycle)| (format!("cycle {name}"), cycle.files.len()));
         let names = [("duplicate type names".to_string(), n_duplicates)];
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn measures_are_read_as_they_are_written() {
         let files = vec!["a.rs".to_string(), "b.rs".to_string()];
-        let cycles = [("runtime", Cycle { files, imports: Vec::new() })];
+        let cycles = [("runtime", ImportCycle { files, imports: Vec::new() })];
         let measures = Measures::new(&cycles, 7);
         assert_eq!(measures.text(), "cycle runtime: 2\nduplicate type names: 7\n");
         assert_eq!(parsed(&measures.text()).expect("lines"), measures.0);

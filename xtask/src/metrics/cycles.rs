@@ -30,14 +30,14 @@ const CRATES: &[(&str, &str)] = &[
 ];
 
 /// The largest cycle of a crate.
-pub(super) struct Cycle {
+pub(super) struct ImportCycle {
     pub(super) files: Vec<String>,
     /// The imports between its files: the file, the one it needs, and an item that it names there.
     pub(super) imports: Vec<(String, String, String)>,
 }
 
 /// The largest cycle of each crate that has one.
-pub(super) fn largest(files: &[SourceFile]) -> Vec<(&'static str, Cycle)> {
+pub(super) fn largest(files: &[SourceFile]) -> Vec<(&'static str, ImportCycle)> {
     let mut found = Vec::new();
     for (name, root) in CRATES {
         let folder = module_folder(root);
@@ -51,7 +51,7 @@ pub(super) fn largest(files: &[SourceFile]) -> Vec<(&'static str, Cycle)> {
     found
 }
 
-fn largest_of(files: &[&SourceFile], folder: &str) -> Cycle {
+fn largest_of(files: &[&SourceFile], folder: &str) -> ImportCycle {
     let mut tree = Tree::default();
     for (index, file) in files.iter().enumerate() {
         let path = module_path(&file.name, folder);
@@ -89,7 +89,7 @@ fn largest_of(files: &[&SourceFile], folder: &str) -> Cycle {
     };
     let mut imports: Vec<_> = graph.edge_indices().filter(inside).filter_map(import).collect();
     imports.sort();
-    Cycle { files: names, imports }
+    ImportCycle { files: names, imports }
 }
 
 /// The module that a file is, from the root of the crate.

@@ -1,6 +1,6 @@
 //! Symbolic memory: which value each range of the arena and each slot holds.
 
-use super::{super::action::Place, values::Number};
+use super::{super::action::ValueLocation, values::Number};
 use ferroflow_kernels::frame::Region;
 use std::collections::BTreeMap;
 
@@ -31,23 +31,23 @@ impl Memory {
         Memory { arena: BTreeMap::new(), slots: vec![None; n_slots] }
     }
 
-    pub(super) fn write(&mut self, place: &Place, content: Content) {
+    pub(super) fn write(&mut self, place: &ValueLocation, content: Content) {
         match place {
-            Place::Arena(region) => self.write_arena(region, Some(content)),
-            Place::Slot(slot, _) => self.slots[*slot] = Some(content),
+            ValueLocation::Arena(region) => self.write_arena(region, Some(content)),
+            ValueLocation::Slot(slot, _) => self.slots[*slot] = Some(content),
         }
     }
 
-    pub(super) fn forget(&mut self, place: &Place) {
+    pub(super) fn forget(&mut self, place: &ValueLocation) {
         match place {
-            Place::Arena(region) => self.write_arena(region, None),
-            Place::Slot(slot, _) => self.slots[*slot] = None,
+            ValueLocation::Arena(region) => self.write_arena(region, None),
+            ValueLocation::Slot(slot, _) => self.slots[*slot] = None,
         }
     }
 
     /// Forgets a place, but for the bytes of the arena in `kept`.
-    pub(super) fn forget_all_but(&mut self, place: &Place, kept: &[&Region]) {
-        let Place::Arena(region) = place else { return self.forget(place) };
+    pub(super) fn forget_all_but(&mut self, place: &ValueLocation, kept: &[&Region]) {
+        let ValueLocation::Arena(region) = place else { return self.forget(place) };
         let mut inside: Vec<&Region> =
             kept.iter().copied().filter(|k| k.start < region.end && k.end > region.start).collect();
         inside.sort_by_key(|region| region.start);
@@ -60,11 +60,11 @@ impl Memory {
     }
 
     /// What a place holds, if it is one value throughout.
-    pub(super) fn read(&self, place: &Place) -> Option<Content> {
+    pub(super) fn read(&self, place: &ValueLocation) -> Option<Content> {
         match place {
-            Place::Arena(region) => self.read_arena(region),
-            Place::Slot(slot, None) => self.slots[*slot],
-            Place::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| Content {
+            ValueLocation::Arena(region) => self.read_arena(region),
+            ValueLocation::Slot(slot, None) => self.slots[*slot],
+            ValueLocation::Slot(slot, Some(bytes)) => self.slots[*slot].map(|content| Content {
                 number: content.number,
                 start: content.start + bytes.start,
             }),
@@ -158,15 +158,15 @@ mod tests {
         let mut numbers = Numbers::default();
         let (a, b) = (numbers.fresh(), numbers.fresh());
         let mut memory = Memory::new(0);
-        memory.write(&Place::Arena(0..16), Content { number: a, start: 0 });
-        let window = |memory: &Memory, region| memory.read(&Place::Arena(region));
+        memory.write(&ValueLocation::Arena(0..16), Content { number: a, start: 0 });
+        let window = |memory: &Memory, region| memory.read(&ValueLocation::Arena(region));
         assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
-        memory.write(&Place::Arena(8..12), Content { number: b, start: 0 });
+        memory.write(&ValueLocation::Arena(8..12), Content { number: b, start: 0 });
         assert_eq!(window(&memory, 0..8), Some(Content { number: a, start: 0 }));
         assert_eq!(window(&memory, 12..16), Some(Content { number: a, start: 12 }));
         assert_eq!(window(&memory, 4..16), None);
         let mut other = Memory::new(0);
-        other.write(&Place::Arena(4..16), Content { number: a, start: 4 });
+        other.write(&ValueLocation::Arena(4..16), Content { number: a, start: 4 });
         memory.meet(&other);
         assert_eq!(window(&memory, 4..8), Some(Content { number: a, start: 4 }));
         assert_eq!(window(&memory, 0..4), None);

@@ -19,7 +19,7 @@ mod memory;
 mod run;
 mod values;
 
-use super::{Program, action::Place};
+use super::{Program, action::ValueLocation};
 use crate::error::{Error, Result};
 use ferroflow_ir::{Code, HostTensor, pass::specialize::Specialized};
 use memory::{Content, Memory};
@@ -43,7 +43,7 @@ pub(crate) fn validate(
     let mut memory = Memory::new(program.n_slots);
     for (slot, value) in constants {
         let content = Content { number: numbers.constant(value), start: 0 };
-        memory.write(&Place::Slot(*slot, None), content);
+        memory.write(&ValueLocation::Slot(*slot, None), content);
     }
     let mut environment = Environment::of(function);
     for (index, &outlet) in function.args.iter().enumerate() {
@@ -51,7 +51,7 @@ pub(crate) fn validate(
             Some(argument) => {
                 let value = Value::whole(numbers.fresh());
                 let content = Content { number: value.number, start: 0 };
-                memory.write(&Place::Slot(argument.slot, None), content);
+                memory.write(&ValueLocation::Slot(argument.slot, None), content);
                 value
             }
             None => {

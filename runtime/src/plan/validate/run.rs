@@ -2,7 +2,7 @@
 
 use super::{
     super::action::{
-        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Place, Scheduled,
+        Access, Action, BranchAction, CopyAction, GroupProgram, Operand, Scheduled, ValueLocation,
         WhileAction,
     },
     effects::{Effects, has_effects},
@@ -68,7 +68,7 @@ impl<'n> Run<'n> {
             if !self.action(action, environment, effects)? {
                 return Ok(false);
             }
-            dead.iter().for_each(|&slot| self.memory.forget(&Place::Slot(slot, None)));
+            dead.iter().for_each(|&slot| self.memory.forget(&ValueLocation::Slot(slot, None)));
         }
         Ok(true)
     }
@@ -85,7 +85,7 @@ impl<'n> Run<'n> {
                 let reads = op.inputs.iter().map(|input| Some(input.place.clone())).collect();
                 self.reads(&op.origin, reads, environment)?;
                 self.take(&op.inputs);
-                let writes = op.outputs.iter().map(|output| Place::Slot(output.slot, None));
+                let writes = op.outputs.iter().map(|output| ValueLocation::Slot(output.slot, None));
                 self.writes(&op.origin, writes, environment);
             }
             Action::Copy(copy) => self.copy(copy, environment)?,
@@ -127,9 +127,9 @@ impl<'n> Run<'n> {
         origin: &Origin,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
-        let reads = step.sources().iter().map(Place::of_source).collect();
+        let reads = step.sources().iter().map(ValueLocation::of_source).collect();
         self.reads(origin, reads, environment)?;
-        self.writes(origin, step.sinks().iter().map(Place::of_sink), environment);
+        self.writes(origin, step.sinks().iter().map(ValueLocation::of_sink), environment);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl<'n> Run<'n> {
     fn reads(
         &mut self,
         origin: &Origin,
-        places: Vec<Option<Place>>,
+        places: Vec<Option<ValueLocation>>,
         environment: &mut Environment<'_>,
     ) -> Result<()> {
         let id = origin.id;
@@ -159,7 +159,7 @@ impl<'n> Run<'n> {
     /// A place must hold a value of the graph.
     pub(super) fn expect(
         &mut self,
-        place: &Place,
+        place: &ValueLocation,
         environment: &mut Environment<'_>,
         outlet: Outlet,
         step: &dyn Fn() -> String,
@@ -174,8 +174,8 @@ impl<'n> Run<'n> {
             return Ok(());
         }
         let region = match place {
-            Place::Arena(region) => Some(region),
-            Place::Slot(_, bytes) => bytes.as_ref(),
+            ValueLocation::Arena(region) => Some(region),
+            ValueLocation::Slot(_, bytes) => bytes.as_ref(),
         };
         let found = self.memory.read(place);
         let is_whole = region.is_none_or(|region| Some(region.len()) == len);
@@ -198,7 +198,7 @@ impl<'n> Run<'n> {
     fn writes(
         &mut self,
         origin: &Origin,
-        places: impl Iterator<Item = Place>,
+        places: impl Iterator<Item = ValueLocation>,
         environment: &mut Environment<'_>,
     ) {
         for (index, place) in places.enumerate() {
@@ -218,7 +218,7 @@ impl<'n> Run<'n> {
 
     fn copy(&mut self, copy: &CopyAction, environment: &Environment<'_>) -> Result<()> {
         let CopyAction { from, to, .. } = copy;
-        let is_empty = |place: &Place| matches!(place, Place::Arena(region) if region.is_empty());
+        let is_empty = |place: &ValueLocation| matches!(place, ValueLocation::Arena(region) if region.is_empty());
         let Some(content) = self.memory.read(&from.place) else {
             if is_empty(&from.place) || is_empty(to) {
                 return Ok(());
@@ -302,7 +302,7 @@ impl<'n> Run<'n> {
     /// it, and the memory may hold another value.
     fn leave(
         &mut self,
-        place: &Place,
+        place: &ValueLocation,
         environment: &mut Environment<'_>,
         result: Outlet,
         number: Number,
@@ -331,7 +331,7 @@ impl<'n> Run<'n> {
     /// A place that holds one value holds it as a result of the node from now on.
     fn relabel(
         &mut self,
-        place: &Place,
+        place: &ValueLocation,
         from: Number,
         outlet: Outlet,
         environment: &mut Environment<'_>,
@@ -414,7 +414,7 @@ fn note_computed(actions: &[Scheduled], visit: &mut impl FnMut(NodeId)) {
 }
 
 /// Visits the memory that actions write, nested lists included.
-fn for_each_write(actions: &[Scheduled], visit: &mut impl FnMut(&Place)) {
+fn for_each_write(actions: &[Scheduled], visit: &mut impl FnMut(&ValueLocation)) {
     for Scheduled { action, .. } in actions {
         action.for_each_access(&mut |access, place| {
             if access == Access::Write {
