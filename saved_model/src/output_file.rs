@@ -9,7 +9,7 @@ use crate::{
     room::Room,
 };
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     hash::{BuildHasher, RandomState},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -46,20 +46,29 @@ pub fn temporary_name(path: &Path) -> PathBuf {
     temporary.into()
 }
 
-/// Whether a name is one of [`temporary_name`].
+/// The end of a name that a file has until it is locked.
+const UNLOCKED: &str = "-new";
+
+/// Whether a name is one of [`temporary_name`], or one that a file has before it has that.
 fn is_temporary(name: &str) -> bool {
+    let name = name.strip_suffix(UNLOCKED).unwrap_or(name);
     name.rsplit_once(TEMPORARY).is_some_and(|(_, number)| {
         number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
+/// How often a file is begun anew that others have swept.
+const ATTEMPTS: usize = 100;
+
 /// Removes files that writers left unfinished who live no more: nobody holds a lock on them. **Invariant:**
-/// a file is locked before it has such a name, and until it has that name no more.
+/// a file is locked before it has a name of [`temporary_name`], and until it has that name no more. One
+/// that is not locked yet may be removed too: its writer finds that it cannot be renamed, and begins anew.
 fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
         let path = entry.path();
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+        let Ok(file) = File::open(&path) else { continue };
+        if file.try_lock().is_ok() {
             // What cannot be removed is only left behind.
             let _ = fs::remove_file(&path);
         }
@@ -69,7 +78,7 @@ fn sweep(folder: &Path) {
 /// Opens a file that no other writer has, with the access rights of the one whose place it is to take.
 fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
     let mut unlocked = temporary.as_os_str().to_owned();
-    unlocked.push("-new");
+    unlocked.push(UNLOCKED);
     let unlocked = PathBuf::from(unlocked);
     let like = fs::metadata(path).ok().map(|metadata| metadata.permissions());
     let mut options = File::options();
@@ -84,8 +93,10 @@ fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
         if let Some(like) = like.filter(|like| !like.readonly()) {
             file.set_permissions(like)?;
         }
-        // Where there are no locks, nothing is swept either.
-        let _ = file.try_lock();
+        // Where there are no locks, nothing is swept either. Who sweeps holds one for a moment.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            file.lock()?;
+        }
         fs::rename(&unlocked, temporary)
     };
     if let Err(error) = ready() {
@@ -109,7 +120,16 @@ impl OutputFile {
         let open = || {
             fs::create_dir_all(folder_of(&path))?;
             sweep(folder_of(&path));
-            open_new(&temporary, &path)
+            let mut opened = open_new(&temporary, &path);
+            for _ in 0..ATTEMPTS {
+                match &opened {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        opened = open_new(&temporary, &path);
+                    }
+                    _ => break,
+                }
+            }
+            opened
         };
         match open() {
             Ok(file) => {
@@ -256,8 +276,11 @@ mod tests {
         let (dead, other) = (temporary_name(&path), folder.path().join("file.tempstate123"));
         fs::write(&dead, "left behind").unwrap();
         fs::write(&other, "of another program").unwrap();
+        let mut unlocked = temporary_name(&path).into_os_string();
+        unlocked.push(UNLOCKED);
+        fs::write(&unlocked, "").unwrap();
         drop(OutputFile::create(folder.path().join("another")).unwrap());
-        assert!(!dead.exists() && other.exists());
+        assert!(!dead.exists() && other.exists() && !Path::new(&unlocked).exists());
         assert!(alive.temporary.exists() && complete.temporary.exists());
         alive.commit().unwrap();
         complete.publish().unwrap();
