@@ -1,7 +1,7 @@
 //! Files that mutants begin as: those of the tests.
 
 use super::{targets::SeedSource, value};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use ferroflow::saved_model::{proto, record_file::write_record, write_message};
 use flate2::read::GzDecoder;
 use prost::Message as _;
@@ -42,6 +42,7 @@ pub(super) fn of(source: SeedSource, root: &Path) -> Result<Vec<Vec<u8>>> {
             texts
         }
         SeedSource::Calls(ops) => calls(root, ops)?,
+        SeedSource::Tokenizers => tokenizers(root)?,
         SeedSource::Records => {
             let event = proto::Event { wall_time: 1.5, step: 3, ..proto::Event::default() };
             let mut file = Vec::new();
@@ -79,11 +80,15 @@ fn collect(folder: &Path, end: &str, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
+fn recorded(root: &Path, op: &str) -> Result<Value> {
+    let path = root.join(format!("tests/ops/{op}.json.gz"));
+    Ok(serde_json::from_reader(GzDecoder::new(File::open(path)?))?)
+}
+
 fn calls(root: &Path, ops: &[&str]) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     for op in ops {
-        let path = root.join(format!("tests/ops/{op}.json.gz"));
-        let file: Value = serde_json::from_reader(GzDecoder::new(File::open(path)?))?;
+        let file = recorded(root, op)?;
         for case in file["cases"].as_array().into_iter().flatten() {
             for input in case["inputs"].as_array().into_iter().flatten() {
                 let Ok(tensor) = value::tensor(input) else { continue };
@@ -92,6 +97,18 @@ fn calls(root: &Path, ops: &[&str]) -> Result<Vec<Vec<u8>>> {
         }
     }
     found.retain(|file| file.len() < LARGEST as usize);
+    Ok(found)
+}
+
+fn tokenizers(root: &Path) -> Result<Vec<Vec<u8>>> {
+    let op = ferroflow::ir::registry::find("SentencepieceOp").context("a record")?;
+    let mut found = Vec::new();
+    for sequence in
+        recorded(root, "SentencepieceTokenizeOp")?["sequences"].as_array().into_iter().flatten()
+    {
+        let attrs = value::attrs(op, &sequence["steps"][0]["attrs"])?;
+        found.push(attrs.bytes("model")?.to_vec());
+    }
     Ok(found)
 }
 

@@ -42,6 +42,8 @@ pub(super) enum SeedSource {
     Texts,
     /// Strings among the inputs and attributes of recorded calls of these ops.
     Calls(&'static [&'static str]),
+    /// Models of SentencePiece in recorded sequences of calls.
+    Tokenizers,
     /// Portable artifacts of StableHLO.
     Artifacts,
     /// Files of records, which hold events.
@@ -83,12 +85,7 @@ pub(super) const TARGETS: &[FileTarget] = &[
     target("images", FileFormat::Bytes, SeedSource::Calls(IMAGES), image),
     target("sounds", FileFormat::Bytes, SeedSource::Calls(&["DecodeWav"]), sound),
     target("artifacts", FileFormat::Bytes, SeedSource::Artifacts, artifact),
-    target(
-        "tokenizers",
-        FileFormat::Message,
-        SeedSource::Calls(&["SentencepieceTokenizeOp"]),
-        tokenizer,
-    ),
+    target("tokenizers", FileFormat::Message, SeedSource::Tokenizers, tokenizer),
 ];
 
 const IMAGES: &[&str] =

@@ -6,7 +6,7 @@ use crate::{
     command::{self, Profile},
     worker::{Program, Reply, Worker, on_workers},
 };
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use std::{
@@ -154,17 +154,20 @@ fn part(
     let mut from = numbers.start;
     while from < numbers.end {
         worker.send(&job(root, target, &(from..numbers.end), flags))?;
-        let mut at = from;
+        let mut at = None;
         from = loop {
             match worker.next(Duration::from_secs(flags.patience))? {
                 Reply::Line(line) if !line["done"].is_null() => break numbers.end,
                 Reply::Line(line) => {
                     if let Value::String(what) = &line["panic"] {
-                        fault(what.clone(), at);
+                        fault(what.clone(), at.unwrap_or(from));
                     }
-                    at = line["begin"].as_u64().unwrap_or(at);
+                    at = line["begin"].as_u64().or(at);
                 }
                 Reply::Lost(how) => {
+                    let at = at.with_context(|| {
+                        format!("the worker ends before a mutant of {target}: {how}")
+                    })?;
                     fault(how, at);
                     break at + 1;
                 }
