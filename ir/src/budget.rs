@@ -295,14 +295,32 @@ pub fn sort_unstable<T: Ord>(items: &mut [T]) {
     if !is_bounded() {
         return items.sort_unstable();
     }
+    items.sort_unstable_by(ticking());
+}
+
+/// Puts the item of a position of the sorted order there, and smaller ones before it. It ends as by
+/// [`tick`].
+pub fn select_nth_unstable<T: Ord>(items: &mut [T], position: usize) {
+    match is_bounded() {
+        false => {
+            items.select_nth_unstable(position);
+        }
+        true => {
+            items.select_nth_unstable_by(position, ticking());
+        }
+    }
+}
+
+/// A comparison that ticks now and then.
+fn ticking<T: Ord>() -> impl FnMut(&T, &T) -> std::cmp::Ordering {
     let mut n_compared = 0u32;
-    items.sort_unstable_by(|a, b| {
+    move |a, b| {
         n_compared = n_compared.wrapping_add(1);
         if n_compared.is_multiple_of(1 << 12) {
             tick();
         }
         a.cmp(b)
-    });
+    }
 }
 
 #[cold]

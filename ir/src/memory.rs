@@ -41,7 +41,7 @@ pub struct HostMemory {
     lines: Box<[Line]>,
     len: usize,
     /// Its share of the budget of the call that made it.
-    charge: Option<Charge>,
+    charge: Option<Box<Charge>>,
 }
 
 impl HostMemory {
@@ -52,8 +52,11 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory, or the budget of the call in progress.
     pub fn recycled(len: usize) -> Result<HostMemory> {
-        let charge = budget::charge(len)?;
-        HostMemory::unwritten(len, charge)
+        let mut memory = HostMemory::unwritten(len)?;
+        if budget::is_bounded() {
+            memory.charge = boxed(budget::charge(len)?);
+        }
+        Ok(memory)
     }
 
     /// A block as [`recycled`](HostMemory::recycled) makes it, that outlives the call in progress.
@@ -62,19 +65,26 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory, or a budget that calls share.
     pub fn pooled(len: usize) -> Result<HostMemory> {
-        let charge = budget::charge_shared(len)?;
-        HostMemory::unwritten(len, charge)
+        let mut memory = HostMemory::unwritten(len)?;
+        memory.charge = boxed(budget::charge_shared(len)?);
+        Ok(memory)
     }
 
     /// A block for a copy of what is there already. It counts, even where it exceeds a budget; what
     /// comes next fails then.
     pub(crate) fn copy_room(len: usize) -> Result<HostMemory> {
-        HostMemory::unwritten(len, budget::charge_made(len))
+        let mut memory = HostMemory::unwritten(len)?;
+        memory.charge = boxed(budget::charge_made(len));
+        Ok(memory)
     }
 
-    fn unwritten(len: usize, charge: Option<Charge>) -> Result<HostMemory> {
-        let lines = take(len).map_or_else(|| fresh(len), Ok)?;
-        Ok(HostMemory { lines, len, charge })
+    #[inline]
+    fn unwritten(len: usize) -> Result<HostMemory> {
+        let lines = match take(len) {
+            Some(lines) => lines,
+            None => fresh(len)?,
+        };
+        Ok(HostMemory { lines, len, charge: None })
     }
 
     /// A block of `len` zero bytes.
@@ -83,7 +93,7 @@ impl HostMemory {
     ///
     /// [`Error::Limit`] when the system refuses the memory, or the budget of the call in progress.
     pub fn zeroed(len: usize) -> Result<HostMemory> {
-        let charge = budget::charge(len)?;
+        let charge = if budget::is_bounded() { boxed(budget::charge(len)?) } else { None };
         // Blocks that come back to the lists must be taken from them, or they would only grow.
         let lines = match take(len) {
             Some(mut lines) => {
@@ -112,6 +122,12 @@ impl HostMemory {
     }
 }
 
+/// Apart from the block, which nearly always has none.
+#[cold]
+fn boxed(charge: Option<Charge>) -> Option<Box<Charge>> {
+    charge.map(Box::new)
+}
+
 /// A block of zeros from the system.
 fn fresh(len: usize) -> Result<Box<[Line]>> {
     let n_lines = if len < SHARED_FROM { len.div_ceil(ALIGNMENT) } else { size_class(len) };
@@ -123,7 +139,6 @@ fn fresh(len: usize) -> Result<Box<[Line]>> {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        self.charge = None;
         let lines = mem::take(&mut self.lines);
         match self.len {
             0 => {}

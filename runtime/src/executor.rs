@@ -48,9 +48,31 @@ impl Executable {
         scope: Scope<'_>,
         args: impl Iterator<Item = &'a EagerTensor>,
     ) -> Result<Vec<EagerTensor>> {
+        if budget::is_bounded() || scope.context.memory_in_use().is_some() {
+            return self.run_bounded(scope, args);
+        }
+        self.run_in_pool(scope, args)
+    }
+
+    /// Runs the program where a budget counts its arena.
+    #[cold]
+    fn run_bounded<'a>(
+        &self,
+        scope: Scope<'_>,
+        args: impl Iterator<Item = &'a EagerTensor>,
+    ) -> Result<Vec<EagerTensor>> {
         let _memory = scope.context.count_memory();
-        let _active = scope.context.threads().active_call();
         let _arena = budget::charge_calls(self.program.arena)?;
+        self.run_in_pool(scope, args)
+    }
+
+    /// Runs the program in a frame of the pool.
+    fn run_in_pool<'a>(
+        &self,
+        scope: Scope<'_>,
+        args: impl Iterator<Item = &'a EagerTensor>,
+    ) -> Result<Vec<EagerTensor>> {
+        let _active = scope.context.threads().active_call();
         if let Some(mut place) = self.first.try_lock() {
             let frame = place.take().map_or_else(|| self.frame(), Ok)?;
             let (outcome, frame) = self.run_in(frame, scope, args);

@@ -133,7 +133,7 @@ fn sorted<K: Ord + Copy>(
     mut visit: impl FnMut(usize, usize),
 ) {
     if k < keys.len() {
-        keys.select_nth_unstable(k - 1);
+        budget::select_nth_unstable(&mut keys, k - 1);
     }
     let keys = &mut keys[..k];
     budget::sort_unstable(keys);
