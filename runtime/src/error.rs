@@ -1,5 +1,6 @@
 //! The error type of this crate.
 
+use crate::collective::CollectiveError;
 use ferroflow_ir::{
     Code, DType, PartialShape, Shape,
     budget::Interruption,
@@ -107,6 +108,9 @@ pub enum Error {
         /// Why it is refused.
         reason: &'static str,
     },
+    /// Members of a group have not computed something together.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
     /// The budget of the call was over before its end.
     #[error("the call was ended: {}", describe(*.0))]
     Interrupted(Interruption),
@@ -148,6 +152,7 @@ impl Error {
         match self {
             Error::Ir(error) => error.code(),
             Error::Kernel(error) => error.code(),
+            Error::Collective(error) => error.code(),
             Error::AtNode { source, .. } => source.code(),
             Error::Dropped { .. } => Code::NotFound,
             Error::WrongResource { .. }

@@ -36,6 +36,7 @@
 mod budget;
 mod call_cache;
 mod call_key;
+pub mod collective;
 mod compile;
 mod compile_options;
 mod concrete_function;

@@ -41,6 +41,7 @@ impl Error {
             Error::AtNode { source, .. } => source.is_panic(),
             Error::Ir(_)
             | Error::Kernel(_)
+            | Error::Collective(_)
             | Error::Dropped { .. }
             | Error::WrongResource { .. }
             | Error::Uninitialized { .. }

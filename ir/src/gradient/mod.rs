@@ -22,6 +22,7 @@ pub(crate) mod array;
 mod back;
 mod branch;
 mod carried;
+pub(crate) mod collective;
 pub mod control;
 pub(crate) mod conv;
 mod copy;

@@ -9,6 +9,7 @@ mod array;
 mod attention;
 mod checkpoint;
 mod codec;
+mod collective;
 mod control;
 mod conv;
 pub mod copy;
@@ -86,6 +87,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     attention,
     checkpoint,
     codec,
+    collective,
     control,
     conv,
     copy,

@@ -9,6 +9,7 @@ use std::{collections::HashMap, sync::OnceLock};
 pub use crate::runtime_call::{Body, RuntimeCall, none, one};
 
 mod candidates;
+mod collective;
 mod dataset;
 mod file;
 mod list;
@@ -32,6 +33,7 @@ mod variant;
 
 const BODIES: &[&[(&str, Body)]] = &[
     candidates::BODIES,
+    collective::BODIES,
     dataset::BODIES,
     file::BODIES,
     list::BODIES,

@@ -5,6 +5,7 @@
 mod aliasing;
 mod attention;
 mod budgets;
+mod collectives;
 mod devices;
 mod eager;
 mod functions;
