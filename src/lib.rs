@@ -11,8 +11,8 @@ pub use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions, l
 pub use ferroflow_tracer::{
     ConcreteFunction, Function, FunctionOptions, Functions, GradientTape, HasFunctions,
     IndexedSlices, Module, Nest, Tensor, TensorArray, TraceType, Trackable, TrackableResource,
-    Variable, WhileOptions, case, cond, control_dependencies, device, foldl, foldr, function,
-    function_with, init_scope, literal, lookup, map_fn, nn, ops, print, range,
+    Variable, WhileOptions, case, cond, control_dependencies, device, distribute, foldl, foldr,
+    function, function_with, init_scope, literal, lookup, map_fn, nn, ops, print, range,
     run_functions_eagerly, scan, spec, switch_case, while_loop, while_loop_with,
 };
 

@@ -5,7 +5,7 @@ use crate::{
     devices::Devices,
     error::{Error, Result},
     owned_cache::OwnedCache,
-    placement::Placement,
+    placement::{Placement, is_elsewhere},
     resource::ResourceManager,
     runtime_call::Body,
 };
@@ -46,6 +46,10 @@ pub struct ContextOptions {
     /// The number of executables that a function keeps besides its first, each for other types of
     /// arguments; the one used longest ago is dropped. 512 if `None`.
     pub specializations: Option<NonZeroUsize>,
+    /// The number of devices that the CPU counts as, `CPU:0` and so on, as TensorFlow's
+    /// `tf.config.set_logical_device_configuration` says it; 1 if `None`. They share memory and
+    /// threads: replicas of a strategy run on them.
+    pub logical_cpus: Option<NonZeroUsize>,
 }
 
 /// A service that is given images of some hundred sizes compiles each size once.
@@ -104,6 +108,7 @@ struct Inner {
     precision: Precision,
     compile: CompileOptions,
     specializations: NonZeroUsize,
+    logical_cpus: NonZeroUsize,
     devices: Devices,
     cache: OwnedCache,
     placements: Mutex<Option<Vec<Placement>>>,
@@ -154,6 +159,7 @@ impl Context {
             precision: options.precision,
             compile: options.compile,
             specializations: options.specializations.unwrap_or(SPECIALIZATIONS),
+            logical_cpus: options.logical_cpus.unwrap_or(NonZeroUsize::MIN),
             devices,
             cache: OwnedCache::default(),
             placements: Mutex::default(),
@@ -195,10 +201,36 @@ impl Context {
         self.0.cpu.has_kernel(op)
     }
 
-    /// The names of all devices, the CPU first. Others are looked for when this is first asked.
+    /// The names of all devices, those of the CPU first. Others are looked for when this is first
+    /// asked.
     pub fn device_names(&self) -> Vec<String> {
         let others = self.0.devices.all().into_iter().map(|device| device.name().to_string());
-        std::iter::once(self.cpu().name().to_string()).chain(others).collect()
+        self.cpu_names().into_iter().chain(others).collect()
+    }
+
+    /// The names of the devices that the CPU counts as.
+    pub fn cpu_names(&self) -> Vec<String> {
+        let first = self.cpu().name().to_string();
+        let others = (1..self.0.logical_cpus.get()).map(|n| CpuDevice::new(n).name().to_string());
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// Checks that there is a device of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] when there is none.
+    pub fn check_device(&self, name: &DeviceName) -> Result<()> {
+        if is_elsewhere(name) {
+            return self.device(name).map(drop);
+        }
+        let index = name.index.unwrap_or(0);
+        if (index as usize) < self.0.logical_cpus.get() {
+            return Ok(());
+        }
+        let (name, known) = (name.to_string(), self.device_names());
+        let reason = Some(format!("the context has {} logical CPUs", self.0.logical_cpus));
+        Err(Error::NoDevice { name, known, reason })
     }
 
     /// A device other than the CPU.

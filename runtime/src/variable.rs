@@ -3,6 +3,7 @@
 use crate::{
     eager_tensor::{EagerTensor, on_device},
     error::{Error, Result},
+    mirrored::{Annotations, VariableAggregation, VariableSynchronization, component, replicas},
     resource::{Resource, ResourceHandle},
 };
 use ferroflow_ir::{Code, DType, HostTensor, PartialShape, Shape, TensorSpec, budget::masked};
@@ -25,6 +26,15 @@ pub struct VariableState {
     dtype: DType,
     shape: PartialShape,
     trainable: bool,
+    first: Component,
+    /// The components of the other replicas of this process, if it is mirrored.
+    others: OnceLock<Vec<Component>>,
+    annotations: Mutex<Annotations>,
+}
+
+/// The value of a variable in one replica.
+#[derive(Default)]
+struct Component {
     /// The device that its values live on, if not the host.
     home: OnceLock<Arc<dyn Device>>,
     value: Mutex<Value>,
@@ -62,7 +72,9 @@ impl Variable {
     pub fn new(name: impl Into<String>, value: HostTensor) -> Variable {
         let spec = TensorSpec::like(&value);
         let variable = Variable::uninitialized(name, spec.dtype, spec.shape, true);
-        variable.0.value.lock().set(value.into());
+        for component in variable.0.components() {
+            component.value.lock().set(value.clone().into());
+        }
         variable
     }
 
@@ -73,9 +85,14 @@ impl Variable {
         shape: PartialShape,
         trainable: bool,
     ) -> Variable {
-        let (home, value) = (OnceLock::new(), Mutex::default());
+        let (first, annotations) = Default::default();
+        let others = match replicas() {
+            1 => OnceLock::new(),
+            n => OnceLock::from((1..n).map(|_| Component::default()).collect::<Vec<_>>()),
+        };
         let name = name.into();
-        Variable(Arc::new(VariableState { name, dtype, shape, trainable, home, value }))
+        let state = VariableState { name, dtype, shape, trainable, first, others, annotations };
+        Variable(Arc::new(state))
     }
 
     /// Makes a device the home of the variable: its values live there, and ops on it run there. Only
@@ -86,6 +103,56 @@ impl Variable {
     /// When the device cannot hold the value.
     pub fn live_on(&self, device: &Arc<dyn Device>) -> Result<()> {
         self.0.live_on(device)
+    }
+
+    /// Gives the variable a value for each of `replicas` replicas of this process, all the one it
+    /// has; only the first call counts.
+    ///
+    /// # Errors
+    ///
+    /// When it is mirrored for another number of replicas.
+    pub fn mirror(&self, replicas: usize) -> Result<()> {
+        self.0.mirror(replicas)
+    }
+
+    /// The number of replicas that have a value of it.
+    pub fn n_components(&self) -> usize {
+        1 + self.0.others.get().map_or(0, Vec::len)
+    }
+
+    /// The value in one replica of this process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is none yet, or no such replica.
+    pub fn component(&self, replica: usize) -> Result<EagerTensor> {
+        let component = self.0.components().nth(replica);
+        component.and_then(Component::tensor).ok_or_else(|| self.0.uninitialized())
+    }
+
+    /// Sets the value in one replica of this process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uninitialized`] when there is no such replica; when dtype or shape do not fit.
+    pub fn assign_component(&self, replica: usize, value: HostTensor) -> Result<()> {
+        self.0.check(&value)?;
+        let component = self.0.components().nth(replica).ok_or_else(|| self.0.uninitialized())?;
+        component.set(value.into())
+    }
+
+    /// What is said of it to strategies.
+    pub fn annotations(&self) -> Annotations {
+        self.0.annotations()
+    }
+
+    /// Says when components are brought into line, and what they become together.
+    pub fn annotate(
+        &self,
+        synchronization: VariableSynchronization,
+        aggregation: VariableAggregation,
+    ) {
+        *self.0.annotations.lock() = Annotations { synchronization, aggregation };
     }
 
     /// The device that its values live on, if not the host.
@@ -190,13 +257,77 @@ impl fmt::Debug for VariableState {
 }
 
 impl VariableState {
+    /// The name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is said of it to strategies.
+    pub(crate) fn annotations(&self) -> Annotations {
+        *self.annotations.lock()
+    }
+
+    /// The component that this thread sees.
+    fn here(&self) -> &Component {
+        match self.others.get() {
+            None => &self.first,
+            Some(others) => match component() {
+                Some(replica) if replica > 0 => others.get(replica - 1).unwrap_or(&self.first),
+                Some(_) | None => &self.first,
+            },
+        }
+    }
+
+    fn components(&self) -> impl Iterator<Item = &Component> {
+        std::iter::once(&self.first).chain(self.others.get().into_iter().flatten())
+    }
+
+    /// The components, where this thread is outside replicas and there are several.
+    fn seen_from_outside(&self) -> Option<&[Component]> {
+        let others = self.others.get()?;
+        component().is_none().then_some(others)
+    }
+
+    fn mirror(&self, replicas: usize) -> Result<()> {
+        let value = self.first.tensor();
+        let others =
+            self.others.get_or_init(|| (1..replicas).map(|_| Component::default()).collect());
+        if others.len() + 1 != replicas.max(1) {
+            let (name, found) = (&self.name, others.len() + 1);
+            let message = format!(
+                "variable `{name}` has values for {found} replicas, it cannot have some for {replicas}"
+            );
+            return Err(Error::Status { code: Code::FailedPrecondition, message });
+        }
+        for other in others.iter().filter(|other| other.tensor().is_none()) {
+            value.clone().map_or(Ok(()), |value| other.set(value))?;
+        }
+        Ok(())
+    }
+
+    /// Gives all components the value that was assigned outside replicas.
+    fn spread(&self) -> Result<()> {
+        let Some(others) = self.seen_from_outside() else { return Ok(()) };
+        let value = self.first.tensor();
+        for other in others {
+            match &value {
+                Some(value) => other.set(value.clone())?,
+                None => *other.value.lock() = Value::default(),
+            }
+        }
+        Ok(())
+    }
+
     /// The value.
     ///
     /// # Errors
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn read(&self) -> Result<HostTensor> {
-        match &self.value.lock().tensor {
+        if self.seen_from_outside().is_some() {
+            return Ok(self.tensor()?.host()?.clone());
+        }
+        match &self.here().value.lock().tensor {
             Some(Buffer::Host(tensor)) => Ok(tensor.clone()),
             Some(Buffer::Device(buffer)) => Ok(buffer.host()?.clone()),
             None => Err(self.uninitialized()),
@@ -209,8 +340,12 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet.
     pub fn tensor(&self) -> Result<EagerTensor> {
-        let value = self.value.lock().tensor.clone();
-        value.map(EagerTensor::from).ok_or_else(|| self.uninitialized())
+        if self.seen_from_outside().is_some() {
+            let values: Option<Vec<EagerTensor>> =
+                self.components().map(Component::tensor).collect();
+            return self.across_replicas(values.ok_or_else(|| self.uninitialized())?);
+        }
+        self.here().tensor().ok_or_else(|| self.uninitialized())
     }
 
     /// The value in the memory of a device. One that lives elsewhere is copied there once, and again
@@ -220,7 +355,7 @@ impl VariableState {
     ///
     /// [`Error::Uninitialized`] when there is none yet; when the device cannot hold it.
     pub fn tensor_on(&self, device: &Arc<dyn Device>) -> Result<EagerTensor> {
-        let mut value = self.value.lock();
+        let mut value = self.here().value.lock();
         if let Some(copy) = &value.copy
             && *copy.device == *device.name()
         {
@@ -239,7 +374,7 @@ impl VariableState {
 
     /// The device that values live on, if not the host.
     pub fn home(&self) -> Option<&Arc<dyn Device>> {
-        self.home.get()
+        self.here().home.get()
     }
 
     /// Makes a device the home of the variable, unless it has one.
@@ -253,8 +388,9 @@ impl VariableState {
             let dtype = self.dtype;
             return Err(ferroflow_kernels::Error::UnsupportedDType { device, dtype }.into());
         }
-        let home = self.home.get_or_init(|| device.clone());
-        let mut value = self.value.lock();
+        let here = self.here();
+        let home = here.home.get_or_init(|| device.clone());
+        let mut value = here.value.lock();
         if let Some(tensor) = value.tensor.take() {
             value.set(Buffer::Device(on_device(&tensor.into(), home)?));
         }
@@ -268,12 +404,8 @@ impl VariableState {
     /// [`Error::VariableMismatch`] when dtype or shape do not fit; when the copy fails.
     pub fn assign_tensor(&self, tensor: EagerTensor) -> Result<()> {
         self.check_spec(tensor.dtype(), tensor.shape())?;
-        let tensor = match self.home.get() {
-            None => Buffer::Host(tensor.into_host()?),
-            Some(home) => Buffer::Device(on_device(&tensor, home)?),
-        };
-        self.value.lock().set(tensor);
-        Ok(())
+        self.here().set(tensor)?;
+        self.spread()
     }
 
     /// Replaces the value by what `change` makes of it, where it lives.
@@ -282,29 +414,19 @@ impl VariableState {
     ///
     /// As [`update`](VariableState::update).
     pub fn replace(&self, change: impl FnOnce(EagerTensor) -> Result<EagerTensor>) -> Result<()> {
-        let mut value = self.value.lock();
+        let here = self.here();
+        let mut value = here.value.lock();
         let old = value.tensor.clone().ok_or_else(|| self.uninitialized())?;
         let new = change(old.into())?;
         self.check_spec(new.dtype(), new.shape())?;
-        value.set(match self.home.get() {
-            None => Buffer::Host(new.into_host()?),
-            Some(home) => Buffer::Device(on_device(&new, home)?),
-        });
-        Ok(())
+        value.set(here.stored(new)?);
+        drop(value);
+        self.spread()
     }
 
     /// Whether there is a value.
     pub fn is_initialized(&self) -> bool {
-        self.value.lock().tensor.is_some()
-    }
-
-    /// A value that was changed in host memory goes back to where values live.
-    fn settle(&self, value: &mut Value) -> Result<()> {
-        if let (Some(home), Some(Buffer::Host(tensor))) = (self.home.get(), &value.tensor) {
-            let tensor = EagerTensor::from(tensor.clone());
-            value.set(Buffer::Device(on_device(&tensor, home)?));
-        }
-        Ok(())
+        self.here().value.lock().tensor.is_some()
     }
 
     /// Sets the value.
@@ -313,17 +435,14 @@ impl VariableState {
     ///
     /// [`Error::VariableMismatch`] when dtype or shape do not fit.
     pub fn assign(&self, value: HostTensor) -> Result<()> {
-        if self.home.get().is_some() {
-            return self.assign_tensor(value.into());
-        }
-        self.check(&value)?;
-        self.value.lock().set(value.into());
-        Ok(())
+        self.assign_tensor(value.into())
     }
 
     /// Gives the variable no value again.
     pub fn clear(&self) {
-        *self.value.lock() = Value::default();
+        for component in self.components() {
+            *component.value.lock() = Value::default();
+        }
     }
 
     /// Changes the value in place; nobody reads a half-changed value. If `change` fails the value
@@ -334,11 +453,14 @@ impl VariableState {
     /// [`Error::Uninitialized`] when there is none yet, [`Error::VariableMismatch`] when dtype or
     /// shape no longer fit, and those of `change`.
     pub fn update<R>(&self, change: impl FnOnce(&mut HostTensor) -> Result<R>) -> Result<R> {
-        let mut value = self.value.lock();
+        let here = self.here();
+        let mut value = here.value.lock();
         let tensor = value.host_mut()?.ok_or_else(|| self.uninitialized())?;
         let result = masked(|| change(tensor));
         let checked = self.check(tensor);
-        self.settle(&mut value)?;
+        here.settle(&mut value)?;
+        drop(value);
+        self.spread()?;
         let result = result?;
         checked?;
         Ok(result)
@@ -367,6 +489,35 @@ impl VariableState {
     }
 }
 
+impl Component {
+    fn tensor(&self) -> Option<EagerTensor> {
+        self.value.lock().tensor.clone().map(EagerTensor::from)
+    }
+
+    /// A value, where values of this replica live.
+    fn stored(&self, tensor: EagerTensor) -> Result<Buffer> {
+        Ok(match self.home.get() {
+            None => Buffer::Host(tensor.into_host()?),
+            Some(home) => Buffer::Device(on_device(&tensor, home)?),
+        })
+    }
+
+    fn set(&self, tensor: EagerTensor) -> Result<()> {
+        let tensor = self.stored(tensor)?;
+        self.value.lock().set(tensor);
+        Ok(())
+    }
+
+    /// A value that was changed in host memory goes back to where values live.
+    fn settle(&self, value: &mut Value) -> Result<()> {
+        if let (Some(home), Some(Buffer::Host(tensor))) = (self.home.get(), &value.tensor) {
+            let tensor = EagerTensor::from(tensor.clone());
+            value.set(Buffer::Device(on_device(&tensor, home)?));
+        }
+        Ok(())
+    }
+}
+
 /// Changes the values of several variables in place; nobody reads a half-changed value.
 ///
 /// # Errors
@@ -387,7 +538,7 @@ pub(crate) fn update_all<R>(
         return Err(Error::Status { code: Code::InvalidArgument, message });
     }
     let mut locked: SmallVec<[(usize, MutexGuard<'_, Value>); 4]> =
-        order.into_iter().map(|index| (index, variables[index].value.lock())).collect();
+        order.into_iter().map(|index| (index, variables[index].here().value.lock())).collect();
     locked.sort_unstable_by_key(|(index, _)| *index);
     let values: Result<Vec<&mut HostTensor>> = locked
         .iter_mut()
@@ -396,8 +547,10 @@ pub(crate) fn update_all<R>(
     let values = values?;
     let result = masked(|| change(values));
     for (index, value) in &mut locked {
-        variables[*index].settle(value)?;
+        variables[*index].here().settle(value)?;
     }
+    drop(locked);
+    variables.iter().try_for_each(|variable| variable.spread())?;
     result
 }
 

@@ -99,7 +99,7 @@ pub use host_ops::add_ops;
 pub use load::{LoadOptions, load, load_session};
 pub use model::{Model, Object, SavedModel};
 pub use revive::Revive;
-pub use save::{SaveOptions, SaveReport, Untraced, save, save_session};
+pub use save::{SaveOptions, SaveReport, Untraced, VariablePolicy, save, save_session};
 pub use session::Session;
 pub use simple_save::{SimpleModel, simple_load, simple_save};
 pub use structured_value::StructuredValue;

@@ -14,6 +14,7 @@ mod custom_gradients;
 mod damaged_models;
 mod device_calls;
 mod devices;
+mod distributed;
 mod eager;
 mod examples;
 mod frozen;

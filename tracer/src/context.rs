@@ -1,6 +1,7 @@
 //! The thread state of calls: the context, the functions being traced, the scopes.
 //!
-//! Every function that changes it returns a guard, which restores it, also on a panic.
+//! Every function that changes it returns a guard, which restores it, also on a panic. The replica that
+//! a thread runs is the runtime's ([`ferroflow_runtime::collective`]).
 
 use crate::{
     completed::Completed, error::Result, func_graph::FuncGraph, recording::Tape, tensor::Tensor,

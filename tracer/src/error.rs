@@ -227,6 +227,22 @@ pub enum Error {
     /// A step without gradients.
     #[error("there are no gradients to apply: the loss depends on none of the variables")]
     NoGradients,
+    /// A call that a replica of a strategy cannot make, or only a replica can.
+    #[error("{what}: {reason}")]
+    Replica {
+        /// What was tried.
+        what: String,
+        /// Why it cannot be.
+        reason: &'static str,
+    },
+    /// Values for replicas that are not as many as the replicas.
+    #[error("a strategy of {replicas} replicas was given {found} values")]
+    PerReplica {
+        /// The replicas of the strategy in this process.
+        replicas: usize,
+        /// The values.
+        found: usize,
+    },
     /// An error of the user's own code.
     #[error("{0}")]
     Host(Arc<dyn std::error::Error + Send + Sync>),
@@ -284,10 +300,12 @@ impl Error {
             | Error::ControlFlow { .. }
             | Error::Conversion { .. }
             | Error::NotDifferentiable { .. }
+            | Error::PerReplica { .. }
             | Error::NoGradients => Code::InvalidArgument,
-            Error::Dropped { .. } | Error::NoGraph { .. } | Error::TapeUsed => {
-                Code::FailedPrecondition
-            }
+            Error::Dropped { .. }
+            | Error::NoGraph { .. }
+            | Error::TapeUsed
+            | Error::Replica { .. } => Code::FailedPrecondition,
             Error::TooManyTraces { .. } => Code::ResourceExhausted,
             Error::Host(_) => Code::Aborted,
         }

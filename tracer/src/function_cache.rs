@@ -1,14 +1,14 @@
 //! The traces of a function, and which of them a call takes.
 //!
 //! The key of a trace is the type of the function and what around the call changes the graph: the
-//! context. The device scopes around a call are no part of it; where a function runs is said by its
+//! context, and the replica of a strategy that the thread runs. The device scopes around a call are no part of it; where a function runs is said by its
 //! callers, and what its own code pins to a device stays there.
 
 use crate::{
     concrete_function::ConcreteFunction, context, error::Result, nest::Nest, tensor::Tensor,
 };
 use ferroflow_ir::{FunctionType, TraceType, TypeDispatchTable};
-use ferroflow_runtime::Context;
+use ferroflow_runtime::{Context, collective::Replica};
 use std::sync::Arc;
 
 /// A trace, and the types it was made for.
@@ -31,17 +31,40 @@ type Table = TypeDispatchTable<Arc<Trace>>;
 /// The traces of a function.
 #[derive(Default, Debug)]
 pub(crate) struct FunctionCache {
-    /// By the context they were made in, that of the first trace first.
-    tables: Vec<(Context, Table)>,
+    /// By where they were made, the place of the first trace first.
+    tables: Vec<(Place, Table)>,
     /// The trace of the last call that needed a lookup, with the types of its arguments.
     last: Option<Last>,
 }
 
 #[derive(Debug)]
 struct Last {
-    context: Context,
+    place: Place,
     types: Vec<TraceType>,
     trace: Arc<Trace>,
+}
+
+/// Where a call is made, as far as that changes the graph.
+#[derive(Debug)]
+struct Place {
+    context: Context,
+    /// The rank of the replica, and the number of replicas.
+    replica: Option<(usize, usize)>,
+}
+
+impl Place {
+    fn here() -> Place {
+        Place { context: context::context(), replica: replica() }
+    }
+
+    /// Whether a call made here is made at this place.
+    fn is_here(&self) -> bool {
+        context::with_context_ref(|here| here.is(&self.context)) && self.replica == replica()
+    }
+}
+
+fn replica() -> Option<(usize, usize)> {
+    Replica::with_current(|replica| (replica.engine.rank(), replica.engine.size()))
 }
 
 impl FunctionCache {
@@ -50,19 +73,19 @@ impl FunctionCache {
         &self,
         have_types: impl FnOnce(&[TraceType]) -> bool,
     ) -> Option<&Arc<Trace>> {
-        let Last { context, types, trace } = self.last.as_ref()?;
-        (is_here(context) && have_types(types)).then_some(trace)
+        let Last { place, types, trace } = self.last.as_ref()?;
+        (place.is_here() && have_types(types)).then_some(trace)
     }
 
     /// The trace that fits arguments of this type best.
     pub(crate) fn find(&mut self, request: &FunctionType) -> Option<Arc<Trace>> {
-        let (_, table) = self.tables.iter_mut().find(|(context, _)| is_here(context))?;
+        let (_, table) = self.tables.iter_mut().find(|(place, _)| place.is_here())?;
         table.dispatch(request).map(|(_, trace)| trace.clone())
     }
 
     /// Remembers which trace arguments of exactly these types take.
     pub(crate) fn remember(&mut self, types: Vec<TraceType>, trace: &Arc<Trace>) {
-        self.last = Some(Last { context: context::context(), types, trace: trace.clone() });
+        self.last = Some(Last { place: Place::here(), types, trace: trace.clone() });
     }
 
     /// Adds a trace. Traces for objects that are gone make room, then the oldest beyond `limit`.
@@ -75,12 +98,12 @@ impl FunctionCache {
         }
         self.tables.retain(|(_, table)| !table.is_empty());
         self.last = None;
-        match self.tables.iter_mut().find(|(context, _)| is_here(context)) {
+        match self.tables.iter_mut().find(|(place, _)| place.is_here()) {
             Some((_, table)) => table.insert(ty, trace),
             None => {
                 let mut table = Table::default();
                 table.insert(ty, trace);
-                self.tables.push((context::context(), table));
+                self.tables.push((Place::here(), table));
             }
         }
     }
@@ -102,7 +125,7 @@ impl FunctionCache {
     }
 
     fn table(&self) -> Option<&Table> {
-        let found = self.tables.iter().find(|(context, _)| is_here(context));
+        let found = self.tables.iter().find(|(place, _)| place.is_here());
         found.map(|(_, table)| table)
     }
 
@@ -120,11 +143,6 @@ impl FunctionCache {
     pub(crate) fn len(&self) -> usize {
         self.tables.iter().map(|(_, table)| table.len()).sum()
     }
-}
-
-/// Whether a call made here runs in `context`.
-fn is_here(context: &Context) -> bool {
-    context::with_context_ref(|here| here.is(context))
 }
 
 fn stands_for_dropped(ty: &FunctionType) -> bool {

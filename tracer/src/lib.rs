@@ -63,6 +63,7 @@ pub mod custom;
 pub mod custom_gradient;
 pub mod debugging;
 pub mod derivatives;
+pub mod distribute;
 pub mod error;
 mod fallible;
 #[cfg(test)]

@@ -9,7 +9,11 @@ use crate::{
     tensor::Tensor,
 };
 use ferroflow_ir::{DType, PartialShape, TensorSpec, trace_type::VariableSpec};
-use ferroflow_runtime as runtime;
+use ferroflow_runtime::{
+    self as runtime,
+    collective::Replica,
+    mirrored::{VariableAggregation, VariableSynchronization},
+};
 use std::{fmt, panic::Location, sync::Arc};
 
 /// A tensor that changes. Clones are the same variable; it lives as long as one of them does.
@@ -55,11 +59,21 @@ pub struct VariableOptions {
     pub trainable: bool,
     /// What shapes its values may have; that of the first value if `None`.
     pub shape: Option<PartialShape>,
+    /// When replicas of a strategy bring their values into line.
+    pub synchronization: VariableSynchronization,
+    /// What values of replicas become together.
+    pub aggregation: VariableAggregation,
 }
 
 impl Default for VariableOptions {
     fn default() -> VariableOptions {
-        VariableOptions { name: String::new(), trainable: true, shape: None }
+        VariableOptions {
+            name: String::new(),
+            trainable: true,
+            shape: None,
+            synchronization: VariableSynchronization::default(),
+            aggregation: VariableAggregation::default(),
+        }
     }
 }
 
@@ -96,7 +110,12 @@ impl Variable {
     #[track_caller]
     pub fn with_options(initial: impl Into<Tensor>, options: VariableOptions) -> Result<Variable> {
         let (initial, location) = (initial.into(), Location::caller());
-        let VariableOptions { name, trainable, shape } = options;
+        let VariableOptions { name, trainable, shape, synchronization, aggregation } = options;
+        if let Some(true) = Replica::with_current(|replica| replica.engine.size() > 1) {
+            let what = format!("making variable `{name}`");
+            let reason = "a replica would have it for itself; make it in the scope of the strategy";
+            return Err(Error::Replica { what, reason });
+        }
         let name = if name.is_empty() { "Variable".to_string() } else { name };
         let trace = context::current_trace();
         let name = match &trace {
@@ -105,6 +124,7 @@ impl Variable {
         };
         let shape = shape.unwrap_or_else(|| initial.shape());
         let inner = runtime::Variable::uninitialized(name, initial.dtype(), shape, trainable);
+        inner.annotate(synchronization, aggregation);
         if let Some(device) = context::current_accelerator()
             && device.storage(initial.dtype()).is_some()
         {
@@ -217,6 +237,11 @@ impl Variable {
         ops::variable::read(self)
     }
 
+    /// When replicas of a strategy bring their values into line, and what they become together.
+    pub fn annotations(&self) -> runtime::mirrored::Annotations {
+        self.owned().map(runtime::Variable::annotations).unwrap_or_default()
+    }
+
     /// Sets the value.
     ///
     /// # Errors
@@ -224,7 +249,8 @@ impl Variable {
     /// When dtype or shape do not fit.
     #[track_caller]
     pub fn assign(&self, value: impl IntoOperand) -> Result<()> {
-        ops::variable::update(self, "AssignVariableOp", value)
+        let value = self.synchronized(value)?;
+        ops::variable::update(self, "AssignVariableOp", &value)
     }
 
     /// Adds to the value.
@@ -234,7 +260,8 @@ impl Variable {
     /// When there is no value yet, or dtype or shape do not fit.
     #[track_caller]
     pub fn assign_add(&self, value: impl IntoOperand) -> Result<()> {
-        ops::variable::update(self, "AssignAddVariableOp", value)
+        let value = self.synchronized(value)?;
+        ops::variable::update(self, "AssignAddVariableOp", &value)
     }
 
     /// Subtracts from the value.
@@ -244,7 +271,8 @@ impl Variable {
     /// When there is no value yet, or dtype or shape do not fit.
     #[track_caller]
     pub fn assign_sub(&self, value: impl IntoOperand) -> Result<()> {
-        ops::variable::update(self, "AssignSubVariableOp", value)
+        let value = self.synchronized(value)?;
+        ops::variable::update(self, "AssignSubVariableOp", &value)
     }
 }
 

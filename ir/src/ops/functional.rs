@@ -227,6 +227,21 @@ pub(super) static OPS: &[OpDef] = &[
         call: Call::While,
         ..OpDef::PURE
     },
+    OpDef {
+        name: "_ReplicatedCall",
+        summary: "Calls a function in each replica of a strategy; gives the results of all.",
+        inputs: &[arg_of("strategy", DType::Resource), args_list("input", "Tin")],
+        outputs: &[args_list("output", "Tout")],
+        attrs: &[
+            types("Tin").at_least(0),
+            types("Tout").at_least(0),
+            funcs("replicas").at_least(1),
+            shapes("output_shapes").or(AttrDefault::Shapes),
+        ],
+        infer: output_shapes,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
 ];
 
 /// Results have the shapes the attribute gives, if it gives any.

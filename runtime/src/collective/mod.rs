@@ -1,6 +1,6 @@
 //! Collectives: what replicas of a program compute together.
 //!
-//! - `replica.rs`: the replica that a thread runs.
+//! - `replica.rs`: the replica that a thread runs. `run.rs`: all replicas of a process, and their steps.
 //! - This file: the traits of engines ([`Engine`], [`Group`]), and the keys by which members meet.
 //! - `threads.rs`: the engine of one process, a replica in each thread.
 //! - `reduction.rs`: how tensors of members become one. `error.rs`: who is missing.
@@ -14,11 +14,13 @@
 mod error;
 mod reduction;
 mod replica;
+mod run;
 mod threads;
 
 pub use error::{CallName, CollectiveError};
 pub use reduction::{MergeOp, Reduction};
 pub use replica::{Replica, ReplicaGuard};
+pub use run::{Replicas, run_replicas};
 pub use threads::{ThreadsEngine, threads};
 
 use crate::{context::Context, error::Result};

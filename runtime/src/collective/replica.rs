@@ -4,7 +4,15 @@
 //! loaded functions alike. Everything a call does runs on the thread of the call, so that is enough.
 
 use super::Engine;
-use std::{cell::RefCell, fmt, sync::Arc, thread};
+use std::{
+    cell::RefCell,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+};
 
 thread_local! {
     /// The innermost is last; `None` is code outside replicas, inside one.
@@ -16,10 +24,16 @@ thread_local! {
 pub struct Replica {
     /// Which component of the mirrored variables of this process is its own.
     pub component: usize,
+    /// The number of replicas in this process.
+    pub n_components: usize,
     /// The device it runs on.
     pub device: Arc<str>,
     /// By what it meets the others.
     pub engine: Arc<dyn Engine>,
+    /// The key of its next collective; replicas count alike, as they run the same program.
+    pub next_key: Arc<AtomicI32>,
+    /// Whether it steps variables, with values that are the same in all replicas.
+    pub is_updating: bool,
 }
 
 impl fmt::Debug for Replica {
@@ -32,6 +46,24 @@ impl Replica {
     /// The replica of this thread.
     pub fn current() -> Option<Replica> {
         STACK.with(|stack| stack.borrow().last().cloned().flatten())
+    }
+
+    /// What `look` says of the replica of this thread.
+    pub fn with_current<R>(look: impl FnOnce(&Replica) -> R) -> Option<R> {
+        STACK.with(|stack| stack.borrow().last().and_then(Option::as_ref).map(look))
+    }
+
+    /// The key of a collective of the group of all replicas.
+    pub fn take_key(&self) -> i32 {
+        self.next_key.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Runs `body` as the part of this thread's replica that steps variables.
+    pub fn updating<R>(body: impl FnOnce() -> R) -> R {
+        let Some(replica) = Replica::current() else { return body() };
+        STACK.with(|stack| stack.borrow_mut().push(Some(Replica { is_updating: true, ..replica })));
+        let _guard = Pushed;
+        body()
     }
 
     /// Runs `body` as if this thread ran no replica.

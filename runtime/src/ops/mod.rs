@@ -19,6 +19,7 @@ mod queue;
 mod ragged;
 mod random;
 mod random_state;
+mod replicated;
 mod source;
 mod sparse_map;
 mod state;
@@ -43,6 +44,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     ragged::BODIES,
     random::BODIES,
     random_state::BODIES,
+    replicated::BODIES,
     source::BODIES,
     sparse_map::BODIES,
     state::BODIES,

@@ -14,6 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+fn replica(component: usize, n_components: usize, engine: Arc<dyn Engine>) -> Replica {
+    let device = "/device:CPU:0".into();
+    let next_key = Arc::default();
+    Replica { component, n_components, device, engine, next_key, is_updating: false }
+}
+
 /// Runs `body` in a replica for each rank, and collects what they return.
 fn replicas<R: Send>(size: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let names: Vec<String> = (0..size).map(|rank| format!("replica {rank}")).collect();
@@ -22,8 +28,7 @@ fn replicas<R: Send>(size: usize, body: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let start = |(rank, engine): (usize, Arc<dyn Engine>)| {
             let body = &body;
             scope.spawn(move || {
-                let device = "/device:CPU:0".into();
-                let _guard = Replica { component: rank, device, engine }.enter();
+                let _guard = replica(rank, size, engine).enter();
                 body(rank)
             })
         };
@@ -301,7 +306,7 @@ fn a_member_that_has_ended_or_panicked_is_not_waited_for() {
     thread::scope(|scope| {
         let [a, b, c] = [0, 1, 2].map(|rank| {
             let engine: Arc<dyn Engine> = engines[rank].clone();
-            Replica { component: rank, device: "/device:CPU:0".into(), engine }
+            replica(rank, 3, engine)
         });
         let panicking = scope.spawn(move || {
             let _guard = c.enter();

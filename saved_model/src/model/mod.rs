@@ -19,6 +19,7 @@ use ferroflow_ir::TensorSpec;
 use ferroflow_runtime::{
     Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
     RunOptions, Variable,
+    mirrored::{VariableAggregation, VariableSynchronization},
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -377,11 +378,31 @@ fn live(object: &SavedObject) -> Result<Live> {
                 Some(shape) => convert::shape(shape)?,
                 None => ferroflow_ir::PartialShape::Unknown,
             };
-            Live::Variable(Variable::uninitialized(&*saved.name, dtype, shape, saved.trainable))
+            let variable = Variable::uninitialized(&*saved.name, dtype, shape, saved.trainable);
+            let (synchronization, aggregation) = annotations(saved)?;
+            variable.annotate(synchronization, aggregation);
+            Live::Variable(variable)
         }
         Some(Kind::Resource(_)) => Live::Resource(OnceLock::new()),
         _ => Live::Plain,
     })
+}
+
+/// What a file says of a variable to strategies.
+fn annotations(
+    saved: &proto::SavedVariable,
+) -> Result<(VariableSynchronization, VariableAggregation)> {
+    let wrong = |what: &'static str, found: i32| {
+        let variable = format!("variable `{}`", saved.name);
+        ferroflow_ir::Error::argument(variable, what, "a mode from 0 to 3", found)
+    };
+    let (synchronization, aggregation) = (saved.synchronization, saved.aggregation);
+    Ok((
+        VariableSynchronization::from_number(synchronization)
+            .ok_or_else(|| wrong("its synchronization", synchronization))?,
+        VariableAggregation::from_number(aggregation)
+            .ok_or_else(|| wrong("its aggregation", aggregation))?,
+    ))
 }
 
 fn bad_capture(function: &str, input: i32, found: &str) -> Error {

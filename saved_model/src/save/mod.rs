@@ -22,8 +22,11 @@ mod saver;
 mod session;
 mod signature;
 mod spec;
+mod variables;
 
 pub use session::save_session;
+
+pub use variables::VariablePolicy;
 
 use crate::{
     checkpoint::{Snapshot, WriteOptions, keyed},
@@ -56,6 +59,8 @@ pub struct SaveOptions {
     pub untraced: Untraced,
     /// How the values of variables are written.
     pub write: WriteOptions,
+    /// What the file says of where variables were.
+    pub variable_policy: VariablePolicy,
     aliases: Vec<(String, ObjectNode)>,
 }
 
@@ -84,6 +89,7 @@ impl Default for SaveOptions {
             tags: vec![TAG.into()],
             untraced: Untraced::Keep,
             write: WriteOptions::default(),
+            variable_policy: VariablePolicy::default(),
             aliases: Vec::new(),
         }
     }
@@ -173,6 +179,7 @@ pub fn save(
     let kept = take_signatures(&mut graph, options)?;
     trace_all(&graph, options)?;
     let mut objects = Objects::new(&graph)?;
+    variables::apply(options.variable_policy, &graph, &mut objects.list);
     if let (Untraced::Refuse, Some(function)) = (options.untraced, objects.untraced.first()) {
         return Err(Error::Untraced { function: function.clone() });
     }

@@ -136,6 +136,8 @@ impl<'g> Objects<'g> {
                 dtype: variable.dtype().number(),
                 shape: Some(partial_shape_message(variable.shape())),
                 trainable: variable.is_trainable(),
+                synchronization: variable.annotations().synchronization.number(),
+                aggregation: variable.annotations().aggregation.number(),
                 name: variable.name().into(),
                 ..Default::default()
             }),

@@ -135,6 +135,31 @@ pub(crate) fn choose(
     staged(call, &types)
 }
 
+/// Stages a call of each part in its replica of a strategy; gives the results of all, in order.
+pub(crate) fn replicate(
+    strategy: &Tensor,
+    replicas: &[Closed],
+    location: SourceLocation,
+) -> Result<Vec<Tensor>> {
+    static CALL: Op = Op::new("_ReplicatedCall");
+    let outputs = replicas.iter().flat_map(|replica| &replica.outputs);
+    let types: Vec<ValueType> = outputs.map(Tensor::value_type).collect();
+    let captures = captures(replicas);
+    let mut functions = Vec::new();
+    for replica in replicas {
+        let def = replica.graph.finish_inside(&replica.outputs, &captures, false)?;
+        functions.push(shared(def, &mut true)?);
+    }
+    let attrs = result_attrs(Attrs::new(), &types, "Tout");
+    let attrs = attrs.with("replicas", AttrValue::Funcs(functions));
+    let inputs: Vec<&Tensor> = std::iter::once(strategy).chain(&captures).collect();
+    let name = "replicated_call";
+    staged(
+        Call { op: CALL.record(), attrs, inputs: &inputs, name, location: Some(location) },
+        &types,
+    )
+}
+
 /// A loop that has been traced.
 pub(crate) struct Loop<'a> {
     /// Gives a truth value.

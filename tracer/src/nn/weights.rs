@@ -1,6 +1,7 @@
 //! How the weights of layers come to be.
 
 use crate::{
+    distribute::{VariableAggregation, VariableSynchronization},
     error::Result,
     initializers::Initializer,
     tensor::Tensor,
@@ -69,7 +70,8 @@ impl Weights {
         Variable::named(name, first.cast(self.dtype)?)
     }
 
-    /// A variable of a layer that is not trained, such as an average.
+    /// A variable of a layer that is not trained, such as an average: replicas of a strategy have one
+    /// each, of which the mean is read and saved.
     ///
     /// # Errors
     ///
@@ -81,8 +83,13 @@ impl Weights {
         shape: &[usize],
     ) -> Result<Variable> {
         let first = self.first(first, shape)?;
-        let options =
-            VariableOptions { name: name.into(), trainable: false, ..VariableOptions::default() };
+        let options = VariableOptions {
+            name: name.into(),
+            trainable: false,
+            synchronization: VariableSynchronization::OnRead,
+            aggregation: VariableAggregation::Mean,
+            ..VariableOptions::default()
+        };
         Variable::with_options(first, options)
     }
 

@@ -4,6 +4,7 @@ use super::{Algorithm, Clip, LearningRate, LossScale, Step};
 use crate::{
     context::init_scope,
     control_flow::cond,
+    distribute,
     error::{Error, Result},
     gradients::Gradient,
     ops::IntoOperand,
@@ -12,7 +13,10 @@ use crate::{
     variable::{Variable, VariableOptions},
 };
 use ferroflow_ir::HostTensor;
-use ferroflow_runtime::trackable::{Description, Identity, Trackable};
+use ferroflow_runtime::{
+    collective::Replica,
+    trackable::{Description, Identity, Trackable},
+};
 use parking_lot::Mutex;
 use std::{fmt, panic::Location, sync::Arc};
 
@@ -176,7 +180,8 @@ impl Optimizer {
         self.apply(pairs.filter_map(|(gradient, variable)| Some((gradient?, variable))))
     }
 
-    /// Steps variables along gradients.
+    /// Steps variables along gradients. In a replica of a strategy these are the sums over all
+    /// replicas, so each divides its loss by the size of the global batch.
     ///
     /// # Errors
     ///
@@ -190,12 +195,16 @@ impl Optimizer {
             return Err(Error::NoGradients);
         }
         self.build(&variables)?;
-        let Some(scale) = &self.0.options.loss_scale else {
-            return self.steps(&gradients, &variables, location);
-        };
-        let gradients = scale.unscaled(&gradients)?;
-        let finite = scale.update(&gradients)?;
-        cond(&finite, || self.steps(&gradients, &variables, location), || Ok(()))
+        let state = std::iter::once(&self.0.iterations).chain(&variables);
+        let gradients = distribute::summed(gradients, state)?;
+        Replica::updating(|| {
+            let Some(scale) = &self.0.options.loss_scale else {
+                return self.steps(&gradients, &variables, location);
+            };
+            let gradients = scale.unscaled(&gradients)?;
+            let finite = scale.update(&gradients)?;
+            cond(&finite, || self.steps(&gradients, &variables, location), || Ok(()))
+        })
     }
 
     fn steps(
@@ -264,7 +273,7 @@ impl Optimizer {
 pub(super) fn state(name: &str, initial: Tensor) -> Result<Variable> {
     let options =
         VariableOptions { name: name.into(), trainable: false, ..VariableOptions::default() };
-    init_scope(|| Variable::with_options(initial, options))
+    init_scope(|| Replica::outside(|| Variable::with_options(initial, options)))
 }
 
 /// As Keras tracks it: the number of steps, the learning rate where it is a variable, and all state
