@@ -7,6 +7,7 @@ use std::{fs, path::Path};
 
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("ferroflow-cluster", &["ferroflow-ir", "ferroflow-runtime"]),
     ("ferroflow-ir", &[]),
     ("ferroflow-kernels", &["ferroflow-ir"]),
     ("ferroflow-simulator", &[]),

@@ -224,7 +224,7 @@ fn assignments_without_an_aggregation_are_errors_in_replicas() {
             (Variable::named("outside", 1.0f32)?, Optimizer::new(Sgd::default(), 0.1)?);
         let step = |()| {
             let tape = GradientTape::new();
-            optimizer.minimize(tape, &outside.read()?.square()?, &[outside.clone()])
+            optimizer.minimize(tape, &outside.read()?.square()?, std::slice::from_ref(&outside))
         };
         let error = strategy.run(&PerReplica::new([(), ()]), step).unwrap_err();
         assert!(error.to_string().contains("outside the scope"), "{error}");
@@ -309,7 +309,7 @@ fn a_step_is_run_in_replicas_from_inside_a_function() {
                 let losses = strategy.run(&strategy.split(&batch)?, |x: Tensor| {
                     let tape = GradientTape::new();
                     let loss = ((w.read()? * x)?.sum_all()? * (1.0f32 / 6.0))?;
-                    optimizer.minimize(tape, &loss, &[w.clone()])?;
+                    optimizer.minimize(tape, &loss, std::slice::from_ref(&w))?;
                     total.assign_add(&loss)?;
                     Ok(loss)
                 })?;

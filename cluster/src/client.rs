@@ -1,0 +1,148 @@
+//! Calls of other tasks.
+
+use crate::{
+    config::JOB,
+    error::{Error, Result},
+};
+use ferroflow_ir::Code;
+use prost::Message;
+use std::time::{Duration, Instant};
+use tonic::{
+    Request, Status,
+    client::Grpc,
+    codegen::http::uri::PathAndQuery,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
+
+/// Messages may be as large as tensors are.
+const LARGEST: usize = i32::MAX as usize;
+
+/// Another task of the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    name: String,
+    address: String,
+    channel: Channel,
+}
+
+/// The name of a task in messages.
+pub(crate) fn task_name(index: usize) -> String {
+    format!("/job:{JOB}/task:{index}")
+}
+
+impl Peer {
+    /// The task of this number, which is connected to when it is first called.
+    ///
+    /// # Errors
+    ///
+    /// When the address is none.
+    pub(crate) fn new(index: usize, address: &str) -> Result<Peer> {
+        let name = task_name(index);
+        let wrong = |error: tonic::transport::Error| Error::Environment {
+            variable: "cluster",
+            problem: format!("`{address}` of {name}: {error}"),
+        };
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(wrong)?;
+        let channel = endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy();
+        Ok(Peer { name, address: address.into(), channel })
+    }
+
+    /// The name in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Calls a method, such as `/tensorflow.WorkerService/RecvBuf`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Task`] when the task does not answer within `timeout`, or refuses.
+    pub(crate) async fn call<Q, R>(
+        &self,
+        method: &'static str,
+        request: Q,
+        timeout: Duration,
+    ) -> Result<R>
+    where
+        Q: Message + 'static,
+        R: Message + Default + 'static,
+    {
+        let called = tokio::time::timeout(timeout, self.unary(method, request)).await;
+        let late = || Status::deadline_exceeded(format!("nothing within {timeout:?}"));
+        called.unwrap_or_else(|_| Err(late())).map_err(|status| self.failed(method, &status))
+    }
+
+    /// As [`call`](Peer::call); a task that does not listen yet is called again.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Peer::call).
+    pub(crate) async fn call_when_ready<Q, R>(
+        &self,
+        method: &'static str,
+        request: Q,
+        timeout: Duration,
+    ) -> Result<R>
+    where
+        Q: Message + Clone + 'static,
+        R: Message + Default + 'static,
+    {
+        let begun = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            match self.call(method, request.clone(), left).await {
+                Err(Error::Task { code: Code::Unavailable, .. }) if begun.elapsed() < timeout => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    async fn unary<Q, R>(&self, method: &'static str, request: Q) -> Result<R, Status>
+    where
+        Q: Message + 'static,
+        R: Message + Default + 'static,
+    {
+        let mut client = Grpc::new(self.channel.clone())
+            .max_decoding_message_size(LARGEST)
+            .max_encoding_message_size(LARGEST);
+        let not_ready = |error: tonic::transport::Error| Status::unavailable(error.to_string());
+        client.ready().await.map_err(not_ready)?;
+        let codec = ProstCodec::<Q, R>::default();
+        let path = PathAndQuery::from_static(method);
+        Ok(client.unary(Request::new(request), path, codec).await?.into_inner())
+    }
+
+    fn failed(&self, method: &'static str, status: &Status) -> Error {
+        Error::Task {
+            task: self.name.clone(),
+            address: self.address.clone(),
+            call: method,
+            reason: format!("{:?}: {}", status.code(), status.message()),
+            code: code(status.code()),
+        }
+    }
+}
+
+/// The status code of the runtime for one of gRPC.
+fn code(code: tonic::Code) -> Code {
+    match code {
+        tonic::Code::Cancelled => Code::Cancelled,
+        tonic::Code::InvalidArgument => Code::InvalidArgument,
+        tonic::Code::DeadlineExceeded => Code::DeadlineExceeded,
+        tonic::Code::NotFound => Code::NotFound,
+        tonic::Code::AlreadyExists => Code::AlreadyExists,
+        tonic::Code::PermissionDenied | tonic::Code::Unauthenticated => Code::PermissionDenied,
+        tonic::Code::ResourceExhausted => Code::ResourceExhausted,
+        tonic::Code::FailedPrecondition => Code::FailedPrecondition,
+        tonic::Code::Aborted => Code::Aborted,
+        tonic::Code::OutOfRange => Code::OutOfRange,
+        tonic::Code::Unimplemented => Code::Unimplemented,
+        tonic::Code::DataLoss => Code::DataLoss,
+        // A connection that breaks has no code of its own.
+        tonic::Code::Unavailable | tonic::Code::Unknown => Code::Unavailable,
+        tonic::Code::Ok | tonic::Code::Internal => Code::Internal,
+    }
+}

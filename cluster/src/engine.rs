@@ -1,0 +1,353 @@
+//! The engine between processes: groups that the leader completes, and reductions around a ring.
+
+use crate::{
+    client::{Peer, task_name},
+    config::JOB,
+    error::Error as ClusterError,
+    messages::{
+        CompleteGroupRequest, CompleteGroupResponse, CoordinatedTask, DeviceAttributes, Empty,
+        RecvBufRequest, RecvBufRespExtra, RecvBufResponse, ShutdownTaskRequest,
+    },
+    ring::{chunks, turns},
+    state::{Failure, State, task_of},
+};
+use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
+use ferroflow_runtime::{
+    Result,
+    collective::{
+        Broadcast, Call, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
+    },
+};
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
+
+/// How often a call that waits looks whether it is to end.
+const NAP: Duration = Duration::from_millis(20);
+
+/// The kind of collectives in TensorFlow's `CollectiveType` that groups are resolved for.
+const REDUCTION: i32 = 0;
+
+/// What a process needs to meet others.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) runtime: Runtime,
+    pub(crate) state: Arc<State>,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) index: usize,
+    /// The groups that are complete.
+    pub(crate) groups: Mutex<HashMap<GroupKey, Arc<Vec<DeviceAttributes>>>>,
+    pub(crate) requests: AtomicI64,
+    /// Ends the server.
+    pub(crate) stop: Option<oneshot::Sender<()>>,
+    pub(crate) server: Option<JoinHandle<()>>,
+}
+
+/// How long a task that ends waits for others to fetch what it has for them.
+const GRACE: Duration = Duration::from_secs(5);
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let (stop, server) = (self.stop.take(), self.server.take());
+        let (state, leader, index) = (&self.state, &self.peers[0], self.index);
+        self.runtime.block_on(async {
+            let end = async {
+                let drained = state.drained().await;
+                match index {
+                    _ if drained.is_err() => {}
+                    0 => drop(state.all_done().await),
+                    _ => {
+                        let task = CoordinatedTask { job_name: JOB.into(), task_id: index as i32 };
+                        let request = ShutdownTaskRequest { source_task: Some(task) };
+                        let method = "/tensorflow.CoordinationService/ShutdownTask";
+                        drop(leader.call::<_, Empty>(method, request, GRACE).await);
+                    }
+                }
+            };
+            if !std::thread::panicking() {
+                let _ = tokio::time::timeout(GRACE, end).await;
+            }
+            drop(stop);
+            if let Some(server) = server {
+                let _ = tokio::time::timeout(Duration::from_millis(200), server).await;
+            }
+        });
+    }
+}
+
+/// The side of the replica of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterEngine(pub(crate) Arc<Shared>);
+
+impl Shared {
+    /// Waits for a call of another task as long as `call` may.
+    fn wait<R>(
+        &self,
+        call: &Call<'_>,
+        group: GroupKey,
+        missing: &dyn Fn() -> Vec<String>,
+        answer: impl Future<Output = Result<R, ClusterError>>,
+    ) -> Result<R> {
+        self.runtime.block_on(async {
+            tokio::pin!(answer);
+            loop {
+                (call.check)()?;
+                if let Some(Failure { task, reason }) = self.state.failure() {
+                    let (call, member) = (call.name(group), task);
+                    return Err(CollectiveError::Unavailable { call, member, reason }.into());
+                }
+                if call.left() == Some(Duration::ZERO) {
+                    let waited_ms = call.begun.elapsed().as_millis() as u64;
+                    let (call, missing) = (call.name(group), missing());
+                    return Err(CollectiveError::Deadline { call, waited_ms, missing }.into());
+                }
+                if let Ok(answered) = tokio::time::timeout(NAP, &mut answer).await {
+                    return answered.map_err(|error| failed(call, group, error));
+                }
+            }
+        })
+    }
+
+    fn member(&self, device: &DeviceAttributes) -> Result<&Peer> {
+        let task = task_of(&device.name).and_then(|task| self.peers.get(task as usize));
+        let unknown =
+            || IrError::NotFound { kind: "task of the cluster", name: device.name.clone() };
+        Ok(task.ok_or_else(unknown)?)
+    }
+}
+
+/// The error of a call that another task did not answer.
+fn failed(call: &Call<'_>, group: GroupKey, error: ClusterError) -> ferroflow_runtime::Error {
+    match error {
+        ClusterError::Task { task, reason, code: Code::Unavailable | Code::Aborted, .. } => {
+            CollectiveError::Unavailable { call: call.name(group), member: task, reason }.into()
+        }
+        ClusterError::Task { task, reason, code: Code::InvalidArgument, .. } => {
+            let (expected, found) = ("what others bring".into(), reason);
+            CollectiveError::Mismatch { call: call.name(group), member: task, expected, found }
+                .into()
+        }
+        other => other.into(),
+    }
+}
+
+/// No answer of another task is waited for longer, deadline or not; silence ends a call before.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+impl Engine for ClusterEngine {
+    fn rank(&self) -> usize {
+        self.0.index
+    }
+
+    fn size(&self) -> usize {
+        self.0.peers.len()
+    }
+
+    fn resolve(&self, key: GroupKey, size: usize, call: &Call<'_>) -> Result<Arc<dyn Group>> {
+        let shared = &*self.0;
+        let found = shared.groups.lock().get(&key).cloned();
+        let members = match found {
+            Some(members) => members,
+            None => self.complete(key, size, call)?,
+        };
+        if members.len() != size {
+            return Err(CollectiveError::Group {
+                group: key,
+                what: "the number of members",
+                expected: members.len().to_string(),
+                found: size.to_string(),
+            }
+            .into());
+        }
+        let own = &shared.state.device.name;
+        let rank = members.iter().position(|member| member.name == *own);
+        let absent = || IrError::NotFound { kind: "member of the group", name: own.clone() };
+        let rank = rank.ok_or_else(absent)?;
+        Ok(Arc::new(ClusterGroup { shared: self.0.clone(), key, rank, members }))
+    }
+
+    fn leave(&self, _: &str) {
+        // The others learn of a process that ends from its connections.
+    }
+}
+
+impl ClusterEngine {
+    /// Asks the leader for the members of a group.
+    fn complete(
+        &self,
+        key: GroupKey,
+        size: usize,
+        call: &Call<'_>,
+    ) -> Result<Arc<Vec<DeviceAttributes>>> {
+        let shared = &*self.0;
+        let request = CompleteGroupRequest {
+            group_key: key,
+            group_size: i32::try_from(size).unwrap_or(i32::MAX),
+            device_type: "CPU".into(),
+            collective_type: REDUCTION,
+            device_attributes: Some(shared.state.device.clone()),
+        };
+        let method = "/tensorflow.WorkerService/CompleteGroup";
+        let missing = || vec![format!("other members of job {JOB}")];
+        let leader = &shared.peers[0];
+        let answer = leader.call::<_, CompleteGroupResponse>(method, request, LONGEST);
+        let response = shared.wait(call, key, &missing, answer)?;
+        let members = Arc::new(response.device_attributes);
+        shared.groups.lock().insert(key, members.clone());
+        Ok(members)
+    }
+}
+
+/// A group on the side of this process.
+#[derive(Debug)]
+struct ClusterGroup {
+    shared: Arc<Shared>,
+    key: GroupKey,
+    rank: usize,
+    members: Arc<Vec<DeviceAttributes>>,
+}
+
+impl ClusterGroup {
+    /// Fetches a buffer of the member before this one.
+    fn fetch(&self, call: &Call<'_>, key: String, bytes: usize) -> Result<Vec<u8>> {
+        let from = &self.members[(self.rank + self.members.len() - 1) % self.members.len()];
+        let peer = self.shared.member(from)?;
+        let request = RecvBufRequest {
+            step_id: 0,
+            buf_rendezvous_key: key,
+            num_bytes: bytes as i64,
+            src_device: from.name.clone(),
+            dst_device: self.shared.state.device.name.clone(),
+            request_id: self.shared.requests.fetch_add(1, Ordering::Relaxed),
+            src_incarnation: from.incarnation,
+        };
+        let method = "/tensorflow.WorkerService/RecvBuf";
+        let missing = || vec![peer.name().to_string()];
+        let answer = peer.call::<_, RecvBufResponse>(method, request, LONGEST);
+        let response = self.shared.wait(call, self.key, &missing, answer)?;
+        let extra: Option<RecvBufRespExtra> =
+            response.transport_options.and_then(|options| options.to());
+        let content = extra.map(|extra| extra.tensor_content.concat()).unwrap_or_default();
+        if content.len() == bytes {
+            return Ok(content);
+        }
+        let (expected, found) = (format!("{bytes} bytes"), format!("{} bytes", content.len()));
+        let (call, member) = (call.name(self.key), peer.name().to_string());
+        Err(CollectiveError::Mismatch { call, member, expected, found }.into())
+    }
+
+    /// Reduces a vector around the ring, chunk by chunk.
+    fn around(
+        &self,
+        call: &Call<'_>,
+        instance: i32,
+        tensor: &HostTensor,
+        reduction: Reduction,
+    ) -> Result<HostTensor> {
+        let members = self.members.len();
+        let ranges = chunks(tensor.len(), tensor.dtype().size().unwrap_or(1), members);
+        let cut = |range: &std::ops::Range<usize>| {
+            tensor.window(range.clone(), Shape::new([range.len()])?)
+        };
+        let mut parts: Vec<HostTensor> = ranges.iter().map(cut).collect::<Result<_, IrError>>()?;
+        let base = format!("{}:{instance}:0:0", self.key);
+        let before = (self.rank + members - 1) % members;
+        for turn in turns(self.rank, members) {
+            let part = &mut parts[turn.chunk];
+            let name = |rank: usize| format!("{base}:{}:{}:{rank}", turn.pass, turn.chunk);
+            if turn.receives {
+                let bytes = self.fetch(call, name(before), part.bytes().len())?;
+                let got = HostTensor::from_bytes(part.dtype(), part.shape().clone(), &bytes)?;
+                match turn.pass {
+                    0 => reduction.merge(call.context, part, &got)?,
+                    _ => *part = got,
+                }
+            }
+            let is_complete_here = turn.pass == 1 && !turn.receives;
+            if is_complete_here {
+                reduction.finish(call.context, part, members)?;
+            }
+            if turn.sends {
+                self.shared.state.put(name(self.rank), part.bytes().to_vec());
+            }
+        }
+        let joined: Vec<u8> = parts.iter().flat_map(|part| part.bytes().iter().copied()).collect();
+        Ok(HostTensor::from_bytes(tensor.dtype(), tensor.shape().clone(), &joined)?)
+    }
+
+    fn unsupported(&self, call: &Call<'_>) -> ferroflow_runtime::Error {
+        let what = "the cluster engine has reductions only".into();
+        IrError::Unsupported { op: call.op.to_string().into(), what }.into()
+    }
+}
+
+impl Group for ClusterGroup {
+    fn key(&self) -> GroupKey {
+        self.key
+    }
+
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    fn all_reduce(
+        &self,
+        call: &Call<'_>,
+        tensor: HostTensor,
+        reduction: Reduction,
+    ) -> Result<HostTensor> {
+        let InstanceKey::Number(instance) = call.key else { return Err(self.unsupported(call)) };
+        if self.members.len() == 1 {
+            return Ok(tensor);
+        }
+        self.around(call, instance, &tensor, reduction)
+    }
+
+    fn all_gather(&self, call: &Call<'_>, _: HostTensor) -> Result<HostTensor> {
+        Err(self.unsupported(call))
+    }
+
+    fn broadcast(&self, call: &Call<'_>, _: Broadcast) -> Result<HostTensor> {
+        Err(self.unsupported(call))
+    }
+
+    fn all_to_all(&self, call: &Call<'_>, _: HostTensor) -> Result<HostTensor> {
+        Err(self.unsupported(call))
+    }
+
+    fn permute(&self, call: &Call<'_>, _: HostTensor, _: &[(usize, usize)]) -> Result<HostTensor> {
+        Err(self.unsupported(call))
+    }
+
+    fn barrier(&self, call: &Call<'_>) -> Result<()> {
+        let one = HostTensor::zeros(DType::I32, Shape::new([self.members.len()])?)?;
+        self.all_reduce(call, one, Reduction::SUM).map(drop)
+    }
+
+    fn part(&self, members: &[usize]) -> Result<Arc<dyn Group>> {
+        Err(CollectiveError::Group {
+            group: self.key,
+            what: "the group of a cluster",
+            expected: "used as a whole".into(),
+            found: format!("asked for its members {members:?}"),
+        }
+        .into())
+    }
+}
+
+/// The full name of the device of a task.
+pub(crate) fn device_name(index: usize) -> String {
+    let task = task_name(index).replace("/task", "/replica:0/task");
+    format!("{task}/device:CPU:0")
+}

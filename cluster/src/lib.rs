@@ -1,0 +1,44 @@
+//! Programs on several machines, by TensorFlow's cluster protocol.
+//!
+//! A process joins a cluster as a task ([`Worker::join`]); the engine it gets lets the replica of this
+//! process meet those of the others, which may be processes of TensorFlow: its
+//! `MultiWorkerMirroredStrategy` takes part.
+//!
+//! ```no_run
+//! use ferroflow_cluster::{ClusterConfig, JoinOptions, Worker};
+//! # fn main() -> ferroflow_cluster::Result<()> {
+//! let worker = Worker::join(&ClusterConfig::from_env()?, &JoinOptions::default())?;
+//! let engine = worker.engine();
+//! println!("replica {} of {}", engine.rank(), engine.size());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - `config.rs`: which cluster, as the environment says.
+//! - `worker.rs`: the life of a task. `state.rs`: what its services share. `services.rs`: the services.
+//! - `client.rs`: calls of other tasks. `messages.rs`: the messages.
+//! - `engine.rs`: groups and reductions. `ring.rs`: who sends which chunk when.
+//!
+//! # Absent
+//!
+//! The engine has reductions only: gathers and broadcasts between processes are errors that say so.
+//! Beside processes of TensorFlow, tensors must have elements for every member's chunk (of 64 bytes or
+//! more): the messages for empty chunks are not known to be TensorFlow's.
+//! TensorFlow's protocol knows neither encryption nor authentication: a task listens on the address that
+//! the configuration says, so use it on networks that are trusted.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod config;
+mod engine;
+pub mod error;
+mod messages;
+mod ring;
+mod services;
+mod state;
+mod worker;
+
+pub use config::ClusterConfig;
+pub use error::{Error, Result};
+pub use worker::{JoinOptions, Worker};

@@ -1,0 +1,213 @@
+//! The services that a task offers to others: `WorkerService` and, on the leader,
+//! `CoordinationService`.
+
+use crate::{
+    messages::{
+        Any, CompleteGroupRequest, CompleteGroupResponse, CompleteInstanceRequest,
+        CompleteInstanceResponse, CoordinatedTask, DeviceInfo, Empty, GetStatusResponse,
+        HeartbeatRequest, HeartbeatResponse, RecvBufRequest, RecvBufRespExtra, RecvBufResponse,
+        RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
+        WaitForAllTasksResponse,
+    },
+    state::State,
+};
+use prost::Message;
+use std::{
+    convert::Infallible,
+    future::Future,
+    marker::PhantomData,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tonic::{
+    Request, Response, Status,
+    body::Body,
+    codegen::{BoxFuture, Service, http},
+    server::{Grpc, NamedService, UnaryService},
+};
+use tonic_prost::ProstCodec;
+
+/// Messages may be as large as tensors are.
+const LARGEST: usize = i32::MAX as usize;
+
+type Reply = BoxFuture<http::Response<Body>, Infallible>;
+
+/// The service by which tasks exchange tensors.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerService(pub(crate) Arc<State>);
+
+/// The service by which tasks find each other, of the leader.
+#[derive(Debug, Clone)]
+pub(crate) struct CoordinationService(pub(crate) Arc<State>);
+
+impl NamedService for WorkerService {
+    const NAME: &'static str = "tensorflow.WorkerService";
+}
+
+impl NamedService for CoordinationService {
+    const NAME: &'static str = "tensorflow.CoordinationService";
+}
+
+impl Service<http::Request<Body>> for WorkerService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Reply;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Reply {
+        let state = self.0.clone();
+        match method(&request).as_str() {
+            "GetStatus" => unary(request, move |_: Empty| async move {
+                Ok(GetStatusResponse { device_attributes: vec![state.device.clone()] })
+            }),
+            "RecvBuf" => unary(request, move |request| receive(state, request)),
+            "CompleteGroup" => unary(request, move |request| complete_group(state, request)),
+            "CompleteInstance" => unary(request, |request| async move { instance(&request) }),
+            other => refused("WorkerService", other),
+        }
+    }
+}
+
+async fn receive(state: Arc<State>, request: RecvBufRequest) -> Result<RecvBufResponse, Status> {
+    if request.src_incarnation != 0 && request.src_incarnation != state.device.incarnation {
+        return Err(Status::failed_precondition("this task has begun anew"));
+    }
+    let bytes = state.take(&request.buf_rendezvous_key).await?;
+    if usize::try_from(request.num_bytes) != Ok(bytes.len()) {
+        let (key, found) = (request.buf_rendezvous_key, bytes.len());
+        let asked = request.num_bytes;
+        return Err(Status::invalid_argument(format!("{key} has {found} bytes, not {asked}")));
+    }
+    let num_bytes = bytes.len() as i64;
+    let extra = RecvBufRespExtra { tensor_content: vec![bytes] };
+    Ok(RecvBufResponse { num_bytes, transport_options: Some(Any::of(&extra)) })
+}
+
+async fn complete_group(
+    state: Arc<State>,
+    request: CompleteGroupRequest,
+) -> Result<CompleteGroupResponse, Status> {
+    let device_attributes = state.complete_group(&request).await?;
+    let CompleteGroupRequest { group_key, group_size, device_type, .. } = request;
+    let num_tasks = device_attributes.len() as i32;
+    Ok(CompleteGroupResponse { group_key, group_size, device_type, num_tasks, device_attributes })
+}
+
+/// TensorFlow's number of broadcasts among its kinds of collectives.
+const BROADCAST: i32 = 1;
+
+/// What the leader says of a call: nothing but of broadcasts, whose sender others ask for.
+fn instance(request: &CompleteInstanceRequest) -> Result<CompleteInstanceResponse, Status> {
+    let CompleteInstanceRequest { name, r#type, instance_key } = request;
+    match *r#type {
+        BROADCAST => Err(Status::unimplemented(format!("broadcast `{name}` between processes"))),
+        _ => Ok(CompleteInstanceResponse { instance_key: *instance_key, source_rank: -1 }),
+    }
+}
+
+impl Service<http::Request<Body>> for CoordinationService {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Reply;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Reply {
+        let state = self.0.clone();
+        match method(&request).as_str() {
+            "RegisterTask" => unary(request, move |request: RegisterTaskRequest| async move {
+                state.register(&task(request.source_task)?, request.incarnation)?;
+                Ok(RegisterTaskResponse { leader_incarnation: state.device.incarnation })
+            }),
+            "Heartbeat" => unary(request, move |request: HeartbeatRequest| async move {
+                state.hear(&task(request.source_task)?, request.incarnation)?;
+                Ok(HeartbeatResponse { leader_incarnation: state.device.incarnation })
+            }),
+            "WaitForAllTasks" => unary(request, move |request| all_tasks(state, request)),
+            "PollForError" => unary(request, move |_: Empty| poll_for_error(state)),
+            "ShutdownTask" => unary(request, move |request: ShutdownTaskRequest| async move {
+                state.shut_down(&task(request.source_task)?).map(|()| Empty {})
+            }),
+            "ResetTask" | "CancelBarrier" | "ReportErrorToService" => {
+                unary(request, |_: Empty| async { Ok(Empty {}) })
+            }
+            other => refused("CoordinationService", other),
+        }
+    }
+}
+
+async fn all_tasks(
+    state: Arc<State>,
+    request: WaitForAllTasksRequest,
+) -> Result<WaitForAllTasksResponse, Status> {
+    let task = task(request.source_task)?;
+    let devices = request.device_info.unwrap_or_default().device;
+    let devices = devices.iter().filter_map(Any::to).collect();
+    let all = state.all_devices(task.task_id, devices).await?;
+    let device_info = Some(DeviceInfo { device: all.iter().map(Any::of).collect() });
+    Ok(WaitForAllTasksResponse { leader_incarnation: state.device.incarnation, device_info })
+}
+
+/// Answers when there is an error.
+async fn poll_for_error(state: Arc<State>) -> Result<Empty, Status> {
+    state.take("").await.map(|_| Empty {})
+}
+
+fn task(task: Option<CoordinatedTask>) -> Result<CoordinatedTask, Status> {
+    task.ok_or_else(|| Status::invalid_argument("a request of no task"))
+}
+
+/// The name of the method that is called.
+fn method(request: &http::Request<Body>) -> String {
+    request.uri().path().rsplit('/').next().unwrap_or_default().to_string()
+}
+
+fn refused(service: &str, method: &str) -> Reply {
+    let status = Status::unimplemented(format!("{method} of {service} is not supported"));
+    Box::pin(async move { Ok(status.into_http()) })
+}
+
+/// Answers a call with what `answer` makes of the request.
+fn unary<Q, R, F, A>(request: http::Request<Body>, answer: F) -> Reply
+where
+    Q: Message + Default + 'static,
+    R: Message + Default + 'static,
+    F: FnOnce(Q) -> A + Send + 'static,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    Box::pin(async move {
+        let mut grpc = Grpc::new(ProstCodec::<R, Q>::default())
+            .max_decoding_message_size(LARGEST)
+            .max_encoding_message_size(LARGEST);
+        Ok(grpc.unary(Once { answer: Some(answer), _request: PhantomData }, request).await)
+    })
+}
+
+/// A handler of one call.
+struct Once<Q, F> {
+    answer: Option<F>,
+    _request: PhantomData<fn(Q)>,
+}
+
+impl<Q, R, F, A> UnaryService<Q> for Once<Q, F>
+where
+    R: Send + 'static,
+    F: FnOnce(Q) -> A,
+    A: Future<Output = Result<R, Status>> + Send + 'static,
+{
+    type Response = R;
+    type Future = BoxFuture<Response<R>, Status>;
+
+    fn call(&mut self, request: Request<Q>) -> Self::Future {
+        let answer = self.answer.take().map(|answer| answer(request.into_inner()));
+        Box::pin(async move {
+            let answer = answer.ok_or_else(|| Status::internal("a call that was answered"))?;
+            Ok(Response::new(answer.await?))
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! A process as a task of a cluster: it listens, finds the others, and tells the leader that it lives.
+
+use crate::{
+    client::{Peer, task_name},
+    config::{ClusterConfig, JOB},
+    engine::{ClusterEngine, Shared, device_name},
+    error::{Error, Result},
+    messages::{
+        Any, CoordinatedTask, DeviceAttributes, DeviceInfo, HeartbeatRequest, HeartbeatResponse,
+        RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
+    },
+    services::{CoordinationService, WorkerService},
+    state::{SILENCE, State},
+};
+use ferroflow_runtime::collective::Engine;
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    net::ToSocketAddrs,
+    sync::{Arc, atomic::AtomicI64},
+    time::{Duration, Instant},
+};
+use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
+use tonic::transport::{Server, server::TcpIncoming};
+
+/// How often a task tells the leader that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// How a process joins a cluster.
+#[derive(Debug, Clone)]
+pub struct JoinOptions {
+    /// How long the process waits for all others to come.
+    pub timeout: Duration,
+}
+
+impl Default for JoinOptions {
+    fn default() -> JoinOptions {
+        JoinOptions { timeout: Duration::from_secs(300) }
+    }
+}
+
+/// This process as a task of a cluster. The task ends when the worker and all strategies made of it are
+/// dropped; the others then see it go.
+#[derive(Debug)]
+pub struct Worker {
+    shared: Arc<Shared>,
+}
+
+impl Worker {
+    /// Joins the cluster: returns when all its tasks have come. Task 0 leads.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Listen`] when the address of this task cannot be listened on, [`Error::Task`] when the
+    /// leader does not come in time, or refuses.
+    pub fn join(config: &ClusterConfig, options: &JoinOptions) -> Result<Worker> {
+        let start = |error: std::io::Error| Error::Start {
+            what: "the threads of the network",
+            reason: error.to_string(),
+        };
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(start)?;
+        let index = config.index;
+        let incarnation = RandomState::new().hash_one((index, std::process::id(), Instant::now()));
+        let device = DeviceAttributes {
+            name: device_name(index),
+            device_type: "CPU".into(),
+            memory_limit: 1 << 28,
+            // Positive as a signed number too, as TensorFlow reads it in keys.
+            incarnation: incarnation >> 1 | 1,
+        };
+        let state = Arc::new(State::new(device, config.tasks.len()));
+        let guard = runtime.enter();
+        let peers = config.tasks.iter().enumerate().map(|(n, address)| Peer::new(n, address));
+        let peers = peers.collect::<Result<Vec<Peer>>>()?;
+        drop(guard);
+        let listener = runtime.block_on(listen(&config.tasks[index]))?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut server = Server::builder().add_service(WorkerService(state.clone()));
+        if index == 0 {
+            server = server.add_service(CoordinationService(state.clone()));
+        }
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = server.serve_with_incoming_shutdown(incoming, async {
+            let _ = stopped.await;
+        });
+        let failing = state.clone();
+        let server = Some(runtime.spawn(async move {
+            if let Err(error) = serving.await {
+                failing.fail("the server of this task", &error.to_string());
+            }
+        }));
+        let (groups, requests) = (Mutex::new(HashMap::new()), AtomicI64::new(1));
+        let stop = Some(stop);
+        let shared = Shared { runtime, state, peers, index, groups, requests, stop, server };
+        let worker = Worker { shared: Arc::new(shared) };
+        if let Err(error) = worker.meet(options.timeout) {
+            worker.shared.state.fail("this task", &error.to_string());
+            return Err(error);
+        }
+        Ok(worker)
+    }
+
+    /// Registers with the leader, and waits for all others.
+    fn meet(&self, timeout: Duration) -> Result<()> {
+        let Shared { runtime, state, peers, index, .. } = &*self.shared;
+        let leader = peers[0].clone();
+        let begun = Instant::now();
+        let source_task = Some(CoordinatedTask { job_name: JOB.into(), task_id: *index as i32 });
+        let incarnation = state.device.incarnation;
+        let request = RegisterTaskRequest { incarnation, source_task: source_task.clone() };
+        runtime.block_on(async {
+            let method = "/tensorflow.CoordinationService/RegisterTask";
+            let _: RegisterTaskResponse = leader.call_when_ready(method, request, timeout).await?;
+            let request = HeartbeatRequest { incarnation, source_task: source_task.clone() };
+            runtime.spawn(live(leader.clone(), state.clone(), request, *index));
+            let device = vec![Any::of(&state.device)];
+            let device_info = Some(DeviceInfo { device });
+            let request = WaitForAllTasksRequest { source_task, device_info };
+            let method = "/tensorflow.CoordinationService/WaitForAllTasks";
+            let left = timeout.saturating_sub(begun.elapsed());
+            let _: WaitForAllTasksResponse = leader.call(method, request, left).await?;
+            Ok(())
+        })
+    }
+
+    /// The number of this process's task.
+    pub fn index(&self) -> usize {
+        self.shared.index
+    }
+
+    /// By what the replica of this process meets those of the others.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(ClusterEngine(self.shared.clone()))
+    }
+}
+
+async fn listen(address: &str) -> Result<TcpListener> {
+    let failed = |reason: String| Error::Listen { address: address.into(), reason };
+    let resolved = address.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
+    let mut reason = "it has no address".to_string();
+    for socket in resolved {
+        match TcpListener::bind(socket).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => reason = error.to_string(),
+        }
+    }
+    Err(failed(reason))
+}
+
+/// Tells the leader that this task lives; the leader looks who is silent. Ends when the leader is gone.
+async fn live(leader: Peer, state: Arc<State>, request: HeartbeatRequest, index: usize) {
+    let method = "/tensorflow.CoordinationService/Heartbeat";
+    let mut last = Instant::now();
+    loop {
+        let beat = leader.call::<_, HeartbeatResponse>(method, request.clone(), HEARTBEAT);
+        match beat.await {
+            Ok(_) => last = Instant::now(),
+            Err(Error::Task { reason, code, .. }) => {
+                let is_late = code == ferroflow_ir::Code::DeadlineExceeded;
+                if !is_late || last.elapsed() > SILENCE {
+                    state.fail(leader.name(), &reason);
+                    return;
+                }
+            }
+            Err(error) => {
+                state.fail(leader.name(), &error.to_string());
+                return;
+            }
+        }
+        if let Some(task) = state.silent().filter(|_| index == 0) {
+            state.fail(&task_name(task as usize), "it has been silent");
+            return;
+        }
+        tokio::time::sleep(HEARTBEAT).await;
+    }
+}

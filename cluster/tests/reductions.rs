@@ -1,0 +1,163 @@
+//! Clusters of several tasks, all in this process, on loopback.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+use ferroflow_cluster::{ClusterConfig, Error, JoinOptions, Worker};
+use ferroflow_ir::{Code, DType, HostTensor, Shape};
+use ferroflow_runtime::{
+    Context, Result,
+    collective::{Call, InstanceKey, Reduction, WORLD},
+    execute,
+};
+use std::{
+    net::TcpListener,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Addresses that are free.
+fn addresses(n: usize) -> Vec<String> {
+    let listeners: Vec<TcpListener> =
+        (0..n).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect()
+}
+
+/// Runs `body` in each task of a cluster.
+fn cluster<R: Send>(n: usize, body: impl Fn(Worker, &Context) -> R + Sync) -> Vec<R> {
+    let tasks = addresses(n);
+    thread::scope(|scope| {
+        let start = |index: usize| {
+            let config = ClusterConfig { tasks: tasks.clone(), index };
+            let body = &body;
+            scope.spawn(move || {
+                let options = JoinOptions { timeout: Duration::from_secs(60) };
+                body(Worker::join(&config, &options).unwrap(), &Context::new())
+            })
+        };
+        let running: Vec<_> = (0..n).map(start).collect();
+        running.into_iter().map(|task| task.join().unwrap()).collect()
+    })
+}
+
+fn reduce(
+    worker: &Worker,
+    context: &Context,
+    key: i32,
+    tensor: HostTensor,
+    reduction: Reduction,
+) -> Result<HostTensor> {
+    let engine = worker.engine();
+    let call = Call::new(context, "CollectiveReduceV2", InstanceKey::Number(key));
+    let call = call.within(Duration::from_secs(30));
+    engine.resolve(WORLD, engine.size(), &call)?.all_reduce(&call, tensor, reduction)
+}
+
+fn numbers(context: &Context, dtype: DType, len: usize, rank: usize) -> HostTensor {
+    let values: Vec<f64> = (0..len).map(|i| ((i * 7 + rank * 13) % 23) as f64 - 9.0).collect();
+    let attrs = ferroflow_ir::Attrs::new().with("DstT", dtype);
+    let values = HostTensor::vector(&values).unwrap();
+    execute(context, "Cast", attrs, &[values.into()]).unwrap().remove(0).into_host().unwrap()
+}
+
+#[test]
+fn reductions_are_alike_in_all_tasks() {
+    let cases: Vec<(DType, usize)> =
+        [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I32, DType::I64]
+            .into_iter()
+            .flat_map(|dtype| [0, 1, 15, 16, 17, 1001].map(|len| (dtype, len)))
+            .collect();
+    for tasks in 1..=4 {
+        let results = cluster(tasks, |worker, context| {
+            let rank = worker.index();
+            let mut key = 100;
+            let mut results = Vec::new();
+            for &(dtype, len) in &cases {
+                for reduction in [Reduction::SUM, Reduction::named("Max").unwrap()] {
+                    let mine = numbers(context, dtype, len, rank);
+                    results.push(reduce(&worker, context, key, mine, reduction).unwrap());
+                    key += 1;
+                }
+            }
+            results
+        });
+        let context = Context::new();
+        for (number, expected) in results[0].iter().enumerate() {
+            let (dtype, len) = cases[number / 2];
+            assert!(results.iter().all(|other| other[number].bytes() == expected.bytes()));
+            // Sums of small integers are exact in any order.
+            let parts: Vec<HostTensor> =
+                (0..tasks).map(|rank| numbers(&context, dtype, len, rank)).collect();
+            let reduction = [Reduction::SUM, Reduction::named("Max").unwrap()][number % 2];
+            let whole = reduction.reduce(&context, &parts).unwrap().unwrap();
+            assert_eq!(whole.bytes(), expected.bytes(), "{tasks} tasks, {dtype}[{len}]");
+        }
+    }
+}
+
+#[test]
+fn a_key_is_used_again_and_again() {
+    let means = cluster(3, |worker, context| {
+        let rank = worker.index();
+        (0..50)
+            .map(|step| {
+                let mine = HostTensor::vector(&[rank as f32, step as f32]).unwrap();
+                let mean = reduce(&worker, context, 100, mine, Reduction::MEAN).unwrap();
+                mean.as_slice::<f32>().unwrap().to_vec()
+            })
+            .collect::<Vec<_>>()
+    });
+    for mean in means {
+        assert_eq!(mean, (0..50).map(|step| vec![1.0, step as f32]).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_task_that_ends_is_an_error_of_those_who_wait() {
+    let errors = cluster(2, |worker, context| {
+        let one = HostTensor::scalar(1.0f32);
+        reduce(&worker, context, 100, one.clone(), Reduction::SUM).unwrap();
+        if worker.index() == 1 {
+            return None;
+        }
+        let begun = Instant::now();
+        let error = reduce(&worker, context, 101, one, Reduction::SUM).unwrap_err();
+        Some((error.code(), error.to_string(), begun.elapsed()))
+    });
+    let (code, text, took) = errors[0].clone().unwrap();
+    assert_eq!(code, Code::Unavailable);
+    assert!(text.contains("/job:worker/task:1"), "{text}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+#[test]
+fn tensors_of_other_shapes_and_groups_of_other_sizes_are_errors() {
+    let errors = cluster(2, |worker, context| {
+        let len = 40 * (worker.index() + 1);
+        let mine = HostTensor::zeros(DType::F32, Shape::new([len]).unwrap()).unwrap();
+        reduce(&worker, context, 100, mine, Reduction::SUM).map(drop)
+    });
+    assert!(errors.iter().any(|error| {
+        error
+            .as_ref()
+            .is_err_and(|error| matches!(error.code(), Code::InvalidArgument | Code::Unavailable))
+    }));
+    let errors = cluster(2, |worker, context| {
+        let call = Call::new(context, "barrier", InstanceKey::Number(1));
+        worker.engine().resolve(7, 3, &call).map(drop).unwrap_err().code()
+    });
+    assert_eq!(errors, [Code::InvalidArgument; 2]);
+}
+
+#[test]
+fn a_leader_that_does_not_come_is_an_error_in_time() {
+    let config = ClusterConfig { tasks: addresses(2), index: 1 };
+    let begun = Instant::now();
+    let options = JoinOptions { timeout: Duration::from_millis(500) };
+    let error = Worker::join(&config, &options).unwrap_err();
+    assert!(matches!(&error, Error::Task { task, .. } if task == "/job:worker/task:0"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tasks = vec![taken.local_addr().unwrap().to_string()];
+    let error = Worker::join(&ClusterConfig { tasks, index: 0 }, &options).unwrap_err();
+    assert!(matches!(error, Error::Listen { .. }), "{error}");
+}
