@@ -7,7 +7,7 @@
 //! Instance keys count from 100 on, with each call, as TensorFlow's strategies number collectives when
 //! their functions are called. In step `s` the task brings `1000 + s` everywhere; it prints the sum's first and last elements.
 
-use ferroflow_cluster::{ClusterConfig, JoinOptions, Worker};
+use ferroflow_cluster::{ClusterConfig, ClusterWorker, JoinOptions};
 use ferroflow_ir::{Attrs, HostTensor};
 use ferroflow_runtime::{Context, EagerTensor, collective::Replica, execute};
 use std::{env, error::Error, sync::Arc, time::Duration};
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let steps = args.next().ok_or("STEPS is missing")??;
     let length = args.next().ok_or("LENGTH is missing")??;
     let options = JoinOptions { timeout: Duration::from_secs(60) };
-    let worker = Worker::join(&ClusterConfig::from_env()?, &options)?;
+    let worker = ClusterWorker::join(&ClusterConfig::from_env()?, &options)?;
     let engine = worker.engine();
     let size = engine.size() as i32;
     let _replica = Replica {

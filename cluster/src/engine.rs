@@ -9,13 +9,13 @@ use crate::{
         RecvBufRequest, RecvBufRespExtra, RecvBufResponse, ShutdownTaskRequest,
     },
     ring::{chunks, turns},
-    state::{Failure, State, task_of},
+    state::{TaskFailure, WorkerState, task_of},
 };
 use ferroflow_ir::{Code, DType, Error as IrError, HostTensor, Shape};
 use ferroflow_runtime::{
     Result,
     collective::{
-        Broadcast, Call, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
+        Broadcast, CollectiveCall, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
     },
 };
 use parking_lot::Mutex;
@@ -39,7 +39,7 @@ const REDUCTION: i32 = 0;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<WorkerState>,
     pub(crate) peers: Vec<Peer>,
     pub(crate) index: usize,
     /// The groups that are complete.
@@ -90,7 +90,7 @@ impl Shared {
     /// Waits for a call of another task as long as `call` may.
     fn wait<R>(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         group: GroupKey,
         missing: &dyn Fn() -> Vec<String>,
         answer: impl Future<Output = Result<R, ClusterError>>,
@@ -99,7 +99,7 @@ impl Shared {
             tokio::pin!(answer);
             loop {
                 (call.check)()?;
-                if let Some(Failure { task, reason }) = self.state.failure() {
+                if let Some(TaskFailure { task, reason }) = self.state.failure() {
                     let (call, member) = (call.name(group), task);
                     return Err(CollectiveError::Unavailable { call, member, reason }.into());
                 }
@@ -124,7 +124,11 @@ impl Shared {
 }
 
 /// The error of a call that another task did not answer.
-fn failed(call: &Call<'_>, group: GroupKey, error: ClusterError) -> ferroflow_runtime::Error {
+fn failed(
+    call: &CollectiveCall<'_>,
+    group: GroupKey,
+    error: ClusterError,
+) -> ferroflow_runtime::Error {
     match error {
         ClusterError::Task { task, reason, code: Code::Unavailable | Code::Aborted, .. } => {
             CollectiveError::Unavailable { call: call.name(group), member: task, reason }.into()
@@ -150,7 +154,12 @@ impl Engine for ClusterEngine {
         self.0.peers.len()
     }
 
-    fn resolve(&self, key: GroupKey, size: usize, call: &Call<'_>) -> Result<Arc<dyn Group>> {
+    fn resolve(
+        &self,
+        key: GroupKey,
+        size: usize,
+        call: &CollectiveCall<'_>,
+    ) -> Result<Arc<dyn Group>> {
         let shared = &*self.0;
         let found = shared.groups.lock().get(&key).cloned();
         let members = match found {
@@ -184,7 +193,7 @@ impl ClusterEngine {
         &self,
         key: GroupKey,
         size: usize,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
     ) -> Result<Arc<Vec<DeviceAttributes>>> {
         let shared = &*self.0;
         let request = CompleteGroupRequest {
@@ -216,7 +225,7 @@ struct ClusterGroup {
 
 impl ClusterGroup {
     /// Fetches a buffer of the member before this one.
-    fn fetch(&self, call: &Call<'_>, key: String, bytes: usize) -> Result<Vec<u8>> {
+    fn fetch(&self, call: &CollectiveCall<'_>, key: String, bytes: usize) -> Result<Vec<u8>> {
         let from = &self.members[(self.rank + self.members.len() - 1) % self.members.len()];
         let peer = self.shared.member(from)?;
         let request = RecvBufRequest {
@@ -246,7 +255,7 @@ impl ClusterGroup {
     /// Reduces a vector around the ring, chunk by chunk.
     fn around(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         instance: i32,
         tensor: &HostTensor,
         reduction: Reduction,
@@ -282,7 +291,7 @@ impl ClusterGroup {
         Ok(HostTensor::from_bytes(tensor.dtype(), tensor.shape().clone(), &joined)?)
     }
 
-    fn unsupported(&self, call: &Call<'_>) -> ferroflow_runtime::Error {
+    fn unsupported(&self, call: &CollectiveCall<'_>) -> ferroflow_runtime::Error {
         let what = "the cluster engine has reductions only".into();
         IrError::Unsupported { op: call.op.to_string().into(), what }.into()
     }
@@ -303,7 +312,7 @@ impl Group for ClusterGroup {
 
     fn all_reduce(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         reduction: Reduction,
     ) -> Result<HostTensor> {
@@ -314,23 +323,28 @@ impl Group for ClusterGroup {
         self.around(call, instance, &tensor, reduction)
     }
 
-    fn all_gather(&self, call: &Call<'_>, _: HostTensor) -> Result<HostTensor> {
+    fn all_gather(&self, call: &CollectiveCall<'_>, _: HostTensor) -> Result<HostTensor> {
         Err(self.unsupported(call))
     }
 
-    fn broadcast(&self, call: &Call<'_>, _: Broadcast) -> Result<HostTensor> {
+    fn broadcast(&self, call: &CollectiveCall<'_>, _: Broadcast) -> Result<HostTensor> {
         Err(self.unsupported(call))
     }
 
-    fn all_to_all(&self, call: &Call<'_>, _: HostTensor) -> Result<HostTensor> {
+    fn all_to_all(&self, call: &CollectiveCall<'_>, _: HostTensor) -> Result<HostTensor> {
         Err(self.unsupported(call))
     }
 
-    fn permute(&self, call: &Call<'_>, _: HostTensor, _: &[(usize, usize)]) -> Result<HostTensor> {
+    fn permute(
+        &self,
+        call: &CollectiveCall<'_>,
+        _: HostTensor,
+        _: &[(usize, usize)],
+    ) -> Result<HostTensor> {
         Err(self.unsupported(call))
     }
 
-    fn barrier(&self, call: &Call<'_>) -> Result<()> {
+    fn barrier(&self, call: &CollectiveCall<'_>) -> Result<()> {
         let one = HostTensor::zeros(DType::I32, Shape::new([self.members.len()])?)?;
         self.all_reduce(call, one, Reduction::SUM).map(drop)
     }

@@ -1,13 +1,13 @@
 //! Programs on several machines, by TensorFlow's cluster protocol.
 //!
-//! A process joins a cluster as a task ([`Worker::join`]); the engine it gets lets the replica of this
+//! A process joins a cluster as a task ([`ClusterWorker::join`]); the engine it gets lets the replica of this
 //! process meet those of the others, which may be processes of TensorFlow: its
 //! `MultiWorkerMirroredStrategy` takes part.
 //!
 //! ```no_run
-//! use ferroflow_cluster::{ClusterConfig, JoinOptions, Worker};
+//! use ferroflow_cluster::{ClusterConfig, JoinOptions, ClusterWorker};
 //! # fn main() -> ferroflow_cluster::Result<()> {
-//! let worker = Worker::join(&ClusterConfig::from_env()?, &JoinOptions::default())?;
+//! let worker = ClusterWorker::join(&ClusterConfig::from_env()?, &JoinOptions::default())?;
 //! let engine = worker.engine();
 //! println!("replica {} of {}", engine.rank(), engine.size());
 //! # Ok(())
@@ -41,4 +41,4 @@ mod worker;
 
 pub use config::ClusterConfig;
 pub use error::{Error, Result};
-pub use worker::{JoinOptions, Worker};
+pub use worker::{ClusterWorker, JoinOptions};

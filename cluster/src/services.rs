@@ -9,7 +9,7 @@ use crate::{
         RegisterTaskRequest, RegisterTaskResponse, ShutdownTaskRequest, WaitForAllTasksRequest,
         WaitForAllTasksResponse,
     },
-    state::State,
+    state::WorkerState,
 };
 use prost::Message;
 use std::{
@@ -34,11 +34,11 @@ type Reply = BoxFuture<http::Response<Body>, Infallible>;
 
 /// The service by which tasks exchange tensors.
 #[derive(Debug, Clone)]
-pub(crate) struct WorkerService(pub(crate) Arc<State>);
+pub(crate) struct WorkerService(pub(crate) Arc<WorkerState>);
 
 /// The service by which tasks find each other, of the leader.
 #[derive(Debug, Clone)]
-pub(crate) struct CoordinationService(pub(crate) Arc<State>);
+pub(crate) struct CoordinationService(pub(crate) Arc<WorkerState>);
 
 impl NamedService for WorkerService {
     const NAME: &'static str = "tensorflow.WorkerService";
@@ -71,7 +71,10 @@ impl Service<http::Request<Body>> for WorkerService {
     }
 }
 
-async fn receive(state: Arc<State>, request: RecvBufRequest) -> Result<RecvBufResponse, Status> {
+async fn receive(
+    state: Arc<WorkerState>,
+    request: RecvBufRequest,
+) -> Result<RecvBufResponse, Status> {
     if request.src_incarnation != 0 && request.src_incarnation != state.device.incarnation {
         return Err(Status::failed_precondition("this task has begun anew"));
     }
@@ -87,7 +90,7 @@ async fn receive(state: Arc<State>, request: RecvBufRequest) -> Result<RecvBufRe
 }
 
 async fn complete_group(
-    state: Arc<State>,
+    state: Arc<WorkerState>,
     request: CompleteGroupRequest,
 ) -> Result<CompleteGroupResponse, Status> {
     let device_attributes = state.complete_group(&request).await?;
@@ -142,7 +145,7 @@ impl Service<http::Request<Body>> for CoordinationService {
 }
 
 async fn all_tasks(
-    state: Arc<State>,
+    state: Arc<WorkerState>,
     request: WaitForAllTasksRequest,
 ) -> Result<WaitForAllTasksResponse, Status> {
     let task = task(request.source_task)?;
@@ -154,7 +157,7 @@ async fn all_tasks(
 }
 
 /// Answers when there is an error.
-async fn poll_for_error(state: Arc<State>) -> Result<Empty, Status> {
+async fn poll_for_error(state: Arc<WorkerState>) -> Result<Empty, Status> {
     state.take("").await.map(|_| Empty {})
 }
 

@@ -14,7 +14,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// The state of a task.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct WorkerState {
     pub(crate) device: DeviceAttributes,
     /// The number of tasks.
     pub(crate) tasks: usize,
@@ -34,12 +34,12 @@ struct Table {
     /// The tasks that have ended in order.
     done: BTreeSet<i32>,
     /// Why the cluster is no more.
-    failure: Option<Failure>,
+    failure: Option<TaskFailure>,
 }
 
 /// A task that is gone.
 #[derive(Debug, Clone)]
-pub(crate) struct Failure {
+pub(crate) struct TaskFailure {
     pub(crate) task: String,
     pub(crate) reason: String,
 }
@@ -50,9 +50,9 @@ struct PendingGroup {
     members: Vec<DeviceAttributes>,
 }
 
-impl State {
-    pub(crate) fn new(device: DeviceAttributes, tasks: usize) -> State {
-        State { device, tasks, table: Mutex::default(), changed: Notify::new() }
+impl WorkerState {
+    pub(crate) fn new(device: DeviceAttributes, tasks: usize) -> WorkerState {
+        WorkerState { device, tasks, table: Mutex::default(), changed: Notify::new() }
     }
 
     /// Waits until `look` finds what it looks for.
@@ -73,7 +73,7 @@ impl State {
                 if let Some(found) = look(&mut table)? {
                     return Ok(found);
                 }
-                if let Some(Failure { task, reason }) = &table.failure {
+                if let Some(TaskFailure { task, reason }) = &table.failure {
                     return Err(Status::unavailable(format!("{task} is gone: {reason}")));
                 }
             }
@@ -83,13 +83,13 @@ impl State {
 
     /// Ends all that waits.
     pub(crate) fn fail(&self, task: &str, reason: &str) {
-        let failure = Failure { task: task.into(), reason: reason.into() };
+        let failure = TaskFailure { task: task.into(), reason: reason.into() };
         self.table.lock().failure.get_or_insert(failure);
         self.changed.notify_waiters();
     }
 
     /// Why the cluster is no more.
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<TaskFailure> {
         self.table.lock().failure.clone()
     }
 
@@ -161,7 +161,7 @@ impl State {
     pub(crate) fn hear(&self, task: &CoordinatedTask, incarnation: u64) -> Result<(), Status> {
         self.register(task, incarnation)?;
         match self.failure() {
-            Some(Failure { task, reason }) => {
+            Some(TaskFailure { task, reason }) => {
                 Err(Status::unavailable(format!("{task} is gone: {reason}")))
             }
             None => Ok(()),

@@ -10,7 +10,7 @@ use crate::{
         RegisterTaskRequest, RegisterTaskResponse, WaitForAllTasksRequest, WaitForAllTasksResponse,
     },
     services::{CoordinationService, WorkerService},
-    state::{SILENCE, State},
+    state::{SILENCE, WorkerState},
 };
 use ferroflow_runtime::collective::Engine;
 use parking_lot::Mutex;
@@ -43,18 +43,18 @@ impl Default for JoinOptions {
 /// This process as a task of a cluster. The task ends when the worker and all strategies made of it are
 /// dropped; the others then see it go.
 #[derive(Debug)]
-pub struct Worker {
+pub struct ClusterWorker {
     shared: Arc<Shared>,
 }
 
-impl Worker {
+impl ClusterWorker {
     /// Joins the cluster: returns when all its tasks have come. Task 0 leads.
     ///
     /// # Errors
     ///
     /// [`Error::Listen`] when the address of this task cannot be listened on, [`Error::Task`] when the
     /// leader does not come in time, or refuses.
-    pub fn join(config: &ClusterConfig, options: &JoinOptions) -> Result<Worker> {
+    pub fn join(config: &ClusterConfig, options: &JoinOptions) -> Result<ClusterWorker> {
         let start = |error: std::io::Error| Error::Start {
             what: "the threads of the network",
             reason: error.to_string(),
@@ -70,7 +70,7 @@ impl Worker {
             // Positive as a signed number too, as TensorFlow reads it in keys.
             incarnation: incarnation >> 1 | 1,
         };
-        let state = Arc::new(State::new(device, config.tasks.len()));
+        let state = Arc::new(WorkerState::new(device, config.tasks.len()));
         let guard = runtime.enter();
         let peers = config.tasks.iter().enumerate().map(|(n, address)| Peer::new(n, address));
         let peers = peers.collect::<Result<Vec<Peer>>>()?;
@@ -94,7 +94,7 @@ impl Worker {
         let (groups, requests) = (Mutex::new(HashMap::new()), AtomicI64::new(1));
         let stop = Some(stop);
         let shared = Shared { runtime, state, peers, index, groups, requests, stop, server };
-        let worker = Worker { shared: Arc::new(shared) };
+        let worker = ClusterWorker { shared: Arc::new(shared) };
         if let Err(error) = worker.meet(options.timeout) {
             worker.shared.state.fail("this task", &error.to_string());
             return Err(error);
@@ -150,7 +150,7 @@ async fn listen(address: &str) -> Result<TcpListener> {
 }
 
 /// Tells the leader that this task lives; the leader looks who is silent. Ends when the leader is gone.
-async fn live(leader: Peer, state: Arc<State>, request: HeartbeatRequest, index: usize) {
+async fn live(leader: Peer, state: Arc<WorkerState>, request: HeartbeatRequest, index: usize) {
     let method = "/tensorflow.CoordinationService/Heartbeat";
     let mut last = Instant::now();
     loop {

@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
-use ferroflow_cluster::{ClusterConfig, Error, JoinOptions, Worker};
+use ferroflow_cluster::{ClusterConfig, ClusterWorker, Error, JoinOptions};
 use ferroflow_ir::{Code, DType, HostTensor, Shape};
 use ferroflow_runtime::{
     Context, Result,
-    collective::{Call, InstanceKey, Reduction, WORLD},
+    collective::{CollectiveCall, InstanceKey, Reduction, WORLD},
     execute,
 };
 use std::{
@@ -23,7 +23,7 @@ fn addresses(n: usize) -> Vec<String> {
 }
 
 /// Runs `body` in each task of a cluster.
-fn cluster<R: Send>(n: usize, body: impl Fn(Worker, &Context) -> R + Sync) -> Vec<R> {
+fn cluster<R: Send>(n: usize, body: impl Fn(ClusterWorker, &Context) -> R + Sync) -> Vec<R> {
     let tasks = addresses(n);
     thread::scope(|scope| {
         let start = |index: usize| {
@@ -31,7 +31,7 @@ fn cluster<R: Send>(n: usize, body: impl Fn(Worker, &Context) -> R + Sync) -> Ve
             let body = &body;
             scope.spawn(move || {
                 let options = JoinOptions { timeout: Duration::from_secs(60) };
-                body(Worker::join(&config, &options).unwrap(), &Context::new())
+                body(ClusterWorker::join(&config, &options).unwrap(), &Context::new())
             })
         };
         let running: Vec<_> = (0..n).map(start).collect();
@@ -40,14 +40,14 @@ fn cluster<R: Send>(n: usize, body: impl Fn(Worker, &Context) -> R + Sync) -> Ve
 }
 
 fn reduce(
-    worker: &Worker,
+    worker: &ClusterWorker,
     context: &Context,
     key: i32,
     tensor: HostTensor,
     reduction: Reduction,
 ) -> Result<HostTensor> {
     let engine = worker.engine();
-    let call = Call::new(context, "CollectiveReduceV2", InstanceKey::Number(key));
+    let call = CollectiveCall::new(context, "CollectiveReduceV2", InstanceKey::Number(key));
     let call = call.within(Duration::from_secs(30));
     engine.resolve(WORLD, engine.size(), &call)?.all_reduce(&call, tensor, reduction)
 }
@@ -142,7 +142,7 @@ fn tensors_of_other_shapes_and_groups_of_other_sizes_are_errors() {
             .is_err_and(|error| matches!(error.code(), Code::InvalidArgument | Code::Unavailable))
     }));
     let errors = cluster(2, |worker, context| {
-        let call = Call::new(context, "barrier", InstanceKey::Number(1));
+        let call = CollectiveCall::new(context, "barrier", InstanceKey::Number(1));
         worker.engine().resolve(7, 3, &call).map(drop).unwrap_err().code()
     });
     assert_eq!(errors, [Code::InvalidArgument; 2]);
@@ -153,11 +153,11 @@ fn a_leader_that_does_not_come_is_an_error_in_time() {
     let config = ClusterConfig { tasks: addresses(2), index: 1 };
     let begun = Instant::now();
     let options = JoinOptions { timeout: Duration::from_millis(500) };
-    let error = Worker::join(&config, &options).unwrap_err();
+    let error = ClusterWorker::join(&config, &options).unwrap_err();
     assert!(matches!(&error, Error::Task { task, .. } if task == "/job:worker/task:0"), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let tasks = vec![taken.local_addr().unwrap().to_string()];
-    let error = Worker::join(&ClusterConfig { tasks, index: 0 }, &options).unwrap_err();
+    let error = ClusterWorker::join(&ClusterConfig { tasks, index: 0 }, &options).unwrap_err();
     assert!(matches!(error, Error::Listen { .. }), "{error}");
 }

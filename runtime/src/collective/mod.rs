@@ -53,7 +53,7 @@ impl fmt::Display for InstanceKey {
 }
 
 /// A call of a collective by one member.
-pub struct Call<'a> {
+pub struct CollectiveCall<'a> {
     /// Where it runs.
     pub context: &'a Context,
     /// The name of the op, for messages.
@@ -68,22 +68,22 @@ pub struct Call<'a> {
     pub check: &'a dyn Fn() -> Result<()>,
 }
 
-impl fmt::Debug for Call<'_> {
+impl fmt::Debug for CollectiveCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.op, self.key)
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> CollectiveCall<'a> {
     /// A call without a deadline, that nothing ends.
-    pub fn new(context: &'a Context, op: &'a str, key: InstanceKey) -> Call<'a> {
-        Call { context, op, key, begun: Instant::now(), timeout: None, check: &|| Ok(()) }
+    pub fn new(context: &'a Context, op: &'a str, key: InstanceKey) -> CollectiveCall<'a> {
+        CollectiveCall { context, op, key, begun: Instant::now(), timeout: None, check: &|| Ok(()) }
     }
 
     /// The call with the time it waits for the others.
     #[must_use]
-    pub fn within(self, timeout: Duration) -> Call<'a> {
-        Call { timeout: Some(timeout), ..self }
+    pub fn within(self, timeout: Duration) -> CollectiveCall<'a> {
+        CollectiveCall { timeout: Some(timeout), ..self }
     }
 
     /// What is left of its time.
@@ -119,7 +119,12 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// [`CollectiveError`] when members do not come, or ask for something else.
-    fn resolve(&self, key: GroupKey, size: usize, call: &Call<'_>) -> Result<Arc<dyn Group>>;
+    fn resolve(
+        &self,
+        key: GroupKey,
+        size: usize,
+        call: &CollectiveCall<'_>,
+    ) -> Result<Arc<dyn Group>>;
 
     /// Tells the others that this replica will not come any more.
     fn leave(&self, reason: &str);
@@ -148,7 +153,7 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// As all calls of a group.
     fn all_reduce(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         reduction: Reduction,
     ) -> Result<HostTensor>;
@@ -158,21 +163,21 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// As all calls of a group.
-    fn all_gather(&self, call: &Call<'_>, tensor: HostTensor) -> Result<HostTensor>;
+    fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor>;
 
     /// The tensor of the one member that sends.
     ///
     /// # Errors
     ///
     /// As all calls of a group.
-    fn broadcast(&self, call: &Call<'_>, tensor: Broadcast) -> Result<HostTensor>;
+    fn broadcast(&self, call: &CollectiveCall<'_>, tensor: Broadcast) -> Result<HostTensor>;
 
     /// Part `rank` of the tensors of all members, joined along the first dimension.
     ///
     /// # Errors
     ///
     /// As all calls of a group; when the first dimension does not divide.
-    fn all_to_all(&self, call: &Call<'_>, tensor: HostTensor) -> Result<HostTensor>;
+    fn all_to_all(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor>;
 
     /// The tensor of the member that sends to this one; zeros if none does. The pairs are sources and
     /// targets.
@@ -182,7 +187,7 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// As all calls of a group.
     fn permute(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         pairs: &[(usize, usize)],
     ) -> Result<HostTensor>;
@@ -194,7 +199,7 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// As all calls of a group; when the first dimension does not divide.
     fn reduce_scatter(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         reduction: Reduction,
     ) -> Result<HostTensor> {
@@ -208,7 +213,7 @@ pub trait Group: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// As all calls of a group.
-    fn barrier(&self, call: &Call<'_>) -> Result<()>;
+    fn barrier(&self, call: &CollectiveCall<'_>) -> Result<()>;
 
     /// The group of some of the members.
     ///
@@ -223,7 +228,7 @@ pub trait Group: Send + Sync + fmt::Debug {
 /// # Errors
 ///
 /// When the members do not share it evenly.
-pub fn rows_per_member(call: &Call<'_>, shape: &Shape, members: usize) -> Result<usize> {
+pub fn rows_per_member(call: &CollectiveCall<'_>, shape: &Shape, members: usize) -> Result<usize> {
     match shape.dims().first() {
         Some(rows) if rows % members == 0 => Ok(rows / members),
         _ => {

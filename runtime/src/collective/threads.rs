@@ -5,8 +5,8 @@
 //! has used the key.
 
 use super::{
-    Broadcast, Call, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction, join_rows,
-    rows_per_member,
+    Broadcast, CollectiveCall, CollectiveError, Engine, Group, GroupKey, InstanceKey, Reduction,
+    join_rows, rows_per_member,
 };
 use crate::{
     error::{Error, Result},
@@ -89,7 +89,7 @@ struct Slot {
 
 impl Table {
     /// Waits for a change of the table.
-    fn wait(&self, state: &mut MutexGuard<'_, State>, call: &Call<'_>) -> Result<bool> {
+    fn wait(&self, state: &mut MutexGuard<'_, State>, call: &CollectiveCall<'_>) -> Result<bool> {
         (call.check)()?;
         let nap = call.left().map_or(NAP, |left| left.min(NAP));
         self.changed.wait_for(state, nap);
@@ -104,7 +104,7 @@ impl Table {
     fn hopeless(
         &self,
         state: &State,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         group: GroupKey,
         missing: &[usize],
         in_time: bool,
@@ -131,7 +131,12 @@ impl Engine for ThreadsEngine {
         self.table.names.len()
     }
 
-    fn resolve(&self, key: GroupKey, size: usize, call: &Call<'_>) -> Result<Arc<dyn Group>> {
+    fn resolve(
+        &self,
+        key: GroupKey,
+        size: usize,
+        call: &CollectiveCall<'_>,
+    ) -> Result<Arc<dyn Group>> {
         let table = &*self.table;
         let wrong = |expected: String, found: usize| CollectiveError::Group {
             group: key,
@@ -203,7 +208,7 @@ impl ThreadsGroup {
     /// Brings a tensor and takes what `finish` makes of all of them.
     fn exchange(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         signature: String,
         part: Part,
         finish: impl FnOnce(&[Part]) -> Result<Vec<HostTensor>>,
@@ -223,7 +228,7 @@ impl ThreadsGroup {
     /// Puts a tensor into the slot of the call. The last member gets all of them.
     fn bring(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         signature: String,
         part: Part,
     ) -> Result<(SlotKey, Option<Vec<Part>>)> {
@@ -255,7 +260,7 @@ impl ThreadsGroup {
     }
 
     /// Waits for the result of a slot.
-    fn take(&self, call: &Call<'_>, key: &SlotKey) -> Result<Arc<Vec<HostTensor>>> {
+    fn take(&self, call: &CollectiveCall<'_>, key: &SlotKey) -> Result<Arc<Vec<HostTensor>>> {
         let mut state = self.table.state.lock();
         let mut in_time = true;
         loop {
@@ -285,7 +290,7 @@ impl ThreadsGroup {
     /// Brings tensors of one dtype and shape.
     fn exchange_alike(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         what: &str,
         tensor: HostTensor,
         finish: impl FnOnce(&[HostTensor]) -> Result<Vec<HostTensor>>,
@@ -317,7 +322,7 @@ impl Group for ThreadsGroup {
 
     fn all_reduce(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         reduction: Reduction,
     ) -> Result<HostTensor> {
@@ -328,12 +333,12 @@ impl Group for ThreadsGroup {
         first(&results)
     }
 
-    fn all_gather(&self, call: &Call<'_>, tensor: HostTensor) -> Result<HostTensor> {
+    fn all_gather(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
         let joined = |parts: &[HostTensor]| Ok(vec![join_rows(call.op, parts)?]);
         first(&self.exchange_alike(call, "a gather", tensor, joined)?)
     }
 
-    fn broadcast(&self, call: &Call<'_>, tensor: Broadcast) -> Result<HostTensor> {
+    fn broadcast(&self, call: &CollectiveCall<'_>, tensor: Broadcast) -> Result<HostTensor> {
         let (part, dtype) = match &tensor {
             Broadcast::Send(tensor) => (Some(tensor.clone()), tensor.dtype()),
             Broadcast::Receive(dtype, _) => (None, *dtype),
@@ -357,7 +362,7 @@ impl Group for ThreadsGroup {
         Ok(sent)
     }
 
-    fn all_to_all(&self, call: &Call<'_>, tensor: HostTensor) -> Result<HostTensor> {
+    fn all_to_all(&self, call: &CollectiveCall<'_>, tensor: HostTensor) -> Result<HostTensor> {
         let rows = rows_per_member(call, tensor.shape(), self.size())?;
         let parts = self.exchange_alike(call, "an exchange", tensor, |parts| Ok(parts.to_vec()))?;
         let mine = self.rank * rows..(self.rank + 1) * rows;
@@ -368,7 +373,7 @@ impl Group for ThreadsGroup {
 
     fn permute(
         &self,
-        call: &Call<'_>,
+        call: &CollectiveCall<'_>,
         tensor: HostTensor,
         pairs: &[(usize, usize)],
     ) -> Result<HostTensor> {
@@ -381,7 +386,7 @@ impl Group for ThreadsGroup {
         }
     }
 
-    fn barrier(&self, call: &Call<'_>) -> Result<()> {
+    fn barrier(&self, call: &CollectiveCall<'_>) -> Result<()> {
         let nothing = HostTensor::zeros(DType::U8, ferroflow_ir::Shape::new([0])?)?;
         self.exchange_alike(call, "a barrier", nothing, |_| Ok(Vec::new())).map(drop)
     }

@@ -3,7 +3,8 @@
 use super::{Body, RuntimeCall, one};
 use crate::{
     collective::{
-        Broadcast, Call, CollectiveError, Group, InstanceKey, Reduction, Replica, WORLD, threads,
+        Broadcast, CollectiveCall, CollectiveError, Group, InstanceKey, Reduction, Replica, WORLD,
+        threads,
     },
     eager_tensor::Results,
     error::Result,
@@ -59,7 +60,7 @@ fn scalar(call: &RuntimeCall<'_>, index: usize) -> Result<i32> {
 fn with_call<R>(
     call: &RuntimeCall<'_>,
     key: InstanceKey,
-    body: impl FnOnce(&Call<'_>) -> Result<R>,
+    body: impl FnOnce(&CollectiveCall<'_>) -> Result<R>,
 ) -> Result<R> {
     let check = || Ok(budget::check()?);
     let timeout = match call.op.attr("timeout_seconds") {
@@ -67,7 +68,7 @@ fn with_call<R>(
         None => None,
     };
     let (context, op, begun) = (call.context(), call.op.name, Instant::now());
-    body(&Call { context, op, key, begun, timeout, check: &check })
+    body(&CollectiveCall { context, op, key, begun, timeout, check: &check })
 }
 
 /// A time in seconds; none if it is not positive.
@@ -76,7 +77,7 @@ fn timeout(seconds: f32) -> Option<Duration> {
 }
 
 /// The group of `size` members under a key. A thread without a replica is a group of its own.
-fn resolve(call: &Call<'_>, group: i32, size: i64) -> Result<Arc<dyn Group>> {
+fn resolve(call: &CollectiveCall<'_>, group: i32, size: i64) -> Result<Arc<dyn Group>> {
     let wrong = || IrError::argument(call.op.to_string(), "group_size", "1 or more", size);
     let size = usize::try_from(size).ok().filter(|size| *size > 0).ok_or_else(wrong)?;
     match Replica::current() {
@@ -87,13 +88,13 @@ fn resolve(call: &Call<'_>, group: i32, size: i64) -> Result<Arc<dyn Group>> {
 }
 
 /// The group of this thread alone.
-fn alone(call: &Call<'_>, group: i32) -> Result<Arc<dyn Group>> {
+fn alone(call: &CollectiveCall<'_>, group: i32) -> Result<Arc<dyn Group>> {
     use crate::collective::Engine;
     threads(&["replica 0".into()])[0].resolve(group, 1, call)
 }
 
 /// The group of all replicas.
-fn world(call: &Call<'_>) -> Result<Arc<dyn Group>> {
+fn world(call: &CollectiveCall<'_>) -> Result<Arc<dyn Group>> {
     match Replica::current() {
         Some(replica) => replica.engine.resolve(WORLD, replica.engine.size(), call),
         None => alone(call, WORLD),
@@ -103,7 +104,7 @@ fn world(call: &Call<'_>) -> Result<Arc<dyn Group>> {
 /// Runs `body` with the tensor of input 0 in the group of the call.
 fn grouped(
     call: &mut RuntimeCall<'_>,
-    body: impl FnOnce(&dyn Group, &Call<'_>, HostTensor) -> Result<HostTensor>,
+    body: impl FnOnce(&dyn Group, &CollectiveCall<'_>, HostTensor) -> Result<HostTensor>,
 ) -> Result<Results> {
     let Keys { size, group, instance } = keys(call)?;
     let tensor = call.taken(0)?;
@@ -268,7 +269,7 @@ fn initialize_communicator(call: &mut RuntimeCall<'_>) -> Result<Results> {
 /// Runs `body` with the part of the communicator's group that input 2 puts this member in.
 fn communicated(
     call: &mut RuntimeCall<'_>,
-    body: impl FnOnce(&dyn Group, &Call<'_>, HostTensor) -> Result<HostTensor>,
+    body: impl FnOnce(&dyn Group, &CollectiveCall<'_>, HostTensor) -> Result<HostTensor>,
 ) -> Result<Results> {
     let communicator = call.resource::<Communicator>(1, A_COMMUNICATOR)?;
     let rows = assignment(call.op.name, call.host(2)?)?;

@@ -10,11 +10,11 @@ const COMPLETE: &str = " · complete";
 /// The specification.
 pub(super) struct Document {
     lines: Vec<Line>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<SpecGroup>,
 }
 
 /// Lines under one heading.
-pub(super) struct Group {
+pub(super) struct SpecGroup {
     pub(super) name: String,
     pub(super) complete: bool,
     pub(super) numbers: Vec<Number>,
@@ -29,14 +29,14 @@ enum Line {
 impl Document {
     pub(super) fn parse(text: &str) -> Result<Document> {
         let mut lines = Vec::new();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<SpecGroup> = Vec::new();
         let mut numbers = BTreeSet::new();
         for line in text.lines() {
             if let Some(heading) = line.strip_prefix("### ") {
                 let name = heading.strip_suffix(COMPLETE);
                 let complete = name.is_some();
                 let name = name.unwrap_or(heading).to_string();
-                groups.push(Group { name, complete, numbers: Vec::new() });
+                groups.push(SpecGroup { name, complete, numbers: Vec::new() });
             }
             let row = row(line);
             if let (Some((number, _)), Some(group)) = (&row, groups.last_mut()) {
@@ -78,7 +78,7 @@ impl Document {
     }
 }
 
-impl Group {
+impl SpecGroup {
     /// The letters that begin its name: `AA` of `AA. Design review`.
     pub(super) fn letter(&self) -> &str {
         self.name.split_once('.').map_or(&self.name, |(letter, _)| letter)

@@ -8,7 +8,7 @@ mod number;
 use crate::source;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use document::{Document, Group};
+use document::{Document, SpecGroup};
 use number::Number;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -100,7 +100,7 @@ fn match_up(document: &Document, found: Vec<Holder>, findings: &mut Findings) ->
 }
 
 /// The lines of a complete group that nothing holds.
-fn gaps(group: &Group, holders: &Holders) -> Findings {
+fn gaps(group: &SpecGroup, holders: &Holders) -> Findings {
     let missing = group.numbers.iter().filter(|number| !holders.contains_key(number));
     let missing: Vec<String> = missing.map(Number::to_string).collect();
     if missing.is_empty() || !group.complete {
@@ -109,7 +109,7 @@ fn gaps(group: &Group, holders: &Holders) -> Findings {
     vec![format!("{SPEC}: `{}` is not complete: nothing holds {}", group.name, missing.join(", "))]
 }
 
-fn report(groups: &[Group], holders: &Holders) {
+fn report(groups: &[SpecGroup], holders: &Holders) {
     let count = |numbers: &[Number]| {
         let covered = numbers.iter().filter(|number| holders.contains_key(number)).count();
         (covered, numbers.len())
