@@ -73,7 +73,7 @@ pub(super) struct RunArguments {
 #[derive(Args)]
 struct BudgetFlags {
     /// End the call after so many seconds.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     deadline: Option<f64>,
     /// The most bytes of host memory the call may hold at a time.
     #[arg(long, value_name = "BYTES")]

@@ -3,7 +3,7 @@
 use super::{
     data::shard_path,
     ordered_code::decode_slice_key,
-    publish::{self, PublishStep, is_shard_of, n_shards_in_place, remove_strays},
+    publish::{self, PublishStep, is_same_file, is_shard_of, n_shards_in_place, remove_strays},
     reader::read_header,
     table::Table,
     writer::{Entries, index_path, write_index},
@@ -48,7 +48,8 @@ pub fn merge(
     }
     merged.publish(destination, usize::MAX)?;
     let indexes = prefixes.iter().map(|prefix| index_path(prefix));
-    for index in indexes.filter(|index| *index != index_path(destination) && index.exists()) {
+    let own = index_path(destination);
+    for index in indexes.filter(|index| !is_same_file(index, &own) && index.exists()) {
         fs::remove_file(&index).map_err(|source| Error::Io { path: index, source })?;
     }
     for shard in merged.shards.iter().filter(|shard| !is_shard_of(destination, shard)) {
@@ -198,6 +199,20 @@ mod tests {
         assert_eq!(reader.read("w").unwrap().as_slice::<f32>().unwrap(), [1.0, 1.0, 2.0, 2.0]);
         assert_eq!(reader.read("v").unwrap().as_slice::<f32>().unwrap(), [3.0, 3.0]);
         assert_eq!(fs::read_dir(folder.path().join("parts")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_checkpoint_is_merged_into_itself_however_its_path_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("sub")).unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("sub/../a"));
+        write(&path, "a", "", 1.0);
+        let limits = Limits::default();
+        for (from, to) in [(&other, &path), (&path, &other), (&path, &path)] {
+            merge(std::slice::from_ref(from), to, false, &limits).unwrap();
+            let reader = Reader::open(&path, &limits).unwrap();
+            assert_eq!(reader.read("a").unwrap().as_slice::<f32>().unwrap(), [1.0, 1.0]);
+        }
     }
 
     #[test]

@@ -108,9 +108,19 @@ pub(super) fn steps(
 pub(super) fn is_shard_of(prefix: &Path, path: &Path) -> bool {
     let of = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let beginning = of(prefix).map(|name| format!("{name}.data-"));
-    let in_folder = folder_of(prefix) == folder_of(path);
+    let in_folder = is_same_folder(folder_of(prefix), folder_of(path));
     let end = of(path).zip(beginning);
     in_folder && end.is_some_and(|(name, start)| name.strip_prefix(&start).is_some_and(is_shard))
+}
+
+/// Whether two paths lead to one folder, however they are written.
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+}
+
+/// Whether two paths lead to one file of a folder, which need not exist.
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.file_name() == b.file_name() && is_same_folder(folder_of(a), folder_of(b))
 }
 
 /// Removes the data files of a checkpoint that its index, which names `n_shards` files, does not name:
@@ -119,7 +129,9 @@ pub(super) fn remove_strays(prefix: &Path, n_shards: u32) {
     let named: Vec<PathBuf> =
         (0..n_shards).map(|shard| shard_path(prefix, shard, n_shards)).collect();
     let files = files_of(prefix).unwrap_or_default();
-    for file in files.iter().filter(|file| is_shard_of(prefix, file) && !named.contains(file)) {
+    // All are in one folder, whose name need not be written the same way.
+    let is_named = |file: &Path| named.iter().any(|named| named.file_name() == file.file_name());
+    for file in files.iter().filter(|file| is_shard_of(prefix, file) && !is_named(file)) {
         // What cannot be removed is only left behind: no index names it.
         let _ = fs::remove_file(file);
     }
