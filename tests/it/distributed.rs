@@ -112,7 +112,7 @@ fn trained(folder: &Path, replicas: usize) -> Outcome<Vec<f32>> {
                 let tape = GradientTape::new();
                 let y = predict.call_flat(&[x])?.remove(0);
                 let loss = ((y - 0.25f32)?.square()?.sum_all()? * (1.0f32 / 8.0))?;
-                optimizer.minimize(tape, &loss, &[variable.clone()])
+                optimizer.minimize(tape, &loss, std::slice::from_ref(&variable))
             })?;
         }
         for replica in 1..replicas {
@@ -293,7 +293,7 @@ fn a_strategy_trains_inside_a_function() -> Outcome {
                         let tape = GradientTape::new();
                         let error = ((&x * &w)?.tanh()? - 0.25f32)?.square()?.sum_all()?;
                         let loss = (error * (1.0f32 / 8.0))?;
-                        optimizer.minimize(tape, &loss, &[w.clone()])?;
+                        optimizer.minimize(tape, &loss, std::slice::from_ref(&w))?;
                         replica_context()?.all_reduce(ReduceOp::Sum, &loss)
                     })?;
                     Ok::<_, tracer::Error>(losses[0].clone())
