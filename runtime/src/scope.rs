@@ -56,7 +56,7 @@ impl<'a> Scope<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] when it may not.
+    /// [`Error::Denied`](crate::Error::Denied) when it may not.
     pub fn check_file(&self, path: &Path) -> Result<()> {
         let folder = self.resources.folder().and_then(|folder| folder.canonicalize().ok());
         let inside =

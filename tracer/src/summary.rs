@@ -24,8 +24,8 @@
 //!
 //! Event files are made by a crate above: `ferroflow::summary::create_file_writer`.
 
+pub use crate::capture::Ambient;
 use crate::{
-    capture::Ambient,
     context::{self, SummaryScope},
     control_flow::cond,
     error::Result,
