@@ -322,6 +322,13 @@ def several_variables():
     return {"n": n}, dict(zip("ifbx", found))
 
 
+def count_up_to():
+    x = placeholder(tf.float32, [], "x")
+    count = v1.get_variable("count", [], tf.int64, v1.zeros_initializer(), use_resource=False)
+    number = count.count_up_to(2)
+    return {"x": x}, {"number": number, "y": x * tf.cast(number, tf.float32)}
+
+
 random = np.random.RandomState(0)
 row = f32([0.1, 0.5, -0.3])
 case("nested_while", nested_while, [{"n": i32(n), "x": f32([1, 2, 3])} for n in (4, 0)])
@@ -349,3 +356,4 @@ case("one_side", one_side, feeds, loader="session")
 case("decoder", decoder, [{"start": i32([1, 2, 5])}, {"start": i32([0])}])
 case("in_function", in_function, [{"n": i32(n), "x": f32([1.5, 2])} for n in (0, 5)])
 case("several_variables", several_variables, [{"n": i64(n)} for n in (0, 3, 50)])
+case("count_up_to", count_up_to, [{"x": f32(x)} for x in (3, 5, 7)])

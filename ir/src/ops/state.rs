@@ -63,6 +63,17 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::READS
     },
     OpDef {
+        name: "ResourceCountUpTo",
+        summary: "Adds 1 to a scalar variable below a limit, and returns the value before.",
+        inputs: &[arg_of("resource", DType::Resource)],
+        outputs: &[arg("output", "T")],
+        attrs: &[int("limit"), ty("T", INDEX)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
+        ..OpDef::WRITES
+    },
+    OpDef {
         name: "VarHandleOp",
         summary: "Makes the handle of a variable, and the variable if it is not there.",
         outputs: &[arg_of("resource", DType::Resource)],

@@ -3,13 +3,13 @@
 use super::{Body, RuntimeCall, none, one};
 use crate::{
     eager_tensor::Results,
-    error::Result,
+    error::{Error, Result},
     execute::execute,
     placed_calls::execute_placed,
     resource::{Resource, ResourceHandle},
     variable::{Variable, VariableState},
 };
-use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
+use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, Shape};
 use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -116,6 +116,32 @@ fn sub(call: &mut RuntimeCall<'_>) -> Result<Results> {
     update(call, "Sub")
 }
 
+/// Source: `ResourceCountUpToOp` in TensorFlow's `resource_variable_ops.cc`.
+fn count_up_to(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let limit = call.attrs.int("limit")?;
+    let variable = variable(call)?;
+    let mut before = None;
+    variable.replace(|value| {
+        let host = value.host()?.clone();
+        if host.shape().rank() != 0 {
+            let found = host.shape();
+            return Err(IrError::argument(call.op.name, "resource", "a scalar", found).into());
+        }
+        let count = host.to_i64s()?[0];
+        if count >= limit {
+            let message = format!("reached limit of {limit}");
+            return Err(Error::Status { code: Code::OutOfRange, message });
+        }
+        before = Some(host);
+        let next = match value.dtype() {
+            DType::I32 => HostTensor::scalar((count + 1) as i32),
+            _ => HostTensor::scalar(count + 1),
+        };
+        Ok(next.into())
+    })?;
+    one(before.ok_or_else(|| Error::missing("a count"))?)
+}
+
 /// Seconds since 1970; 0 where the clock says it is earlier.
 fn timestamp(_: &mut RuntimeCall<'_>) -> Result<Results> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -175,6 +201,7 @@ pub(super) const BODIES: &[(&str, Body)] = &[
     ("AssignVariableOp", assign),
     ("DestroyResourceOp", destroy),
     ("DisableCopyOnRead", disable_copy_on_read),
+    ("ResourceCountUpTo", count_up_to),
     ("ReadVariableOp", read),
     ("Timestamp", timestamp),
     ("VarHandleOp", var_handle),

@@ -31,6 +31,7 @@ const OPS: &[(&str, &str)] = &[
     ("Assign", "AssignVariableOp"),
     ("AssignAdd", "AssignAddVariableOp"),
     ("AssignSub", "AssignSubVariableOp"),
+    ("CountUpTo", "ResourceCountUpTo"),
     ("IsVariableInitialized", "VarIsInitializedOp"),
     ("ScatterAdd", "ResourceScatterAdd"),
     ("ScatterDiv", "ResourceScatterDiv"),

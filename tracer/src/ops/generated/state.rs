@@ -147,6 +147,20 @@ pub fn read_variable_op(resource: &Tensor, dtype: DType) -> Result<Tensor> {
     call::one(&READ_VARIABLE_OP, Attrs::new().with("dtype", dtype), &[resource])
 }
 
+static RESOURCE_COUNT_UP_TO: Op = Op::new("ResourceCountUpTo");
+
+/// Adds 1 to a scalar variable below a limit, and returns the value before.
+///
+/// `ResourceCountUpTo`: `resource: resource` → `output: T`, with `T` in int32, int64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn resource_count_up_to(resource: &Tensor, limit: i64, t: DType) -> Result<Tensor> {
+    call::one(&RESOURCE_COUNT_UP_TO, Attrs::new().with("limit", limit).with("T", t), &[resource])
+}
+
 static VAR_HANDLE_OP: Op = Op::new("VarHandleOp");
 
 /// The optional arguments of [`var_handle_op_with`].
