@@ -1,4 +1,4 @@
-//! Which cluster a process belongs to, as its environment says.
+//! Configuration of the cluster of a process, read from its environment.
 
 use crate::error::{Error, Result};
 use serde_json::Value;

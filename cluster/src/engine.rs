@@ -29,13 +29,13 @@ use std::{
 };
 use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
 
-/// How often a call that waits looks whether it is to end.
+/// The time between two checks whether a waiting call is to end.
 const NAP: Duration = Duration::from_millis(20);
 
 /// The kind of collectives in TensorFlow's `CollectiveType` that groups are resolved for.
 const REDUCTION: i32 = 0;
 
-/// What a process needs to meet others.
+/// The state by which a process meets others.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) server: Option<JoinHandle<()>>,
 }
 
-/// How long a task that ends waits for others to fetch what it has for them.
+/// The time that an ending task waits for others to fetch their buffers.
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Drop for Shared {

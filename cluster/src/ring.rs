@@ -10,7 +10,7 @@ use std::ops::Range;
 /// The memory alignment of chunks, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// What a member does with a chunk in one pass.
+/// The work of a member on a chunk in one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The pass.

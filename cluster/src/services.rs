@@ -102,7 +102,7 @@ async fn complete_group(
 /// TensorFlow's number of broadcasts among its kinds of collectives.
 const BROADCAST: i32 = 1;
 
-/// What the leader says of a call: nothing but of broadcasts, whose sender others ask for.
+/// The leader's answer about a call: empty but for broadcasts, whose sender others ask for.
 fn instance(request: &CompleteInstanceRequest) -> Result<CompleteInstanceResponse, Status> {
     let CompleteInstanceRequest { name, r#type, instance_key } = request;
     match *r#type {

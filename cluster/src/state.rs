@@ -1,4 +1,4 @@
-//! What the services of a task share: buffers that others fetch, and what its leader knows of them.
+//! State that the services of a task share: buffers that others fetch, and the tasks known to its leader.
 
 use crate::messages::{CompleteGroupRequest, CoordinatedTask, DeviceAttributes};
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::Notify;
 use tonic::Status;
 
-/// How long a task may be silent before the leader gives it up.
+/// The time that a task may be silent before the leader gives it up.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// The state of a task.

@@ -24,10 +24,10 @@ use std::{
 use tokio::{net::TcpListener, runtime::Builder, sync::oneshot};
 use tonic::transport::{Server, server::TcpIncoming};
 
-/// How often a task tells the leader that it lives.
+/// The time between two heartbeats of a task.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How a process joins a cluster.
+/// Options of a process that joins a cluster.
 #[derive(Debug, Clone)]
 pub struct JoinOptions {
     /// How long the process waits for all others to come.

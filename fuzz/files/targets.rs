@@ -31,7 +31,7 @@ pub(super) enum FileFormat {
     Text,
 }
 
-/// Where files to begin with come from.
+/// The sources of the first files.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SeedSource {
     /// Files whose names end so.

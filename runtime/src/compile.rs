@@ -32,7 +32,7 @@ pub(crate) fn compile(
     })
 }
 
-/// Where a call is to run on inputs like these.
+/// The placement request of a call on inputs like these.
 ///
 /// # Errors
 ///

@@ -294,7 +294,7 @@ impl Context {
         }
     }
 
-    /// What a layer above keeps as long as the context.
+    /// A cache of a layer above, kept as long as the context.
     pub(crate) fn cache(&self) -> &OwnedCache {
         &self.0.cache
     }

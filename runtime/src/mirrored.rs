@@ -32,7 +32,7 @@ pub(crate) fn replicas() -> usize {
     REPLICAS.get()
 }
 
-/// When the components of a variable are brought into line, as TensorFlow numbers it in files.
+/// The time at which components of a variable are synchronised, numbered as in TensorFlow's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum VariableSynchronization {
     /// The strategy decides: at assignments.
@@ -46,7 +46,7 @@ pub enum VariableSynchronization {
     OnRead,
 }
 
-/// What the values of replicas become together, as TensorFlow numbers it in files.
+/// The aggregation of the values of replicas, numbered as in TensorFlow's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum VariableAggregation {
     /// Nothing is said.
@@ -86,16 +86,16 @@ impl VariableAggregation {
     }
 }
 
-/// What is said of a variable that replicas have values of.
+/// Annotations of a variable of which replicas have values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Annotations {
-    /// When its components are brought into line.
+    /// The time at which its components are synchronised.
     pub synchronization: VariableSynchronization,
-    /// What values of replicas become together.
+    /// The aggregation of the values of replicas.
     pub aggregation: VariableAggregation,
 }
 
-/// Which component a thread sees; none outside replicas.
+/// The number of the component that this thread sees; `None` outside replicas.
 pub(crate) fn component() -> Option<usize> {
     Replica::with_current(|replica| replica.component)
 }

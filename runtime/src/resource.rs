@@ -193,7 +193,7 @@ impl ResourceManager {
         &self.generators
     }
 
-    /// What a layer above keeps as long as the resources.
+    /// A cache of a layer above, kept as long as the resources.
     pub(crate) fn cache(&self) -> &OwnedCache {
         &self.cache
     }

@@ -18,7 +18,7 @@ use std::{path::PathBuf, sync::Arc};
 /// A call of an op that runs here.
 #[derive(Debug)]
 pub struct RuntimeCall<'a> {
-    /// Where it runs.
+    /// The scope of the call.
     pub scope: Scope<'a>,
     /// The record.
     pub op: &'static OpDef,
@@ -29,7 +29,7 @@ pub struct RuntimeCall<'a> {
     pub inputs: SmallVec<[EagerTensor; 4]>,
 }
 
-/// What such an op does.
+/// The body of such an op.
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
 impl<'a> RuntimeCall<'a> {

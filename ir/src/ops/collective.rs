@@ -12,7 +12,7 @@ use crate::{
     shape::PartialShape,
 };
 
-/// What TensorFlow's collectives reduce.
+/// The dtypes that TensorFlow's collectives reduce.
 const REDUCED: &[DType] = &[BF16, F32, F16, F64, I32, I64];
 const GATHERED: &[DType] = &[F32, F16, F64, I32, I64];
 const BROADCAST: &[DType] = &[Bool, F32, F16, F64, I32, I64];

@@ -11,7 +11,7 @@ pub enum CollectiveError {
     Deadline {
         /// The call.
         call: CallName,
-        /// How long it has waited, in milliseconds.
+        /// The time it has waited, in milliseconds.
         waited_ms: u64,
         /// The members that did not come.
         missing: Vec<String>,
@@ -33,9 +33,9 @@ pub enum CollectiveError {
         call: CallName,
         /// The member.
         member: String,
-        /// What others came with.
+        /// The value of the others.
         expected: String,
-        /// What it came with.
+        /// The value of this member.
         found: String,
     },
     /// A group that is not what the call takes it for.
@@ -43,11 +43,11 @@ pub enum CollectiveError {
     Group {
         /// The key of the group.
         group: i32,
-        /// What about it.
+        /// The property that is wrong.
         what: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The value found.
         found: String,
     },
     /// A call for several members, on a thread that belongs to no replica of a strategy.

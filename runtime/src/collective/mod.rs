@@ -54,15 +54,15 @@ impl fmt::Display for InstanceKey {
 
 /// A call of a collective by one member.
 pub struct CollectiveCall<'a> {
-    /// Where it runs.
+    /// The context.
     pub context: &'a Context,
     /// The name of the op, for messages.
     pub op: &'a str,
     /// The key of the call.
     pub key: InstanceKey,
-    /// When it began.
+    /// The time of its start.
     pub begun: Instant,
-    /// How long it waits for the others, if not for as long as they live.
+    /// The time it waits for the others; as long as they live if `None`.
     pub timeout: Option<Duration>,
     /// Fails when the call around this one is to end.
     pub check: &'a dyn Fn() -> Result<()>,
@@ -86,7 +86,7 @@ impl<'a> CollectiveCall<'a> {
         CollectiveCall { timeout: Some(timeout), ..self }
     }
 
-    /// What is left of its time.
+    /// The rest of its time.
     pub fn left(&self) -> Option<Duration> {
         self.timeout.map(|timeout| timeout.saturating_sub(self.begun.elapsed()))
     }

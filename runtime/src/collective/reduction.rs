@@ -3,7 +3,7 @@
 use crate::{context::Context, error::Result, execute::execute_in_place};
 use ferroflow_ir::{Attrs, DType, HostTensor};
 
-/// How two tensors become one.
+/// The combination of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MergeOp {
     /// Their sum.
@@ -19,7 +19,7 @@ pub enum MergeOp {
 /// A reduction of the tensors of all members, element by element, in the order of the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reduction {
-    /// How two tensors become one.
+    /// The combination of two tensors.
     pub merge: MergeOp,
     /// Whether the last one is divided by the number of members.
     pub mean: bool,

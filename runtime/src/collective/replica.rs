@@ -22,7 +22,7 @@ thread_local! {
 /// A copy of a program that runs beside others.
 #[derive(Clone)]
 pub struct Replica {
-    /// Which component of the mirrored variables of this process is its own.
+    /// The number of its component of mirrored variables in this process.
     pub component: usize,
     /// The number of replicas in this process.
     pub n_components: usize,
@@ -48,7 +48,7 @@ impl Replica {
         STACK.with(|stack| stack.borrow().last().cloned().flatten())
     }
 
-    /// What `look` says of the replica of this thread.
+    /// The result of `look` for the replica of this thread.
     pub fn with_current<R>(look: impl FnOnce(&Replica) -> R) -> Option<R> {
         STACK.with(|stack| stack.borrow().last().and_then(Option::as_ref).map(look))
     }

@@ -21,7 +21,7 @@ pub struct Replicas {
     devices: Vec<Arc<str>>,
     /// The keys of their next collectives.
     keys: Vec<Arc<AtomicI32>>,
-    /// What meets replicas of other processes; threads meet in a table for each step.
+    /// The engine that meets replicas of other processes; threads meet in a table for each step.
     engine: Option<Arc<dyn Engine>>,
 }
 
@@ -38,7 +38,7 @@ impl Replicas {
         &self.devices
     }
 
-    /// What meets replicas of other processes.
+    /// The engine that meets replicas of other processes.
     pub fn engine(&self) -> Option<&Arc<dyn Engine>> {
         self.engine.as_ref()
     }

@@ -16,7 +16,7 @@ use ferroflow_ir::{DType, HostTensor};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-/// How long a member waits before it looks whether its call is to end.
+/// The time between two checks whether a waiting call is to end.
 const NAP: Duration = Duration::from_millis(5);
 
 /// The side of one replica.
@@ -47,7 +47,7 @@ struct Table {
 struct State {
     groups: HashMap<GroupKey, Pending>,
     slots: HashMap<SlotKey, Slot>,
-    /// How often members have used keys.
+    /// The number of uses of keys by members.
     uses: HashMap<(GroupId, InstanceKey, usize), u64>,
     /// Why replicas will not come any more.
     gone: Vec<Option<String>>,
@@ -79,7 +79,7 @@ type Part = Option<HostTensor>;
 
 #[derive(Debug)]
 struct Slot {
-    /// What the first member has called, and who that was.
+    /// The call of the first member, and its number.
     signature: String,
     parts: Vec<Option<Part>>,
     result: Option<Result<Arc<Vec<HostTensor>>>>,

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a call says of its group, and of itself in it.
+/// The keys of a call: of its group, and of itself in it.
 struct Keys {
     size: i64,
     group: i32,
