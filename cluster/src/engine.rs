@@ -270,6 +270,10 @@ impl ClusterGroup {
         let before = (self.rank + members - 1) % members;
         for turn in turns(self.rank, members) {
             let part = &mut parts[turn.chunk];
+            // Empty chunks do not travel (`RingAlg::InitRingField`).
+            if part.is_empty() {
+                continue;
+            }
             let name = |rank: usize| format!("{base}:{}:{}:{rank}", turn.pass, turn.chunk);
             if turn.receives {
                 let bytes = self.fetch(call, name(before), part.bytes().len())?;

@@ -13,7 +13,7 @@ pub enum Error {
     Environment {
         /// The variable of the environment.
         variable: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A port that cannot be listened on.
@@ -29,11 +29,11 @@ pub enum Error {
     Task {
         /// The task.
         task: String,
-        /// Where it should be.
+        /// The address it should have.
         address: String,
-        /// What it was asked.
+        /// The method that was called.
         call: &'static str,
-        /// What came instead.
+        /// The reason of the failure.
         reason: String,
         /// The status code.
         code: Code,

@@ -22,8 +22,6 @@
 //! # Absent
 //!
 //! The engine has reductions only: gathers and broadcasts between processes are errors that say so.
-//! Beside processes of TensorFlow, tensors must have elements for every member's chunk (of 64 bytes or
-//! more): the messages for empty chunks are not known to be TensorFlow's.
 //! TensorFlow's protocol knows neither encryption nor authentication: a task listens on the address that
 //! the configuration says, so use it on networks that are trusted.
 

@@ -2,7 +2,7 @@
 //!
 //! A tensor is cut into as many chunks as there are members. In pass 0 each chunk goes around the ring
 //! from the member of its number on, and every member adds its part; in pass 1 the complete chunk goes
-//! around once more. Keys, order and sizes of chunks are TensorFlow's (`ring_reducer.cc`, `ring_alg.cc`
+//! around once more; empty chunks do not travel. Keys, order and sizes of chunks are TensorFlow's (`ring_reducer.cc`, `ring_alg.cc`
 //! and `collective_util.cc` of 2.21): its workers take part.
 
 use std::ops::Range;
