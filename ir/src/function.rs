@@ -1,13 +1,13 @@
 //! Functions: graphs with arguments and results, and libraries of them.
 
 use crate::{
-    attr::Attrs,
+    attr::{AttrValue, Attrs, NameAttrList},
     dtype::DType,
     error::{Error, Result},
     gradient::CarriedGradient,
     graph::{Graph, NodeId, OpRef, Outlet},
     modules,
-    op::{Call, Effect},
+    op::{Call, Effect, OpDef},
     spec::ValueType,
 };
 use std::{
@@ -356,7 +356,6 @@ impl fmt::Debug for FunctionLibrary {
 
 /// The names of the functions that attributes refer to, also in the attributes of one another.
 pub fn callees(attrs: &Attrs) -> Vec<Arc<str>> {
-    use crate::attr::{AttrValue, NameAttrList};
     let mut names = Vec::new();
     let mut add = |function: &NameAttrList| {
         if !function.name.is_empty() {
@@ -368,6 +367,19 @@ pub fn callees(attrs: &Attrs) -> Vec<Arc<str>> {
         match value {
             AttrValue::Func(function) => add(function),
             AttrValue::Funcs(list) => list.iter().for_each(&mut add),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// The names of the functions that a call of `op` may run, in the order of the op's attributes.
+pub(crate) fn functions_of(op: &OpDef, attrs: &Attrs) -> Vec<Arc<str>> {
+    let mut names = Vec::new();
+    for attr in op.attrs {
+        match attrs.get(attr.name) {
+            Some(AttrValue::Func(function)) => names.push(function.name.clone()),
+            Some(AttrValue::Funcs(list)) => names.extend(list.iter().map(|f| f.name.clone())),
             _ => {}
         }
     }

@@ -74,6 +74,8 @@ pub mod modules;
 pub mod op;
 pub mod ops;
 pub mod pass;
+mod passthrough;
+
 pub mod patches;
 mod print;
 pub mod registry;

@@ -20,7 +20,7 @@ use crate::{
     dtype::DType,
     emit::{self, Emit, Emitter, ValueId},
     error::{Error, Result},
-    function::{FunctionDef, FunctionLibrary},
+    function::{FunctionDef, FunctionLibrary, functions_of},
     host_tensor::HostTensor,
     op::{Call as Calls, OpDef},
     registry,
@@ -159,19 +159,7 @@ fn misfit(
     Error::argument(def.name.to_string(), what, expected, found)
 }
 
-fn functions_of(op: &OpDef, attrs: &Attrs) -> Vec<Arc<str>> {
-    let mut names = Vec::new();
-    for attr in op.attrs {
-        match attrs.get(attr.name) {
-            Some(AttrValue::Func(function)) => names.push(function.name.clone()),
-            Some(AttrValue::Funcs(list)) => names.extend(list.iter().map(|f| f.name.clone())),
-            _ => {}
-        }
-    }
-    names
-}
-
-/// The attributes with other functions, in the order of [`functions_of`].
+/// The attributes with other functions, in the order of [`functions_of`](crate::function::functions_of).
 pub(super) fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
     let mut attrs = attrs.clone();
     let mut named = names.iter().map(|name| NameAttrList::new(name.clone()));

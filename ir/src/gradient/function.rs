@@ -19,6 +19,7 @@ use crate::{
     function::{FunctionDef, FunctionLibrary},
     graph::{NodeId, Outlet},
     pass::infer_types::infer_types,
+    passthrough::passed_argument,
 };
 use std::sync::Arc;
 
@@ -126,7 +127,7 @@ pub(super) fn differentiate_within(
         .collect();
     let mut kept = Vec::with_capacity(needed.len());
     for outlet in needed {
-        if let Some(index) = args.iter().position(|&arg| arg == outlet) {
+        if let Some(index) = passed_argument(library, &graph, &arg_nodes, outlet) {
             kept.push(Kept::Argument(index));
             continue;
         }

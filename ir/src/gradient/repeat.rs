@@ -19,25 +19,11 @@ use crate::{
     graph::Graph,
     host_tensor::HostTensor,
     op::OpDef,
+    passthrough::is_invariant,
     shape::PartialShape,
     spec::ValueType,
 };
 use std::sync::Arc;
-
-/// Whether the body of a loop gives argument `index` on as it is.
-fn is_invariant(body: &FunctionDef, index: usize) -> bool {
-    let mut outlet = body.results[index].1;
-    loop {
-        if outlet.node == body.args[index] {
-            return true;
-        }
-        let node = &body.graph[outlet.node];
-        match (node.op.name(), node.inputs()) {
-            ("Identity", &[input]) => outlet = input,
-            _ => return false,
-        }
-    }
-}
 
 /// What each iteration appends to a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,11 +44,16 @@ struct Stack {
 
 /// The list of shapes of a variable before each iteration, for gradients that are made in that
 /// shape: zeros, and rows that are added up. None where the iteration does not change the shape.
-fn shape_before(body: &FunctionDef, part: &Differentiated, index: usize) -> Option<Stack> {
+fn shape_before(
+    library: &FunctionLibrary,
+    body: &FunctionDef,
+    part: &Differentiated,
+    index: usize,
+) -> Option<Stack> {
     let ty = body.arg_type(index);
     let is_made = match part.gradients[index] {
         None => true,
-        Some(GradientIndex::Slices(_)) => !is_invariant(body, index),
+        Some(GradientIndex::Slices(_)) => !is_invariant(library, body, index),
         Some(GradientIndex::Dense(_)) => false,
     };
     if !is_made || !has_gradient(ty.dtype) {
@@ -91,13 +82,13 @@ pub(super) fn a_loop(
     let mut stacks: Vec<Stack> = Vec::new();
     for &kept in &part.kept {
         let element = match kept {
-            Kept::Argument(index) if is_invariant(body, index) => continue,
+            Kept::Argument(index) if is_invariant(library, body, index) => continue,
             Kept::Argument(index) => body.arg_type(index).clone(),
             Kept::Result(index) => results[index].clone(),
         };
         stacks.push(Stack { saved: Saved::Kept(kept), element });
     }
-    stacks.extend((0..n).filter_map(|index| shape_before(body, &part, index)));
+    stacks.extend((0..n).filter_map(|index| shape_before(library, body, &part, index)));
     let mut types: Vec<ValueType> = (0..n).map(|index| body.arg_type(index).clone()).collect();
     let list = ValueType::new(DType::Variant, PartialShape::scalar());
     types.push(ValueType::new(DType::I32, PartialShape::scalar()));

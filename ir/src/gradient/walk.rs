@@ -174,12 +174,21 @@ pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<Va
     Ok(dense.id().expect("no error was noted"))
 }
 
+/// Whether a call is one of a list of elements without gradients, such as truth values or strings.
+/// Handles of variables have gradients: those of what the variables hold.
+fn has_opaque_elements(call: &Call) -> bool {
+    call.attrs.dtype("element_dtype").is_ok_and(|dtype| !is_differentiable(dtype))
+}
+
 /// The values that depend on sources in a way that gradients can follow.
 fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> FastMap<ValueId, ()> {
     let mut needed: FastMap<ValueId, ()> = sources.iter().map(|&source| (source, ())).collect();
     for call in calls {
         let flat = call.custom.is_none() && matches!(call.op.gradient, Gradient::Zero);
-        if flat || !call.inputs.iter().any(|input| needed.contains_key(input)) {
+        if flat
+            || has_opaque_elements(call)
+            || !call.inputs.iter().any(|input| needed.contains_key(input))
+        {
             continue;
         }
         let results = call.outputs.iter().map(|&output| (output, ()));
@@ -265,7 +274,7 @@ fn sum<'e>(emitter: &'e Emitter<'e>, value: ValueId, parts: &[Tangent]) -> Grad<
         parts.into_iter().map(|part| filled(part, emitter.at(value))).collect();
     Grad::Dense(match parts[..] {
         _ if parts[0].dtype() == DType::Variant => {
-            emit::calls_with("_AddVariants", Attrs::new(), &parts).at(0)
+            emit::calls_with("_AddVariantGradients", Attrs::new(), &parts).at(0)
         }
         [a, b] => a + b,
         _ => emit::calls_with("AddN", Attrs::new(), &parts).at(0),

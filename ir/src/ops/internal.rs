@@ -40,6 +40,17 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "_AddVariantGradients",
+        summary: "Adds the tensors in gradients of dtype variant; those without sums have none.",
+        inputs: &[args("inputs", "N", "T")],
+        outputs: &[arg("sum", "T")],
+        attrs: &[int("N").at_least(1), ty("T", &[DType::Variant])],
+        infer: added,
+        lowering: Lowering::Runtime,
+        gradient: Gradient::Rule(|b| b.xs().iter().map(|_| Some(b.dy(0).into())).collect()),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "_Arg",
         summary: "Gives an argument of the function around it.",
         outputs: &[arg("output", "T")],

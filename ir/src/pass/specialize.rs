@@ -18,6 +18,7 @@ use crate::{
     infer::{Input, infer},
     limits::Limits,
     op::{AliasKind, Call, Effect, Formula, Lowering, OpDef},
+    passthrough::is_invariant,
     registry,
     spec::ValueType,
 };
@@ -572,25 +573,8 @@ impl Body<'_> {
     /// Which arguments the body gives back as they are.
     fn invariants(&self, body: &NameAttrList, types: &[ValueType]) -> Result<Vec<bool>> {
         let function = self.specializer.library.get(&body.name)?;
-        let unchanged = |(index, outlet): (usize, Outlet)| {
-            let mut outlet = outlet;
-            loop {
-                let node = &function.graph[outlet.node];
-                if function.args.get(index) == Some(&outlet.node) {
-                    return true;
-                }
-                let identity =
-                    |op: &OpDef| matches!(op.lowering, Lowering::Alias(AliasKind::Identity));
-                if !node.op.def().is_some_and(identity) || node.inputs().len() != 1 {
-                    return false;
-                }
-                outlet = node.inputs()[0];
-            }
-        };
-        let results = function.results.iter().map(|(_, outlet)| *outlet).enumerate();
-        let mut invariant: Vec<bool> = results.map(unchanged).collect();
-        invariant.resize(types.len(), false);
-        Ok(invariant)
+        let library = &self.specializer.library;
+        Ok((0..types.len()).map(|index| is_invariant(library, &function, index)).collect())
     }
 
     fn nested_body(&mut self, callee: &NameAttrList, args: &[Argument]) -> Result<Specialized> {

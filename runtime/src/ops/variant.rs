@@ -8,7 +8,7 @@ use crate::{
     execute::execute,
     variant,
 };
-use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor};
+use ferroflow_ir::{Attrs, DType, Error as IrError, HostTensor, gradient::is_differentiable};
 
 fn zeros_like(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (value, context) = (call.host(0)?, call.context());
@@ -19,8 +19,21 @@ fn zeros_like(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 fn add(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    total(call, |_| true)
+}
+
+/// Adds gradients: a list of truth values has a gradient in which there is nothing to add.
+fn add_gradients(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    total(call, |dtype| dtype == DType::Variant || is_differentiable(dtype))
+}
+
+/// Adds the tensors of all inputs, those of the dtypes that have a sum.
+fn total(call: &mut RuntimeCall<'_>, has_sum: impl Fn(DType) -> bool) -> Result<Results> {
     let context = call.context();
     let sum = |a: &HostTensor, b: &HostTensor| {
+        if !has_sum(a.dtype()) {
+            return Ok(a.clone());
+        }
         if a.dtype() != DType::Variant && a.shape() != b.shape() {
             return Err(IrError::broadcast(a.shape(), b.shape()).into());
         }
@@ -44,5 +57,8 @@ fn run(context: &Context, op: &str, tensors: &[&HostTensor]) -> Result<HostTenso
     execute(context, op, Attrs::new(), &inputs)?.remove(0).into_host()
 }
 
-pub(super) const BODIES: &[(&str, Body)] =
-    &[("_AddVariants", add), ("_VariantZerosLike", zeros_like)];
+pub(super) const BODIES: &[(&str, Body)] = &[
+    ("_AddVariants", add),
+    ("_AddVariantGradients", add_gradients),
+    ("_VariantZerosLike", zeros_like),
+];

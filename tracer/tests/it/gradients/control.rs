@@ -225,3 +225,47 @@ fn rows_that_a_loop_leaves_out_have_gradients_of_zero() -> Result<()> {
     }
     Ok(())
 }
+
+/// `x` to the power of 4 where it is positive: a loop in a loop that changes a variable, and
+/// truth values that its gradient keeps of each iteration.
+fn fourth_power(x: &Tensor, state: &Variable) -> Result<Tensor> {
+    let (_, y) = while_loop(
+        |(i, _): &(Tensor, Tensor)| i.less(2),
+        |(i, y): (Tensor, Tensor)| {
+            let (_, square) = while_loop(
+                |(j, _): &(Tensor, Tensor)| j.less(1),
+                |(j, z): (Tensor, Tensor)| {
+                    state.assign_sub(1.0f32)?;
+                    Ok(((j + 1)?, z.square()?))
+                },
+                (Tensor::from(0i32), y.clone()),
+            )?;
+            Ok(((i + 1)?, y.greater(0.0)?.select(square, &y)?))
+        },
+        (Tensor::from(0i32), x.clone()),
+    )?;
+    Ok(y)
+}
+
+#[test]
+fn gradients_of_gradients_of_loops_that_keep_truth_values_and_change_variables() -> Result<()> {
+    let state = Variable::new(0.0f32)?;
+    let any = TensorSpec::new(DType::F32, PartialShape::Unknown);
+    let f = {
+        let state = state.clone();
+        function(move |x: Tensor| -> Result<_> {
+            let tape = GradientTape::new();
+            tape.watch(&x)?;
+            Ok(tape.gradient(&fourth_power(&x, &state)?, &x)?.unwrap())
+        })
+        .with_input_signature([any])
+    };
+    let x = Tensor::from([2.0f32, -3.0]);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let first = f.call((&x,))?;
+    near(&values(Some(first.clone()))?, &[32.0, 1.0]);
+    near(&values(tape.gradient(&first, &x)?)?, &[48.0, 0.0]);
+    assert_eq!(state.read()?.to_scalar::<f32>()?, -2.0);
+    Ok(())
+}

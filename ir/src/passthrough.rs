@@ -1,0 +1,161 @@
+//! Results of functions that are one of the arguments, as it is: loop invariants are found by it.
+
+use crate::{
+    function::{FunctionDef, FunctionLibrary, functions_of},
+    graph::{Graph, NodeId, Outlet},
+    op::{AliasKind, Call, Lowering},
+};
+use std::sync::Arc;
+
+/// The nodes that one question may visit, and the calls it may go into: functions of a file may call
+/// each other without end.
+const VISITED_NODES: usize = 1 << 12;
+const NESTED_CALLS: usize = 64;
+
+/// Whether the body of a loop gives its argument `index` back as it is.
+pub(crate) fn is_invariant(library: &FunctionLibrary, body: &FunctionDef, index: usize) -> bool {
+    let result = body.results.get(index).map(|(_, outlet)| *outlet);
+    result.is_some_and(|outlet| {
+        passed_argument(library, &body.graph, &body.args, outlet) == Some(index)
+    })
+}
+
+/// The argument that a value of a function is, as it is: through aliases, calls of functions,
+/// branches that agree, and loops that give the value on.
+pub(crate) fn passed_argument(
+    library: &FunctionLibrary,
+    graph: &Graph,
+    args: &[NodeId],
+    value: Outlet,
+) -> Option<usize> {
+    Search { library, left: VISITED_NODES, depth: 0 }.follow(graph, args, value)
+}
+
+struct Search<'a> {
+    library: &'a FunctionLibrary,
+    left: usize,
+    depth: usize,
+}
+
+impl Search<'_> {
+    fn argument_of(&mut self, function: &FunctionDef, result: usize) -> Option<usize> {
+        if self.depth == NESTED_CALLS {
+            return None;
+        }
+        let value = function.results.get(result)?.1;
+        self.depth += 1;
+        let found = self.follow(&function.graph, &function.args, value);
+        self.depth -= 1;
+        found
+    }
+
+    fn follow(&mut self, graph: &Graph, args: &[NodeId], mut value: Outlet) -> Option<usize> {
+        loop {
+            if let Some(index) = args.iter().position(|&arg| arg == value.node) {
+                return Some(index);
+            }
+            self.left = self.left.checked_sub(1)?;
+            value = self.input_of(graph, value)?;
+        }
+    }
+
+    /// The input of a node that its output is, as it is.
+    fn input_of(&mut self, graph: &Graph, outlet: Outlet) -> Option<Outlet> {
+        let node = &graph[outlet.node];
+        let op = node.op.def()?;
+        let (index, inputs) = (outlet.index as usize, node.inputs());
+        let callees: Vec<Arc<FunctionDef>> = match op.call {
+            Call::None => Vec::new(),
+            _ => functions_of(op, &node.attrs)
+                .iter()
+                .map(|name| self.library.get(name).ok())
+                .collect::<Option<_>>()?,
+        };
+        let position = match (op.call, &callees[..]) {
+            (Call::None, _) => match (op.lowering, inputs) {
+                (Lowering::Alias(AliasKind::Identity), [_]) => 0,
+                _ => return None,
+            },
+            (Call::Inline, [callee]) => self.argument_of(callee, index)?,
+            (Call::While, [_, body]) => {
+                (self.argument_of(body, index)? == index).then_some(index)?
+            }
+            (Call::If | Call::Case, [first, others @ ..]) => {
+                let found = self.argument_of(first, index)?;
+                let agrees = |other| self.argument_of(other, index) == Some(found);
+                others.iter().map(|other| &**other).all(agrees).then_some(found + 1)?
+            }
+            _ => return None,
+        };
+        inputs.get(position).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        attr::{Attrs, NameAttrList},
+        build::GraphBuilder,
+        dtype::DType,
+        shape::PartialShape,
+        spec::ValueType,
+    };
+
+    /// `f(a, b)` with results made by `body` of its arguments.
+    fn function(
+        name: &'static str,
+        body: impl FnOnce(&mut GraphBuilder, [Outlet; 2]) -> Vec<Outlet>,
+    ) -> FunctionDef {
+        let mut builder = GraphBuilder::new();
+        let scalar = ValueType::new(DType::F32, PartialShape::scalar());
+        let arguments = ["a", "b"].map(|name| builder.arg(name, scalar.clone()).unwrap());
+        let results = body(&mut builder, arguments);
+        let named: Vec<(&str, Outlet)> = results.iter().map(|&outlet| ("r", outlet)).collect();
+        builder.finish_function(name, &named)
+    }
+
+    fn calling(callee: &str) -> Attrs {
+        let types = vec![DType::F32; 2];
+        Attrs::new()
+            .with("f", NameAttrList::new(callee))
+            .with("Tin", types.clone())
+            .with("Tout", types)
+    }
+
+    #[test]
+    fn results_are_followed_through_aliases_and_calls() {
+        let library = FunctionLibrary::new();
+        library
+            .insert(function("swap", |builder, [a, b]| {
+                let same = builder.call("Identity", "same", &[a]).unwrap()[0];
+                vec![b, same]
+            }))
+            .unwrap();
+        let outer = function("outer", |builder, inputs| {
+            let once = builder.call_with("PartitionedCall", "once", calling("swap"), &inputs);
+            let once = once.unwrap();
+            let twice = builder.call_with("PartitionedCall", "twice", calling("swap"), &once);
+            let other = builder.call("Neg", "other", &[inputs[1]]).unwrap()[0];
+            vec![once[0], twice.unwrap()[1], other]
+        });
+        let passed = |(_, value): &(String, Outlet)| {
+            passed_argument(&library, &outer.graph, &outer.args, *value)
+        };
+        let found: Vec<Option<usize>> = outer.results.iter().map(passed).collect();
+        assert_eq!(found, [Some(1), Some(1), None]);
+        assert!(is_invariant(&library, &outer, 1) && !is_invariant(&library, &outer, 0));
+    }
+
+    #[test]
+    fn functions_that_call_themselves_have_no_answer() {
+        let library = FunctionLibrary::new();
+        library
+            .insert(function("own", |builder, inputs| {
+                builder.call_with("PartitionedCall", "call", calling("own"), &inputs).unwrap()
+            }))
+            .unwrap();
+        let own = library.get("own").unwrap();
+        assert!(!is_invariant(&library, &own, 0));
+    }
+}
