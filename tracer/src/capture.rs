@@ -108,6 +108,7 @@ enum Identity {
 impl Capture {
     /// The tensor as a capture; state is no longer kept alive by it.
     pub(crate) fn new(tensor: &Tensor) -> Result<Capture> {
+        tensor.check()?;
         if let Repr::Eager(eager) = &tensor.0
             && eager.dtype() == DType::Resource
         {
@@ -162,6 +163,7 @@ impl Capture {
                 let Symbolic { graph, outlet, .. } = &**symbolic;
                 Identity::Outlet(Arc::as_ptr(graph) as usize, *outlet)
             }
+            Repr::Failed(_) => return None,
             Repr::Eager(eager) => {
                 let host = eager.host().ok().filter(|host| host.is_plain())?;
                 let (start, dims) = (host.bytes().as_ptr() as usize, host.shape().dims().to_vec());

@@ -404,6 +404,7 @@ impl ConcreteFunction {
         for arg in args {
             match &arg.0 {
                 Repr::Eager(tensor) => values.push(tensor),
+                Repr::Failed(_) => arg.check()?,
                 Repr::Symbolic(symbolic) => {
                     let used_in = format!("in an eager call of function `{}`", self.0.name);
                     return Err(crate::func_graph::out_of_scope(arg, symbolic, used_in));

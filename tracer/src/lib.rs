@@ -268,6 +268,25 @@ pub use value::Value;
 /// an `impl` of the type; a method of a trait may call one that is traced.
 pub use ferroflow_tracer_macros::function;
 
+/// A closure whose control flow is that of the graph where a tensor decides: what
+/// [`#[function]`](macro@function) makes of a body, for [`function`](fn@function) and for functions
+/// that take code.
+///
+/// ```
+/// use ferroflow_tracer::{Result, Tensor, autograph, function};
+///
+/// # fn main() -> Result<()> {
+/// let slope = 0.1;
+/// let leaky = function(autograph!(move |x: Tensor| -> Result<Tensor> {
+///     if x.lt(0.0)? { x * slope } else { Ok(x) }
+/// }));
+/// assert_eq!(leaky.call((-2.0f32,))?.to_scalar::<f32>()?, -0.2);
+/// assert_eq!(leaky.call((3.0f32,))?.to_scalar::<f32>()?, 3.0);
+/// # Ok(())
+/// # }
+/// ```
+pub use ferroflow_tracer_macros::autograph;
+
 /// Implements [`Nest`](trait@Nest) for a structure or enum whose fields are nests.
 ///
 /// ```

@@ -70,7 +70,7 @@ impl Key {
                 let handle = eager.host().ok().and_then(|host| ResourceHandle::of(host).ok());
                 handle.map_or(Key::Eager(tensor.id()), |handle| Key::Resource(handle.id()))
             }
-            Repr::Eager(_) => Key::Eager(tensor.id()),
+            Repr::Eager(_) | Repr::Failed(_) => Key::Eager(tensor.id()),
             Repr::Symbolic(symbolic) => match symbolic.graph.captured_as(symbolic.outlet) {
                 Some(outside) => Key::of(&outside),
                 None => Key::Outlet(Arc::as_ptr(&symbolic.graph) as usize, symbolic.outlet),
@@ -165,7 +165,7 @@ impl State {
 fn trainable(handle: &Tensor) -> Option<Variable> {
     let outside;
     let handle = match &handle.0 {
-        Repr::Eager(_) => handle,
+        Repr::Eager(_) | Repr::Failed(_) => handle,
         Repr::Symbolic(symbolic) => {
             outside = symbolic.graph.captured_as(symbolic.outlet)?;
             return trainable(&outside);

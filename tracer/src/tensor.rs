@@ -53,6 +53,14 @@ impl Id {
 pub(crate) enum Repr {
     Eager(EagerTensor),
     Symbolic(Arc<Symbolic>),
+    /// What an operator that cannot fail, such as `+=`, leaves where it did.
+    Failed(Arc<Failed>),
+}
+
+/// A tensor that an operator failed to compute: whoever uses it gets the error.
+pub(crate) struct Failed {
+    error: Error,
+    ty: ValueType,
 }
 
 /// A result of a node of a trace.
@@ -93,6 +101,7 @@ impl Tensor {
         match &self.0 {
             Repr::Eager(tensor) => tensor.dtype(),
             Repr::Symbolic(symbolic) => symbolic.ty.dtype,
+            Repr::Failed(failed) => failed.ty.dtype,
         }
     }
 
@@ -101,6 +110,7 @@ impl Tensor {
         match &self.0 {
             Repr::Eager(tensor) => tensor.shape().into(),
             Repr::Symbolic(symbolic) => symbolic.ty.shape.clone(),
+            Repr::Failed(failed) => failed.ty.shape.clone(),
         }
     }
 
@@ -131,7 +141,7 @@ impl Tensor {
     pub fn into_eager(self) -> Result<EagerTensor> {
         match self.0 {
             Repr::Eager(tensor) => Ok(tensor),
-            Repr::Symbolic(_) => self.eager().cloned(),
+            Repr::Symbolic(_) | Repr::Failed(_) => self.eager().cloned(),
         }
     }
 
@@ -148,6 +158,25 @@ impl Tensor {
         match &self.0 {
             Repr::Eager(tensor) => Ok(tensor),
             Repr::Symbolic(symbolic) => Err(self.symbolic(&symbolic.graph, what)),
+            Repr::Failed(failed) => Err(failed.error.clone()),
+        }
+    }
+
+    /// The tensor in place of which `error` came up: it fails where it is used. Dtype and shape stay
+    /// those of this one.
+    pub(crate) fn failed(&self, error: Error) -> Tensor {
+        Tensor(Repr::Failed(Arc::new(Failed { error, ty: self.value_type() })), Id::new())
+    }
+
+    /// Checks that this is no tensor that an operator failed to compute.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operator.
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.0 {
+            Repr::Failed(failed) => Err(failed.error.clone()),
+            Repr::Eager(_) | Repr::Symbolic(_) => Ok(()),
         }
     }
 
@@ -186,6 +215,7 @@ impl Tensor {
             Repr::Symbolic(symbolic) => {
                 Err(self.symbolic(&symbolic.graph, "branching on it in Rust"))
             }
+            Repr::Failed(failed) => Err(failed.error.clone()),
         }
     }
 
@@ -211,6 +241,7 @@ impl Tensor {
             }
             (Repr::Eager(_), None) => false,
             (Repr::Symbolic(symbolic), _) => symbolic.ty.shape == *shape,
+            (Repr::Failed(failed), _) => failed.ty.shape == *shape,
         }
     }
 
@@ -220,7 +251,7 @@ impl Tensor {
             Repr::Symbolic(symbolic) if Arc::ptr_eq(&symbolic.graph, graph) => {
                 Some(symbolic.outlet)
             }
-            Repr::Symbolic(_) | Repr::Eager(_) => None,
+            Repr::Symbolic(_) | Repr::Eager(_) | Repr::Failed(_) => None,
         }
     }
 
@@ -238,6 +269,7 @@ impl Tensor {
         match &self.0 {
             Repr::Eager(tensor) => tensor.host().ok().cloned(),
             Repr::Symbolic(symbolic) => symbolic.graph.known_value(symbolic.outlet),
+            Repr::Failed(_) => None,
         }
     }
 
@@ -245,6 +277,7 @@ impl Tensor {
         match &self.0 {
             Repr::Eager(tensor) => ferroflow_runtime::resource::value_type(tensor),
             Repr::Symbolic(symbolic) => symbolic.ty.clone(),
+            Repr::Failed(failed) => failed.ty.clone(),
         }
     }
 }
@@ -296,6 +329,7 @@ impl fmt::Display for Tensor {
                     }
                 }
             }
+            Repr::Failed(failed) => write!(f, "<failed: {}>", failed.error),
         }
     }
 }
@@ -307,7 +341,7 @@ impl fmt::Debug for Tensor {
                 let (shape, dtype) = (PartialShape::from(tensor.shape()), tensor.dtype());
                 write!(f, "Tensor({self}, shape={}, dtype={dtype})", PythonShape(&shape))
             }
-            Repr::Symbolic(_) => fmt::Display::fmt(self, f),
+            Repr::Symbolic(_) | Repr::Failed(_) => fmt::Display::fmt(self, f),
         }
     }
 }

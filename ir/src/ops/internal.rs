@@ -101,6 +101,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", &[DType::Variant])],
         infer: infer::each_unchanged,
         lowering: Lowering::Runtime,
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
 ];

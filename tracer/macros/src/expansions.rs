@@ -89,7 +89,7 @@ fn a_free_function() {
                                 ..::core::default::Default::default()
                             },
                             |x: Tensor, act: Act, name: ::std::string::String| {
-                                dense::__traced(&x, act, &name)
+                                Self::__traced(&x, act, &name)
                                     .map_err(m::Error::host)
                             },
                         ))
@@ -217,7 +217,8 @@ fn a_method() {
 fn check_body(body: TokenStream, expected: Expect) {
     let body = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, body);
     let output = syn::parse_quote!(-> Result<Tensor>);
-    let code = crate::autograph::rewritten(&body, &output).expect("there is control flow in it");
+    let code = crate::autograph::rewritten(&body, &output).expect("there is something to rewrite");
+    let code = code.code;
     check(quote!(fn f() #code), expected);
 }
 
@@ -226,13 +227,14 @@ fn control_flow_of_rust_is_left_as_it_is() {
     let body = quote!({
         let mut n = 0;
         for i in 0..3 {
-            if i > 1 && n < 2 || matches!(x, None) {
+            if i > least && n < most || matches!(x, None) {
                 continue;
             }
             while let Some(y) = x.next() {
                 n += 1;
             }
             assert!(n != 7);
+            n = least + [0; 2 * most + N].map(|x| x * 2 + 1)[0];
         }
         Ok(x)
     });
@@ -240,6 +242,53 @@ fn control_flow_of_rust_is_left_as_it_is() {
         panic!("a block is a group")
     };
     assert!(crate::autograph::rewritten(&body, &syn::ReturnType::Default).is_none());
+}
+
+#[test]
+fn operators_after_operators() {
+    check_body(
+        quote!(-(x * 2.0 - 1) + 2 * 3),
+        expect![[r#"
+        fn f() {
+            #[allow(unused_imports, reason = "which of them is asked for is not known")]
+            use m::flow::{AnyCompared as _, AnyOperand as _};
+            m::flow::Operand(
+                    -m::flow::Operand(
+                            m::flow::Operand(x * 2.0).value()? - 1,
+                        )
+                        .value()?,
+                )
+                .value()? + 2 * 3
+        }
+    "#]],
+    );
+}
+
+#[test]
+fn comparisons_with_values() {
+    check_body(
+        quote!(if x < 10.0 && n == m { x.square() } else { x }),
+        expect![[r#"
+        fn f() {
+            #[allow(unused_imports, reason = "which of them is asked for is not known")]
+            use m::flow::{AnyCompared as _, AnyOperand as _};
+            if x
+                < ({
+                    if false {
+                        m::flow::comparable(
+                            m::flow::Compared(&x).kind(),
+                        );
+                    }
+                    10.0
+                }) && n == m
+            {
+                x.square()
+            } else {
+                x
+            }
+        }
+    "#]],
+    );
 }
 
 #[test]

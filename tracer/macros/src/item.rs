@@ -169,14 +169,18 @@ fn check_qualifiers(sig: &Signature, problems: &mut Problems) {
     }
 }
 
+/// Methods are of one type each: their traces are found by their names.
 fn check_generics(sig: &Signature, problems: &mut Problems) {
+    if sig.receiver().is_none() {
+        return;
+    }
     for parameter in &sig.generics.params {
         match parameter {
             GenericParam::Lifetime(_) => {}
             GenericParam::Type(_) | GenericParam::Const(_) => problems.at(
                 parameter,
-                "a traced function is one function, not one for each type: a `Tensor` is of any \
-                 dtype, a `Value` of any structure",
+                "a traced method is one method, not one for each type: a `Tensor` is of any dtype, a \
+                 `Value` of any structure; functions may be generic",
             ),
         }
     }
@@ -253,7 +257,10 @@ impl Item {
     pub(crate) fn body(&self, autograph: bool) -> Body {
         let body = &self.body;
         match autograph.then(|| autograph::rewritten(body, &self.sig.output)).flatten() {
-            Some(code) => Body { lints: Some(autograph::lints()), code },
+            Some(rewritten) => Body {
+                lints: rewritten.has_control_flow.then(autograph::lints),
+                code: rewritten.code,
+            },
             None => Body { lints: None, code: quote!(#body) },
         }
     }

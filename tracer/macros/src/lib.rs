@@ -45,6 +45,12 @@ pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(options.into(), item.into()).into()
 }
 
+/// A closure whose control flow is that of graphs where a tensor decides.
+#[proc_macro]
+pub fn autograph(closure: TokenStream) -> TokenStream {
+    written(autograph::closure(closure.into()))
+}
+
 /// Implements `Nest` for a structure or enum whose fields are nests.
 #[proc_macro_derive(Nest)]
 pub fn nest(input: TokenStream) -> TokenStream {

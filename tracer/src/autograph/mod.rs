@@ -39,6 +39,7 @@ pub mod frame;
 pub mod iterate;
 pub mod kind;
 pub mod logic;
+pub mod operand;
 pub mod ranges;
 pub mod repeat;
 pub mod tied;

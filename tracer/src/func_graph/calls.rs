@@ -142,6 +142,7 @@ impl FuncGraph {
                 return Err(out_of_scope(tensor, symbolic, used_in));
             }
         }
+        tensor.check()?;
         if let Some(constant) = small_constant(tensor).filter(|_| !recording::is_watched(tensor)) {
             let name = name();
             return self.state.with(|state| state.constant(&name, constant));

@@ -61,6 +61,7 @@ fn execute(op: &'static OpDef, attrs: &Attrs, inputs: &[&Tensor]) -> Result<Resu
     for input in inputs {
         match &input.0 {
             Repr::Eager(tensor) => values.push(tensor),
+            Repr::Failed(_) => input.check()?,
             Repr::Symbolic(symbolic) => {
                 let used_in = format!("by the op {}, called eagerly", op.name);
                 return Err(func_graph::out_of_scope(input, symbolic, used_in));

@@ -1,12 +1,9 @@
-//! The operations used most, as methods and operators of tensors.
-//!
-//! Operators give a `Result`: shapes and dtypes may not fit. Numbers on one side take the dtype of
-//! the tensor on the other. On the left they are `f64` or `i32`, which a plain `2.0` or `2` then is.
+//! The operations used most, as methods of tensors.
 
-use super::{IntoOperand, Op, named, one};
-use crate::{error::Result, tensor::Tensor, variable::Variable};
+use super::{IntoOperand, Op, one};
+use crate::{error::Result, tensor::Tensor};
 use ferroflow_ir::{Attrs, DType};
-use std::{borrow::Borrow, ops};
+use std::borrow::Borrow;
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident => $op:literal;)*) => {
@@ -102,6 +99,18 @@ binary! {
     greater => "Greater";
     /// Whether elements are greater or equal.
     greater_equal => "GreaterEqual";
+    /// Whether elements are equal: as `equal`, by the name of Rust's operator.
+    eq => "Equal";
+    /// Whether elements differ: as `not_equal`, by the name of Rust's operator.
+    ne => "NotEqual";
+    /// Whether elements are less: as `less`, by the name of Rust's operator.
+    lt => "Less";
+    /// Whether elements are less or equal: as `less_equal`, by the name of Rust's operator.
+    le => "LessEqual";
+    /// Whether elements are greater: as `greater`, by the name of Rust's operator.
+    gt => "Greater";
+    /// Whether elements are greater or equal: as `greater_equal`, by the name of Rust's operator.
+    ge => "GreaterEqual";
     /// The larger elements.
     maximum => "Maximum";
     /// The smaller elements.
@@ -284,158 +293,5 @@ impl Tensor {
         let x = x.borrow();
         let y = y.into_operand(x.dtype())?;
         one(&OP, Attrs::new(), &[self, x, y.borrow()])
-    }
-
-    #[track_caller]
-    fn add_to(&self, other: &Tensor) -> Result<Tensor> {
-        static NUMBERS: Op = Op::new("AddV2");
-        static STRINGS: Op = Op::new("Add");
-        let op = if self.dtype() == DType::String { &STRINGS } else { &NUMBERS };
-        named(op, "add", Attrs::new(), &[self, other])
-    }
-
-    /// True division: integers become floats first.
-    #[track_caller]
-    fn divide_by(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("RealDiv");
-        let float = match self.dtype() {
-            DType::I8 | DType::U8 | DType::I16 | DType::U16 => Some(DType::F32),
-            DType::I32 | DType::U32 | DType::I64 | DType::U64 => Some(DType::F64),
-            _ => None,
-        };
-        match float {
-            Some(float) => {
-                named(&OP, "truediv", Attrs::new(), &[&self.cast(float)?, &other.cast(float)?])
-            }
-            None => named(&OP, "truediv", Attrs::new(), &[self, other]),
-        }
-    }
-
-    #[track_caller]
-    fn subtract(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("Sub");
-        named(&OP, "sub", Attrs::new(), &[self, other])
-    }
-
-    #[track_caller]
-    fn multiply(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("Mul");
-        named(&OP, "mul", Attrs::new(), &[self, other])
-    }
-
-    #[track_caller]
-    fn modulo(&self, other: &Tensor) -> Result<Tensor> {
-        static OP: Op = Op::new("FloorMod");
-        named(&OP, "mod", Attrs::new(), &[self, other])
-    }
-}
-
-macro_rules! operators {
-    ($($trait:ident $method:ident => $apply:ident;)*) => {$(
-        impl<O: IntoOperand> ops::$trait<O> for &Tensor {
-            type Output = Result<Tensor>;
-
-            #[track_caller]
-            fn $method(self, other: O) -> Result<Tensor> {
-                self.$apply(other.into_operand(self.dtype())?.borrow())
-            }
-        }
-
-        impl<O: IntoOperand> ops::$trait<O> for Tensor {
-            type Output = Result<Tensor>;
-
-            #[track_caller]
-            fn $method(self, other: O) -> Result<Tensor> {
-                self.$apply(other.into_operand(self.dtype())?.borrow())
-            }
-        }
-
-        impl<O: IntoOperand> ops::$trait<O> for &Variable {
-            type Output = Result<Tensor>;
-
-            #[track_caller]
-            fn $method(self, other: O) -> Result<Tensor> {
-                self.read()?.$apply(other.into_operand(self.dtype())?.borrow())
-            }
-        }
-
-        numbers_first!($trait $method $apply: f64 i32);
-    )*};
-}
-
-macro_rules! numbers_first {
-    ($trait:ident $method:ident $apply:ident: $($number:ty)*) => {$(
-        impl ops::$trait<&Tensor> for $number {
-            type Output = Result<Tensor>;
-
-            #[track_caller]
-            fn $method(self, other: &Tensor) -> Result<Tensor> {
-                self.into_operand(other.dtype())?.$apply(other)
-            }
-        }
-
-        impl ops::$trait<Tensor> for $number {
-            type Output = Result<Tensor>;
-
-            #[track_caller]
-            fn $method(self, other: Tensor) -> Result<Tensor> {
-                self.into_operand(other.dtype())?.$apply(&other)
-            }
-        }
-    )*};
-}
-
-operators! {
-    Add add => add_to;
-    Sub sub => subtract;
-    Mul mul => multiply;
-    Div div => divide_by;
-    Rem rem => modulo;
-    BitAnd bitand => conjunction;
-    BitOr bitor => disjunction;
-}
-
-impl Tensor {
-    #[track_caller]
-    fn conjunction(&self, other: &Tensor) -> Result<Tensor> {
-        static FLAGS: Op = Op::new("LogicalAnd");
-        static BITS: Op = Op::new("BitwiseAnd");
-        let op = if self.dtype() == DType::Bool { &FLAGS } else { &BITS };
-        named(op, "and", Attrs::new(), &[self, other])
-    }
-
-    #[track_caller]
-    fn disjunction(&self, other: &Tensor) -> Result<Tensor> {
-        static FLAGS: Op = Op::new("LogicalOr");
-        static BITS: Op = Op::new("BitwiseOr");
-        let op = if self.dtype() == DType::Bool { &FLAGS } else { &BITS };
-        named(op, "or", Attrs::new(), &[self, other])
-    }
-}
-
-impl ops::Neg for &Tensor {
-    type Output = Result<Tensor>;
-
-    #[track_caller]
-    fn neg(self) -> Result<Tensor> {
-        Tensor::neg(self)
-    }
-}
-
-impl ops::Neg for Tensor {
-    type Output = Result<Tensor>;
-
-    #[track_caller]
-    fn neg(self) -> Result<Tensor> {
-        Tensor::neg(&self)
-    }
-}
-
-impl ops::Not for &Tensor {
-    type Output = Result<Tensor>;
-
-    #[track_caller]
-    fn not(self) -> Result<Tensor> {
-        self.logical_not()
     }
 }

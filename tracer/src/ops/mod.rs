@@ -1,13 +1,15 @@
 //! Operations on tensors.
 //!
 //! Every op that has a record has a function here, generated from it; [`operand`] has what may be
-//! given in place of tensors, [`math`] the methods and operators that are used most.
+//! given in place of tensors, [`math`] the methods that are used most,
+//! `operators` the operators of Rust.
 
 pub(crate) mod call;
 mod generated;
 mod lists;
 pub mod math;
 pub mod operand;
+mod operators;
 pub(crate) mod variable;
 
 pub(crate) use call::{Op, call, named, none, one};

@@ -39,6 +39,15 @@ impl<'a> IntoOperand for &'a Tensor {
     }
 }
 
+impl IntoOperand for Result<Tensor> {
+    type Operand = Tensor;
+
+    /// The tensor that another operator gave: `b + x * w` needs one `?`, behind it.
+    fn into_operand(self, _: DType) -> Result<Tensor> {
+        self
+    }
+}
+
 impl IntoOperand for &Variable {
     type Operand = Tensor;
 

@@ -13,55 +13,50 @@ fn tensors_0(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         if ((q.less(&z)? || p.less(2)?) || !(t.not_equal(5)?)) {
             Result::<Tensor>::Ok(Tensor::from(-1))
         } else {
-            [p.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone().maximum(p.clone())
+            [p.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone().maximum(3)
         }
     };
-    let mut k3 = Tensor::from(0);
-    'l4: loop {
-        if k3.greater(1)? {
-            break;
+    if x.less_equal(2)? || !(n > 1) {
+        assert!(x.not_equal(1)? || !x.not_equal(1)?, "always");
+        {
+            y = x.less(0)?.cast(DType::I32)?;
+            let mut k3 = Tensor::from(0);
+            'l4: while k3.less(4)? && (q.less_equal(0)? && (y.greater_equal(11)?)) {
+                k3 = (&k3 + 1)?;
+                x = Tensor::from(4);
+                x = Tensor::from(4);
+            }
+            'l5: for h6 in (0..3).rev() {
+                x = (&x + h6 as i32)?;
+                x = q.clone();
+            }
         }
-        k3 = (&k3 + 1)?;
-        let mut v5;
-        if !(x.less_equal(&y)?) {
-            let mut v8 = if y.greater_equal(7)? {
-                let mut v6 = Tensor::from(-1);
-                v6.clone()
-            } else {
-                let mut v7 = x.clone();
-                y.clone()
+        for mut i8 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
+            let mut k9 = Tensor::from(0);
+            'l10: while k9.less(1)? && (q.less_equal(3)? && (p.not_equal(1)?)) {
+                k9 = (&k9 + 1)?;
+                let mut v11 = Tensor::from(4);
+                x = (x.clone() + &x)?;
+            }
+            i8 *= y.clone() * p.clone();
+            y = {
+                let mut k12 = Tensor::from(0);
+                loop {
+                    k12 = (&k12 + 1)?;
+                    if y.greater(&x)? && (p.less(6)?) {
+                        break Tensor::from(8);
+                    }
+                    if k12.greater(2)? {
+                        break (i8.clone());
+                    }
+                }
             };
-            v5 = if q.less(&v8)? {
-                let mut v9 = Tensor::from(1);
-                v8.clone()
-            } else if p.not_equal(2)? {
-                q.clone()
-            } else {
-                y.clone()
-            };
-        } else if flag {
-            let mut v10 = Tensor::from(-4);
-            v5 = [p.clone(), Tensor::from(-1)][if is_small(n) { 0 } else { 1 }].clone();
-        } else {
-            let mut v11 = match q.clone() {
-                -2..=2 => (q.clone()),
-                5 => (x.clone()),
-                _ => x.clone(),
-            };
-            v5 = (&x * 6)?;
         }
-        v5 = ((y.clone(), q.greater(&y)?.cast(DType::I32)?).0 + &v5)?;
-        let mut v13 = {
-            let t12 = c1(&x.clone())?;
-            (t12 * 2)?
-        };
     }
-    assert!(p.not_equal(3)? || !p.not_equal(3)?, "always");
-    Ok(c1(&match p.clone() {
-        -2..=2 => (p.clone()),
-        5 => q.clone(),
-        _ => (Tensor::from(6)),
-    })?)
+    Ok({
+        let t13 = [y.clone(), y.clone()][if is_small(n) { 0 } else { 1 }].clone();
+        t13
+    })
 }
 
 fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -74,55 +69,50 @@ fn numbers_0(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         if (((q < ({ z })) || (p < ({ 2 }))) || !(t != ({ 5 }))) {
             (-1i32)
         } else {
-            (([p, p][if (n > 1) { 0 } else { 1 }]).max(p))
+            (([p, p][if (n > 1) { 0 } else { 1 }]).max(3i32))
         }
     };
-    let mut k3 = 0;
-    'l4: loop {
-        if k3 > 1 {
-            break;
+    if (x <= ({ 2 })) || !(n > 1) {
+        assert!((x != ({ 1 })) || !(x != ({ 1 })), "always");
+        {
+            y = i32::from((x < ({ 0 })));
+            let mut k3 = 0;
+            'l4: while k3 < 4 && ((q <= ({ 0 })) && (y >= ({ 11 }))) {
+                k3 += 1;
+                x = (4i32);
+                x = (4i32);
+            }
+            'l5: for h6 in (0..3).rev() {
+                x = add(x, h6 as i32);
+                x = q;
+            }
         }
-        k3 += 1;
-        let mut v5;
-        if !(x <= ({ y })) {
-            let mut v8 = if (y >= ({ 7 })) {
-                let mut v6 = (-1i32);
-                v6
-            } else {
-                let mut v7 = x;
-                y
+        for mut i8 in counts(rem(p, 6), 0, -2) {
+            let mut k9 = 0;
+            'l10: while k9 < 1 && ((q <= ({ 3 })) && (p != ({ 1 }))) {
+                k9 += 1;
+                let mut v11 = (4i32);
+                x = add(x, x);
+            }
+            i8 = mul(i8, mul(y, p));
+            y = {
+                let mut k12 = 0;
+                loop {
+                    k12 += 1;
+                    if (y > ({ x })) && (p < ({ 6 })) {
+                        break (8i32);
+                    }
+                    if k12 > 2 {
+                        break (i8);
+                    }
+                }
             };
-            v5 = if (q < ({ v8 })) {
-                let mut v9 = (1i32);
-                v8
-            } else if (p != ({ 2 })) {
-                q
-            } else {
-                y
-            };
-        } else if flag {
-            let mut v10 = (-4i32);
-            v5 = [p, (-1i32)][if is_small(n) { 0 } else { 1 }];
-        } else {
-            let mut v11 = match q {
-                -2..=2 => (q),
-                5 => (x),
-                _ => x,
-            };
-            v5 = (mul(x, 6i32));
         }
-        v5 = add((y, i32::from((q > ({ y })))).0, v5);
-        let mut v13 = {
-            let t12 = c1(x);
-            mul(t12, 2)
-        };
     }
-    assert!((p != ({ 3 })) || !(p != ({ 3 })), "always");
-    c1(match p {
-        -2..=2 => (p),
-        5 => q,
-        _ => (6i32),
-    })
+    {
+        let t13 = [y, y][if is_small(n) { 0 } else { 1 }];
+        t13
+    }
 }
 
 #[function]
@@ -138,119 +128,56 @@ fn tensors_1(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
             return Ok(p.equal(5)?.cast(DType::I32)?);
         }
-        let mut v3 = (-p)?.floor_mod(7)?;
-        v3 = ([
-            match n {
-                0 => y.clone(),
-                1 | 2 => p.clone(),
-                _ => Tensor::from(4),
-            },
-            keep(&v3.clone()),
-        ][if flag { 0 } else { 1 }]
-        .clone()
-            * &v3)?;
+        let mut v3 = (-x.clone())?.floor_mod(7)?;
+        y = y.clone();
     } else {
-        let mut k4 = Tensor::from(0);
-        'l5: while k4.less(2)? && (y.greater(&x)? && q.less_equal(7)?) {
-            k4 = (&k4 + 1)?;
-            {
-                y = x.clone();
-                let mut v6 = y.clone();
-            }
-            if (q.clone()).greater(x.clone())? && q.not_equal(&x)? || !is_small(n) {
-                x = p.clone();
-                let mut v7 = y.clone();
-            }
-            if (p.clone()).less_equal(&y)? {
-                x = (Tensor::from(4) - &x)?;
-            }
-        }
-    }
-    for mut i9 in range(-1, (p.clone()).floor_mod(3)?) {
-        if (n == 0) && i9.greater(5)? {
-            let mut v10;
+        'l4: for mut i5 in range(&(Tensor::from(4)).floor_mod(6)?, 0, -2) {
+            let mut v6;
             match n {
                 0 => {
-                    v10 = Tensor::from(-2);
+                    v6 = i5.clone();
                 }
                 _ => {
-                    if is_small(n) && q.not_equal(9)? {
-                        v10 = p.clone();
+                    if (!(y.greater(4)?) || (p.greater(&y)? || q.less(9)?)) {
+                        v6 = Tensor::from(2);
                     } else {
-                        v10 = Tensor::from(-2);
+                        let mut v7 = i5.clone();
+                        v6 = p.clone();
                     }
                 }
             }
-            'l11: for mut i12 in range((x.clone()).floor_mod(4)?) {
-                i12 = q.clone();
-            }
-            match n {
-                1 => {
-                    assert!(p.less_equal(7)? || !p.less_equal(7)?, "always");
-                }
-                _ => {
-                    continue;
-                }
+            y = p.clone().abs()?;
+            'l8: for mut i9 in 0..(Tensor::from(2)).floor_mod(4)? {
+                let mut v10 = v6.clone();
             }
         }
-        assert!(p.not_equal(&x)? || !p.not_equal(&x)?, "always");
     }
-    {
-        x = (match n {
-            0 => {
-                let t13 = p.clone();
-                (t13 * 2)?
-            }
-            1 | 2 => {
-                ({
-                    let t14 = q.clone();
-                    t14
-                })
-            }
-            _ => (Tensor::from(8).floor_mod(7)?),
-        } + &x)?;
-        y = ({
-            let t15 = y.equal(1)?.cast(DType::I32)?;
-            t15
-        } - &y)?;
-        'l16: for mut i17 in 0..(Tensor::from(-4)).floor_mod(4)? {
-            'l18: for mut r19 in Tensor::from([3, -1, 5]) {
-                i17 = (y.clone() * &i17)?;
-            }
-            let mut k20 = Tensor::from(0);
-            'l21: while k20.less(3)? && ((x.clone()).less(3)?) {
-                k20 = (&k20 + 1)?;
-                i17 = Tensor::from(5);
-            }
-            if x.less(6)? {
-                y = (Tensor::from(-1) * &y)?;
-                return Ok(keep(&x.clone()));
-            } else if !(i17.less(&x)?) {
-                let mut v22 = i17.clone();
-                continue 'l16;
-            } else {
-                i17 = i17.clone();
+    if !(p.equal(1)? || p.less(3)?) {
+        let mut v11 = x.greater_equal(&y)?.cast(DType::I32)?;
+        let mut k12 = Tensor::from(0);
+        'l13: loop {
+            if k12.greater(1)? {
                 break;
             }
+            k12 = (&k12 + 1)?;
+            'l14: for mut i15 in 0..(p.clone()).floor_mod(4)? {
+                (y, v11) = (Tensor::from(-3), Tensor::from(-1));
+            }
+        }
+        let mut v16;
+        if is_small(n) && q.not_equal(9)? {
+            v16 = match p.clone() {
+                -2..=2 => Tensor::from(-2),
+                5 => p.clone(),
+                _ => Tensor::from(1),
+            };
+        } else {
+            let mut v17 = y.clone();
+            v16 = (y.clone() + x.clone())?;
         }
     }
-    Ok(if !(y.less_equal(7)?) {
-        if p.less_equal(8)? { Tensor::from(1) } else { x.clone() }
-    } else {
-        let mut v23 = match p.clone() {
-            0 => (q.clone()),
-            1 | -3 | 4..=6 => x.clone(),
-            _ => x.clone(),
-        };
-        if q.less_equal(9)? {
-            y.clone()
-        } else if q.less(4)? {
-            p.clone()
-        } else {
-            let mut v24 = p.clone();
-            v24.clone()
-        }
-    })
+    assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
+    Ok(x)
 }
 
 fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -265,126 +192,56 @@ fn numbers_1(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
             return i32::from((p == ({ 5 })));
         }
-        let mut v3 = (rem((sub(0, p)), 7));
-        v3 = mul(
-            [
-                match n {
-                    0 => y,
-                    1 | 2 => p,
-                    _ => (4i32),
-                },
-                v3,
-            ][if flag { 0 } else { 1 }],
-            v3,
-        );
+        let mut v3 = (rem((sub(0, x)), 7));
+        y = y;
     } else {
-        let mut k4 = 0;
-        'l5: while k4 < 2 && ((y > ({ x })) && (q <= ({ 7 }))) {
-            k4 += 1;
-            {
-                y = x;
-                let mut v6 = y;
-            }
-            if ((q) > ({ x })) && (q != ({ x })) || !is_small(n) {
-                x = p;
-                let mut v7 = y;
-            }
-            if ((p) <= ({ y })) {
-                x = sub((4i32), x);
-            }
-        }
-    }
-    for mut i9 in -1..rem(p, 3) {
-        if (n == 0) && (i9 > ({ 5 })) {
-            let mut v10;
+        'l4: for mut i5 in counts(rem((4i32), 6), 0, -2) {
+            let mut v6;
             match n {
                 0 => {
-                    v10 = (-2i32);
+                    v6 = i5;
                 }
                 _ => {
-                    if is_small(n) && (q != ({ 9 })) {
-                        v10 = p;
+                    if (!(y > ({ 4 })) || ((p > ({ y })) || (q < ({ 9 })))) {
+                        v6 = (2i32);
                     } else {
-                        v10 = (-2i32);
+                        let mut v7 = i5;
+                        v6 = p;
                     }
                 }
             }
-            'l11: for mut i12 in 0..rem(x, 4) {
-                i12 = q;
-            }
-            match n {
-                1 => {
-                    assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
-                }
-                _ => {
-                    continue;
-                }
+            y = ((p).wrapping_abs());
+            'l8: for mut i9 in 0..rem((2i32), 4) {
+                let mut v10 = v6;
             }
         }
-        assert!((p != ({ x })) || !(p != ({ x })), "always");
     }
-    {
-        x = add(
-            match n {
-                0 => {
-                    let t13 = p;
-                    mul(t13, 2)
-                }
-                1 | 2 => {
-                    ({
-                        let t14 = q;
-                        t14
-                    })
-                }
-                _ => (rem((8i32), 7)),
-            },
-            x,
-        );
-        y = sub(
-            {
-                let t15 = i32::from((y == ({ 1 })));
-                t15
-            },
-            y,
-        );
-        'l16: for mut i17 in 0..rem((-4i32), 4) {
-            'l18: for mut r19 in [3i32, -1, 5] {
-                i17 = mul(y, i17);
-            }
-            let mut k20 = 0;
-            'l21: while k20 < 3 && ((x) < ({ 3 })) {
-                k20 += 1;
-                i17 = (5i32);
-            }
-            if (x < ({ 6 })) {
-                y = mul((-1i32), y);
-                return x;
-            } else if !(i17 < ({ x })) {
-                let mut v22 = i17;
-                continue 'l16;
-            } else {
-                i17 = i17;
+    if !((p == ({ 1 })) || (p < ({ 3 }))) {
+        let mut v11 = i32::from((x >= ({ y })));
+        let mut k12 = 0;
+        'l13: loop {
+            if k12 > 1 {
                 break;
             }
+            k12 += 1;
+            'l14: for mut i15 in 0..rem(p, 4) {
+                (y, v11) = ((-3i32), (-1i32));
+            }
         }
-    }
-    if !(y <= ({ 7 })) {
-        if (p <= ({ 8 })) { (1i32) } else { x }
-    } else {
-        let mut v23 = match p {
-            0 => (q),
-            1 | -3 | 4..=6 => x,
-            _ => x,
-        };
-        if (q <= ({ 9 })) {
-            y
-        } else if (q < ({ 4 })) {
-            p
+        let mut v16;
+        if is_small(n) && (q != ({ 9 })) {
+            v16 = match p {
+                -2..=2 => (-2i32),
+                5 => p,
+                _ => (1i32),
+            };
         } else {
-            let mut v24 = p;
-            v24
+            let mut v17 = y;
+            v16 = (add(y, x));
         }
     }
+    assert!((p != ({ y })) || !(p != ({ y })), "always");
+    x
 }
 
 #[function]
@@ -403,7 +260,7 @@ fn tensors_2(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         }
         Ok(z)
     };
-    (y, x) = (
+    (x, y) = (
         {
             let mut k4 = Tensor::from(0);
             loop {
@@ -440,9 +297,16 @@ fn tensors_2(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 Tensor::from(-3)
             })?
         }
-        .abs()?,
+        .minimum(((&y - p) * (Tensor::from(0) * x.clone())))?,
     );
-    Ok(x)
+    if (p.greater(7)? || y.equal(&x)?) && p.greater(&y)? && p.equal(&y)? {
+        'l7: for mut i8 in range((Tensor::from(-2)).floor_mod(4)?) {
+            assert!(q.less(6)? || !q.less(6)?, "always");
+        }
+        6 * q.clone()
+    } else {
+        (5 * q)?.maximum(x.clone())
+    }
 }
 
 fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -460,7 +324,7 @@ fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         }
         z
     };
-    (y, x) = (
+    (x, y) = (
         {
             let mut k4 = 0;
             loop {
@@ -500,9 +364,16 @@ fn numbers_2(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 },
             ))
         })
-        .wrapping_abs()),
+        .min((mul((sub(y, p)), (mul((0i32), x)))))),
     );
-    x
+    if ((p > ({ 7 })) || (y == ({ x }))) && (p > ({ y })) && (p == ({ y })) {
+        'l7: for mut i8 in 0..rem((-2i32), 4) {
+            assert!((q < ({ 6 })) || !(q < ({ 6 })), "always");
+        }
+        mul(6i32, q)
+    } else {
+        ((mul(5i32, q)).max(x))
+    }
 }
 
 #[function]
@@ -528,180 +399,65 @@ fn tensors_3(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             };
         } else if y.greater(5)? {
             if (y.greater(&x)? || is_small(n)) {
-                y = (Tensor::from(4) + &y)?;
-                (x, y) = (p.clone(), p.clone());
-            } else {
-            }
-        } else {
-            let mut v3;
-            if (!(x.less_equal(6)?) || x.greater_equal(9)? && q.equal(&y)?) {
-                let mut v4 = y.clone();
-                v3 = x.clone();
-            } else {
-                v3 = x.clone();
-            }
-            {
-                (y, x) = (y.clone(), v3.clone());
-                assert!(p.equal(&y)? || !p.equal(&y)?, "always");
-            }
-        }
-        if x.not_equal(6)? || !flag && flag && p.greater(11)? {
-            x = (match n {
-                0 => (x.clone()),
-                1 | 2 => (y.clone()),
-                _ => y.clone(),
-            } - &x)?;
-            match n {
-                1 => {
-                    x = x.clone();
-                    x = p.clone();
-                }
-                _ => {
-                    y = q.clone();
-                    x = p.clone();
-                }
-            }
-            'l5: for h6 in (0..3).rev() {
-                y = (&y + h6 as i32)?;
-                let mut v7 = x.clone();
-                y = (q.clone() * &y)?;
-            }
-        }
-        y = (q - &y)?;
-    } else if is_small(n) && y.greater_equal(&x)? {
-        'l8: for h9 in (0..3).rev() {
-            y = (&y + h9 as i32)?;
-            let mut k10 = Tensor::from(0);
-            'l11: while k10.less(4)? && (!(p.equal(&y)?)) {
-                k10 = (&k10 + 1)?;
-                x = Tensor::from(5);
-            }
-            break;
-        }
-        match n {
-            1 => {
+                y += x.clone() * Tensor::from(7);
                 x = x.clone();
-                x = (match n {
-                    0 => y.clone(),
-                    1 | 2 => (q.clone()),
-                    _ => (p.clone()),
-                } * &x)?;
-                x = Tensor::from(-3);
+            } else {
+                y = x.clone();
+                let mut v3 = Tensor::from(2);
             }
-            _ => {
-                {
-                    return Ok(twice(q * 3)?);
-                }
-                let mut v12;
-                match n {
-                    0 => {
-                        v12 = q.clone();
-                    }
-                    _ => {
-                        if q.greater_equal(5)? && (x.greater_equal(7)? || q.greater(0)?) {
-                            v12 = x.clone();
-                        } else {
-                            let mut v13 = p.clone();
-                            v12 = x.clone();
-                        }
-                    }
-                }
-            }
-        }
-        let mut v14;
-        if !(p.less_equal(11)?) {
-            v14 = match q.clone() {
-                -2..=2 => (q.clone()),
-                5 => p.clone(),
-                _ => q.clone(),
-            };
         } else {
-            v14 = twice(Tensor::from(1) - y.clone())?;
+            x = [y.clone(), Tensor::from(-1)][if (n > 1) { 0 } else { 1 }].clone();
         }
-    } else {
-        'l17: for mut r18 in Tensor::from([3, -1, 5]) {
-            if (n == 0) {
-                x = Tensor::from(5);
-            } else if q.equal(9)? && (p.less_equal(4)?) {
-                r18 = p.clone();
-            } else {
-                let mut v19 = r18.clone();
-                break 'l17;
-            }
-            match n {
-                1 => {
-                    r18 = p.clone();
-                }
-                _ => {
-                    let mut v20 = y.clone();
-                    r18 = y.clone();
-                }
-            }
-        }
-        let mut k21 = Tensor::from(0);
-        'l22: loop {
-            if k21.greater(0)? {
-                break;
-            }
-            k21 = (&k21 + 1)?;
-            let mut v23;
-            if (p.clone()).less(&y)? {
-                v23 = Tensor::from(4);
-            } else {
-                v23 = x.clone();
-            }
-            (x, y) = (keep(&v23.clone()), (Tensor::from(1) - p.clone())?);
+        if (flag && p.greater_equal(2)? || p.greater_equal(11)?) {
             {
-                assert!(q.greater(2)? || !q.greater(2)?, "always");
-                let mut v24 = Tensor::from(4);
+                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
             }
-        }
-        if !(n == 0) {
-            assert!(p.equal(1)? || !p.equal(1)?, "always");
-            if y.not_equal(&y)? {
-                y = p.clone();
-            }
-            if y.less_equal(3)? && (!(p.equal(&y)?)) {
-                x = p.clone();
-                x = Tensor::from(2);
+            if x.not_equal(6)? || !flag && flag && p.greater(11)? {
+                x = (x.clone() - &x)?;
+                x = (p.clone() - &x)?;
             } else {
+                (x, y) = (x.clone(), x.clone());
             }
-        } else if y.not_equal(3)? || !is_small(n) {
-            if x.less(&y)? {
-                y = q.clone();
-            } else if q.less(1)? {
-                assert!(p.equal(0)? || !p.equal(0)?, "always");
-                (x, y) = (p.clone(), p.clone());
-            } else {
-                y = p.clone();
-                assert!(q.equal(&x)? || !q.equal(&x)?, "always");
-                y = (x.clone() + &y)?;
-            }
-            'l25: for h26 in 0..2 {
-                x = (&x + h26 as i32)?;
-                y = Tensor::from(6);
-                return Ok((p.clone() % 5)?);
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
+                assert!(p.less_equal(5)? || !p.less_equal(5)?, "always");
+                x = Tensor::from(0);
+                x = Tensor::from(-2);
             }
         } else {
-            let mut v28 = if y.greater(4)? {
-                Tensor::from(3)
-            } else {
-                let mut v27 = Tensor::from(0);
-                Tensor::from(-4)
-            };
+            assert!(p.greater_equal(&y)? || !p.greater_equal(&y)?, "always");
         }
+        assert!(p.not_equal(3)? || !p.not_equal(3)?, "always");
+    } else if p.less(5)? {
+        y = ((if p.greater(&x)? { 3 - q.clone() } else { q + y.clone() })? - &y)?;
+        (y, x) = (
+            q.clone(),
+            (p + match n {
+                0 => (x.clone()),
+                1 | 2 => (Tensor::from(7)),
+                _ => Tensor::from(8),
+            })?,
+        );
+        x = Tensor::from(-3);
+    } else {
+        {
+            y = twice(q * x.clone())?;
+            x = [q.clone(), y.clone()][if flag { 0 } else { 1 }].clone();
+            x = q.clone().minimum(Tensor::from(8))?;
+        }
+        x *= y.clone();
     }
-    Ok((
-        if q.less_equal(&y)? {
-            Tensor::from(2)
-        } else if y.not_equal(&y)? {
-            y.clone()
+    if x.equal(8)? && p.greater_equal(&x)? {
+        if q.less_equal(10)? {
+            q.clone()
         } else {
-            Tensor::from(8)
-        },
-        (x.clone() - p.clone())?,
-    )
-        .0)
+            let mut v9 = q.clone();
+            Tensor::from(5)
+        }
+        .maximum(Tensor::from(8))
+    } else {
+        let mut v10 = (x.clone() + 0)?;
+        q * 0
+    }
 }
 
 fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -726,186 +482,68 @@ fn numbers_3(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             };
         } else if (y > ({ 5 })) {
             if ((y > ({ x })) || is_small(n)) {
-                y = add((4i32), y);
-                (x, y) = (p, p);
+                y = add(y, mul(x, (7i32)));
+                x = x;
             } else {
+                y = x;
+                let mut v3 = (2i32);
             }
         } else {
-            let mut v3;
-            if (!(x <= ({ 6 })) || (x >= ({ 9 })) && (q == ({ y }))) {
-                let mut v4 = y;
-                v3 = x;
-            } else {
-                v3 = x;
-            }
-            {
-                (y, x) = (y, v3);
-                assert!((p == ({ y })) || !(p == ({ y })), "always");
-            }
+            x = [y, (-1i32)][if (n > 1) { 0 } else { 1 }];
         }
-        if (x != ({ 6 })) || !flag && flag && (p > ({ 11 })) {
-            x = sub(
+        if (flag && (p >= ({ 2 })) || (p >= ({ 11 }))) {
+            {
+                assert!((p == ({ x })) || !(p == ({ x })), "always");
+            }
+            if (x != ({ 6 })) || !flag && flag && (p > ({ 11 })) {
+                x = sub(x, x);
+                x = sub(p, x);
+            } else {
+                (x, y) = (x, x);
+            }
+            'l4: for mut r5 in [3i32, -1, 5] {
+                assert!((p <= ({ 5 })) || !(p <= ({ 5 })), "always");
+                x = (0i32);
+                x = (-2i32);
+            }
+        } else {
+            assert!((p >= ({ y })) || !(p >= ({ y })), "always");
+        }
+        assert!((p != ({ 3 })) || !(p != ({ 3 })), "always");
+    } else if (p < ({ 5 })) {
+        y = sub((if (p > ({ x })) { sub(3i32, q) } else { add(q, y) }), y);
+        (y, x) = (
+            q,
+            (add(
+                p,
                 match n {
                     0 => (x),
-                    1 | 2 => (y),
-                    _ => y,
+                    1 | 2 => (7i32),
+                    _ => (8i32),
                 },
-                x,
-            );
-            match n {
-                1 => {
-                    x = x;
-                    x = p;
-                }
-                _ => {
-                    y = q;
-                    x = p;
-                }
-            }
-            'l5: for h6 in (0..3).rev() {
-                y = add(y, h6 as i32);
-                let mut v7 = x;
-                y = mul(q, y);
-            }
-        }
-        y = (sub(q, y));
-    } else if is_small(n) && (y >= ({ x })) {
-        'l8: for h9 in (0..3).rev() {
-            y = add(y, h9 as i32);
-            let mut k10 = 0;
-            'l11: while k10 < 4 && (!(p == ({ y }))) {
-                k10 += 1;
-                x = (5i32);
-            }
-            break;
-        }
-        match n {
-            1 => {
-                x = x;
-                x = mul(
-                    match n {
-                        0 => y,
-                        1 | 2 => (q),
-                        _ => (p),
-                    },
-                    x,
-                );
-                x = (-3i32);
-            }
-            _ => {
-                {
-                    return twice(mul(q, 3i32));
-                }
-                let mut v12;
-                match n {
-                    0 => {
-                        v12 = q;
-                    }
-                    _ => {
-                        if (q >= ({ 5 })) && ((x >= ({ 7 })) || (q > ({ 0 }))) {
-                            v12 = x;
-                        } else {
-                            let mut v13 = p;
-                            v12 = x;
-                        }
-                    }
-                }
-            }
-        }
-        let mut v14;
-        if !(p <= ({ 11 })) {
-            v14 = match q {
-                -2..=2 => (q),
-                5 => p,
-                _ => q,
-            };
-        } else {
-            v14 = twice(sub((1i32), y));
-        }
+            )),
+        );
+        x = (-3i32);
     } else {
-        'l17: for mut r18 in [3i32, -1, 5] {
-            if (n == 0) {
-                x = (5i32);
-            } else if (q == ({ 9 })) && (p <= ({ 4 })) {
-                r18 = p;
-            } else {
-                let mut v19 = r18;
-                break 'l17;
-            }
-            match n {
-                1 => {
-                    r18 = p;
-                }
-                _ => {
-                    let mut v20 = y;
-                    r18 = y;
-                }
-            }
+        {
+            y = twice(mul(q, x));
+            x = [q, y][if flag { 0 } else { 1 }];
+            x = ((q).min((8i32)));
         }
-        let mut k21 = 0;
-        'l22: loop {
-            if k21 > 0 {
-                break;
-            }
-            k21 += 1;
-            let mut v23;
-            if ((p) < ({ y })) {
-                v23 = (4i32);
-            } else {
-                v23 = x;
-            }
-            (x, y) = (v23, (sub((1i32), p)));
-            {
-                assert!((q > ({ 2 })) || !(q > ({ 2 })), "always");
-                let mut v24 = (4i32);
-            }
-        }
-        if !(n == 0) {
-            assert!((p == ({ 1 })) || !(p == ({ 1 })), "always");
-            if (y != ({ y })) {
-                y = p;
-            }
-            if (y <= ({ 3 })) && (!(p == ({ y }))) {
-                x = p;
-                x = (2i32);
-            } else {
-            }
-        } else if (y != ({ 3 })) || !is_small(n) {
-            if (x < ({ y })) {
-                y = q;
-            } else if (q < ({ 1 })) {
-                assert!((p == ({ 0 })) || !(p == ({ 0 })), "always");
-                (x, y) = (p, p);
-            } else {
-                y = p;
-                assert!((q == ({ x })) || !(q == ({ x })), "always");
-                y = add(x, y);
-            }
-            'l25: for h26 in 0..2 {
-                x = add(x, h26 as i32);
-                y = (6i32);
-                return (rem(p, 5));
-            }
-        } else {
-            let mut v28 = if (y > ({ 4 })) {
-                (3i32)
-            } else {
-                let mut v27 = (0i32);
-                (-4i32)
-            };
-        }
+        x = mul(x, y);
     }
-    (
-        if (q <= ({ y })) {
-            (2i32)
-        } else if (y != ({ y })) {
-            y
+    if (x == ({ 8 })) && (p >= ({ x })) {
+        ((if (q <= ({ 10 })) {
+            q
         } else {
-            (8i32)
-        },
-        (sub(x, p)),
-    )
-        .0
+            let mut v9 = q;
+            (5i32)
+        })
+        .max((8i32)))
+    } else {
+        let mut v10 = (add(x, 0i32));
+        mul(q, 0i32)
+    }
 }
 
 #[function]
@@ -921,35 +559,108 @@ fn tensors_4(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             z = t.clone();
             z = (z.clone() * &z)?;
         } else {
-            let mut v2 = q.clone();
-            assert!(q.less(2)? || !q.less(2)?, "always");
+            z *= z.clone();
         }
-        Ok((-p)?)
+        Tensor::from(7) * q
     };
     if (x.greater_equal(&x)? || x.less_equal(8)?) {
-        'l3: for h4 in 0..2 {
-            x = (&x + h4 as i32)?;
+        'l2: for h3 in 0..2 {
+            x = (&x + h3 as i32)?;
             if (n > 1) {
                 (x, y) = (Tensor::from(1), x.clone());
                 y = (Tensor::from(-1) * &y)?;
-                let mut v5 = y.clone();
-            } else if !(p.less(7)?) {
-                let mut v6 = p.clone();
-            } else {
-                x = p.clone();
-                y = q.clone();
+                y -= x.clone() * p.clone();
             }
         }
-        return Ok(if y.not_equal(7)? {
-            q.clone()
-        } else if p.less(9)? {
-            Tensor::from(-1)
+        assert!(p.less(9)? || !p.less(9)?, "always");
+    } else if !(p.greater_equal(6)?) {
+        match n {
+            1 => {
+                'l4: for mut i5 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
+                    y -= p.clone() * Tensor::from(-1);
+                    i5 = p.clone();
+                }
+                if p.greater(&y)? && ((x.clone()).greater(4)?) {}
+                if p.less_equal(4)? && p.greater(2)? && (n > 1) && q.less(4)? {
+                } else if q.not_equal(9)? {
+                    x = p.clone();
+                    y = (Tensor::from(1) * &y)?;
+                } else {
+                    y = (q.clone() + &y)?;
+                }
+            }
+            _ => {
+                assert!(q.not_equal(11)? || !q.not_equal(11)?, "always");
+                if (n > 1) {
+                    assert!(q.less_equal(7)? || !q.less_equal(7)?, "always");
+                }
+            }
+        }
+        if is_small(n) && (p.clone()).not_equal(p.clone())? {
+            x = (4 * x.clone())?;
         } else {
-            let mut v7 = Tensor::from(1);
-            v7.clone()
-        });
+            if (x.less(4)? || p.equal(9)?) && (Tensor::from(5)).less_equal(y.clone())? {
+                let mut v6 = y.clone();
+            } else {
+                y += Tensor::from(7);
+                return Ok((y.clone(), p.clone()).0);
+            }
+            let mut v8 = {
+                let t7 = q.clone();
+                (t7 * 2)?
+            };
+            match n {
+                1 => {
+                    y = y.clone();
+                }
+                _ => {
+                    x -= v8.clone();
+                    v8 -= y.clone() * y.clone();
+                    v8 = Tensor::from(-4);
+                }
+            }
+        }
+    } else {
+        if q.greater_equal(3)? && (p.clone()).not_equal(Tensor::from(6))? {
+            return Ok(match n {
+                0 => x.clone(),
+                1 | 2 => (Tensor::from(-3)),
+                _ => y.clone(),
+            });
+        } else if x.less_equal(1)? {
+            'l9: for mut i10 in range(-1, (p.clone()).floor_mod(3)?) {
+                (i10, y) = (q.clone(), Tensor::from(-3));
+                y = Tensor::from(3);
+            }
+            if !(q.greater_equal(9)? || q.greater_equal(3)?) {
+                x = Tensor::from(-2);
+                let mut v11 = q.clone();
+            } else {
+                x = Tensor::from(5);
+            }
+            'l12: for mut r13 in Tensor::from([3, -1, 5]) {
+                let mut v14 = Tensor::from(1);
+                let mut v15 = y.clone();
+            }
+        } else {
+            let mut v16 = (&y * Tensor::from(5))?;
+            assert!(x.equal(6)? || !x.equal(6)?, "always");
+        }
+        'l17: for mut i18 in range(&(Tensor::from(3)).floor_mod(6)?, 0, -2) {
+            if (flag || x.less_equal(2)? && x.less_equal(3)?) {
+                let mut v19 = x.clone();
+                v19 = i18.clone();
+            } else {
+                let mut v20 = i18.clone();
+            }
+            let mut k21 = Tensor::from(0);
+            'l22: while k21.less(2)? && ((Tensor::from(3)).less_equal(&y)?) {
+                k21 = (&k21 + 1)?;
+                break 'l17;
+            }
+        }
     }
-    Ok(x.clone())
+    q - q.clone()
 }
 
 fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -964,35 +675,108 @@ fn numbers_4(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             z = t;
             z = mul(z, z);
         } else {
-            let mut v2 = q;
-            assert!((q < ({ 2 })) || !(q < ({ 2 })), "always");
+            z = mul(z, z);
         }
-        (sub(0, p))
+        mul((7i32), q)
     };
     if ((x >= ({ x })) || (x <= ({ 8 }))) {
-        'l3: for h4 in 0..2 {
-            x = add(x, h4 as i32);
+        'l2: for h3 in 0..2 {
+            x = add(x, h3 as i32);
             if (n > 1) {
                 (x, y) = ((1i32), x);
                 y = mul((-1i32), y);
-                let mut v5 = y;
-            } else if !(p < ({ 7 })) {
-                let mut v6 = p;
-            } else {
-                x = p;
-                y = q;
+                y = sub(y, mul(x, p));
             }
         }
-        return if (y != ({ 7 })) {
-            q
-        } else if (p < ({ 9 })) {
-            (-1i32)
+        assert!((p < ({ 9 })) || !(p < ({ 9 })), "always");
+    } else if !(p >= ({ 6 })) {
+        match n {
+            1 => {
+                'l4: for mut i5 in counts(rem(y, 6), 0, -2) {
+                    y = sub(y, mul(p, (-1i32)));
+                    i5 = p;
+                }
+                if (p > ({ y })) && ((x) > ({ 4 })) {}
+                if (p <= ({ 4 })) && (p > ({ 2 })) && (n > 1) && (q < ({ 4 })) {
+                } else if (q != ({ 9 })) {
+                    x = p;
+                    y = mul((1i32), y);
+                } else {
+                    y = add(q, y);
+                }
+            }
+            _ => {
+                assert!((q != ({ 11 })) || !(q != ({ 11 })), "always");
+                if (n > 1) {
+                    assert!((q <= ({ 7 })) || !(q <= ({ 7 })), "always");
+                }
+            }
+        }
+        if is_small(n) && ((p) != ({ p })) {
+            x = (mul(4i32, x));
         } else {
-            let mut v7 = (1i32);
-            v7
-        };
+            if ((x < ({ 4 })) || (p == ({ 9 }))) && ((5i32) <= ({ y })) {
+                let mut v6 = y;
+            } else {
+                y = add(y, (7i32));
+                return (y, p).0;
+            }
+            let mut v8 = {
+                let t7 = q;
+                mul(t7, 2)
+            };
+            match n {
+                1 => {
+                    y = y;
+                }
+                _ => {
+                    x = sub(x, v8);
+                    v8 = sub(v8, mul(y, y));
+                    v8 = (-4i32);
+                }
+            }
+        }
+    } else {
+        if (q >= ({ 3 })) && ((p) != ({ (6i32) })) {
+            return match n {
+                0 => x,
+                1 | 2 => (-3i32),
+                _ => y,
+            };
+        } else if (x <= ({ 1 })) {
+            'l9: for mut i10 in -1..rem(p, 3) {
+                (i10, y) = (q, (-3i32));
+                y = (3i32);
+            }
+            if !((q >= ({ 9 })) || (q >= ({ 3 }))) {
+                x = (-2i32);
+                let mut v11 = q;
+            } else {
+                x = (5i32);
+            }
+            'l12: for mut r13 in [3i32, -1, 5] {
+                let mut v14 = (1i32);
+                let mut v15 = y;
+            }
+        } else {
+            let mut v16 = (mul(y, (5i32)));
+            assert!((x == ({ 6 })) || !(x == ({ 6 })), "always");
+        }
+        'l17: for mut i18 in counts(rem((3i32), 6), 0, -2) {
+            if (flag || (x <= ({ 2 })) && (x <= ({ 3 }))) {
+                let mut v19 = x;
+                v19 = i18;
+            } else {
+                let mut v20 = i18;
+            }
+            let mut k21 = 0;
+            'l22: while k21 < 2 && ((3i32) <= ({ y })) {
+                k21 += 1;
+                break 'l17;
+            }
+        }
     }
-    x
+    sub(q, q)
 }
 
 #[function]
@@ -1001,18 +785,40 @@ fn tensors_5(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if (n == 0) {
         if p.equal(8)? && (y.clone()).greater_equal(Tensor::from(-4))? {
-            return Ok((2 * q)?);
+            return Ok((2 * p.clone())?);
+        } else {
+            return Ok(match q.clone() {
+                0 => q.clone(),
+                1 | -3 | 4..=6 => (p.clone()),
+                _ => Tensor::from(-1),
+            });
         }
-        assert!(p.less_equal(&y)? || !p.less_equal(&y)?, "always");
-        'l1: for h2 in (0..3).rev() {
-            y = (&y + h2 as i32)?;
-            if !(x.not_equal(7)?) {
-                assert!(y.less_equal(&x)? || !y.less_equal(&x)?, "always");
+        {
+            let mut v1;
+            match n {
+                0 => {
+                    let mut v4 = q.clone();
+                    v1 = x.clone();
+                }
+                _ => {
+                    if q.greater(8)? {
+                        let mut v2 = y.clone();
+                        v1 = v2.clone();
+                    } else {
+                        let mut v3 = Tensor::from(-1);
+                        v1 = p.clone();
+                    }
+                }
             }
+            y = twice(&x + q.clone())?;
+        }
+        'l5: for h6 in (0..3).rev() {
+            x = (&x + h6 as i32)?;
+            let mut v7 = Tensor::from(5).abs()?;
         }
     }
-    assert!(y.greater(0)? || !y.greater(0)?, "always");
-    Ok(x)
+    y = (&y - q)?;
+    Ok(y.clone())
 }
 
 fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1020,18 +826,40 @@ fn numbers_5(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if (n == 0) {
         if (p == ({ 8 })) && ((y) >= ({ (-4i32) })) {
-            return (mul(2i32, q));
+            return (mul(2i32, p));
+        } else {
+            return match q {
+                0 => q,
+                1 | -3 | 4..=6 => (p),
+                _ => (-1i32),
+            };
         }
-        assert!((p <= ({ y })) || !(p <= ({ y })), "always");
-        'l1: for h2 in (0..3).rev() {
-            y = add(y, h2 as i32);
-            if !(x != ({ 7 })) {
-                assert!((y <= ({ x })) || !(y <= ({ x })), "always");
+        {
+            let mut v1;
+            match n {
+                0 => {
+                    let mut v4 = q;
+                    v1 = x;
+                }
+                _ => {
+                    if (q > ({ 8 })) {
+                        let mut v2 = y;
+                        v1 = v2;
+                    } else {
+                        let mut v3 = (-1i32);
+                        v1 = p;
+                    }
+                }
             }
+            y = twice(add(x, q));
+        }
+        'l5: for h6 in (0..3).rev() {
+            x = add(x, h6 as i32);
+            let mut v7 = ((5i32).wrapping_abs());
         }
     }
-    assert!((y > ({ 0 })) || !(y > ({ 0 })), "always");
-    x
+    y = (sub(y, q));
+    y
 }
 
 #[function]
@@ -1083,82 +911,96 @@ fn tensors_7(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     };
     let mut v7;
     if y.less_equal(5)? {
-        let mut v8 = if is_small(n) { p.clone().abs()? } else { Tensor::from(6) };
-        v7 = (p % 4)?;
-    } else if flag {
-        v7 = match n {
-            0 => match p.clone() {
-                -2..=2 => (q.clone()),
-                5 => Tensor::from(1),
-                _ => Tensor::from(2),
-            },
-            1 | 2 => {
-                let t9 = y.clone();
-                t9
+        let mut v8 = if is_small(n) { p.clone().abs()? } else { q.greater(2)?.cast(DType::I32)? };
+        v7 = {
+            let mut k9 = Tensor::from(0);
+            loop {
+                k9 = (&k9 + 1)?;
+                if v8.greater(9)? {
+                    break match n {
+                        0 => (q.clone()),
+                        1 | 2 => Tensor::from(1),
+                        _ => Tensor::from(2),
+                    };
+                }
+                if k9.greater(2)? {
+                    break (twice(5 * q.clone())?);
+                }
             }
-            _ => ((6 * p.clone())?),
         };
     } else {
-        let mut v10 = match y.clone() {
-            -2..=2 => p.clone(),
-            5 => {
-                (match y.clone() {
-                    -2..=2 => (y.clone()),
-                    5 => y.clone(),
-                    _ => (x.clone()),
-                })
-            }
-            _ => q.clone(),
-        };
-        v7 = Tensor::from(8);
-    }
-    if x.less(2)? {
-        y = ((p % 4)? - &y)?;
-        let mut k11 = Tensor::from(0);
-        'l12: while k11.less(2)? && (x.not_equal(&v7)?) {
-            k11 = (&k11 + 1)?;
+        let mut v10 = c1(&match p.clone() {
+            -2..=2 => (p.clone()),
+            5 => (x.clone()),
+            _ => p.clone(),
+        })?;
+        v7 = if q.less_equal(6)? {
             {
-                x = (Tensor::from(-1) + &x)?;
+                x *= q.clone();
+                (x, v10) = (q.clone(), Tensor::from(5));
             }
-            match n {
-                1 => {
-                    (x, y) = (v7.clone(), q.clone());
-                }
-                _ => {
-                    return Ok(Tensor::from(3));
-                }
+            if q.less_equal(9)? {
+                y = Tensor::from(0);
+                q.clone()
+            } else {
+                Tensor::from(0)
             }
-        }
-    } else {
-        match n {
-            1 => {
-                let mut v14 = {
-                    let t13 = y.clone();
-                    t13
-                };
-                assert!(q.greater(8)? || !q.greater(8)?, "always");
+        } else {
+            (&y % 2)?
+        };
+    }
+    'l12: for mut i13 in range((Tensor::from(1)).floor_mod(4)?) {
+        if !(!(p.equal(8)?)) {
+            let mut v14 = (3 - y.clone())?;
+            'l15: for h16 in 0..n {
+                x = (&x + h16 as i32)?;
+                return Ok(i13.clone());
             }
-            _ => {
-                {}
-                match n {
-                    1 => {
-                        let mut v15 = x.clone();
+            'l17: for mut r18 in Tensor::from([3, -1, 5]) {
+                let mut v19 = v7.clone();
+            }
+        } else {
+            if i13.less_equal(6)? {
+                assert!(p.less(&x)? || !p.less(&x)?, "always");
+                continue;
+            }
+            let mut v21 = {
+                let mut k20 = Tensor::from(0);
+                loop {
+                    k20 = (&k20 + 1)?;
+                    if y.equal(&y)? && i13.equal(0)? {
+                        break Tensor::from(-2);
                     }
-                    _ => {
-                        return Ok(c1(&p.clone())?);
+                    if k20.greater(3)? {
+                        break (q.clone());
                     }
                 }
-                let mut k16 = Tensor::from(0);
-                'l17: while k16.less(1)? && ((Tensor::from(7)).equal(Tensor::from(1))?) {
-                    k16 = (&k16 + 1)?;
-                    let mut v18 = p.clone();
-                    y = v18.clone();
-                    let mut v19 = y.clone();
-                }
-            }
+            };
         }
     }
-    Ok(x)
+    let mut k22 = Tensor::from(0);
+    'l23: while k22.less(0)? && (p.greater_equal(2)?) {
+        k22 = (&k22 + 1)?;
+        y = {
+            let t24 = match p.clone() {
+                -2..=2 => v7.clone(),
+                5 => v7.clone(),
+                _ => Tensor::from(2),
+            };
+            t24
+        };
+    }
+    if y.not_equal(10)? {
+        x = (p.clone(), x.clone()).1;
+        if q.less_equal(7)? && q.greater_equal(2)? {
+            y = (q * 6)?;
+            Result::<Tensor>::Ok(v7.clone())
+        } else {
+            4 * y.clone()
+        }
+    } else {
+        Result::<Tensor>::Ok((p + y.clone())?)
+    }
 }
 
 fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1188,82 +1030,96 @@ fn numbers_7(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     };
     let mut v7;
     if (y <= ({ 5 })) {
-        let mut v8 = if is_small(n) { ((p).wrapping_abs()) } else { (6i32) };
-        v7 = (rem(p, 4));
-    } else if flag {
-        v7 = match n {
-            0 => match p {
-                -2..=2 => (q),
-                5 => (1i32),
-                _ => (2i32),
-            },
-            1 | 2 => {
-                let t9 = y;
-                t9
+        let mut v8 = if is_small(n) { ((p).wrapping_abs()) } else { i32::from((q > ({ 2 }))) };
+        v7 = {
+            let mut k9 = 0;
+            loop {
+                k9 += 1;
+                if (v8 > ({ 9 })) {
+                    break match n {
+                        0 => (q),
+                        1 | 2 => (1i32),
+                        _ => (2i32),
+                    };
+                }
+                if k9 > 2 {
+                    break (twice(mul(5i32, q)));
+                }
             }
-            _ => (mul(6i32, p)),
         };
     } else {
-        let mut v10 = match y {
-            -2..=2 => p,
-            5 => {
-                (match y {
-                    -2..=2 => (y),
-                    5 => y,
-                    _ => (x),
-                })
-            }
-            _ => q,
-        };
-        v7 = (8i32);
-    }
-    if (x < ({ 2 })) {
-        y = sub((rem(p, 4)), y);
-        let mut k11 = 0;
-        'l12: while k11 < 2 && (x != ({ v7 })) {
-            k11 += 1;
+        let mut v10 = c1(match p {
+            -2..=2 => (p),
+            5 => (x),
+            _ => p,
+        });
+        v7 = if (q <= ({ 6 })) {
             {
-                x = add((-1i32), x);
+                x = mul(x, q);
+                (x, v10) = (q, (5i32));
             }
-            match n {
-                1 => {
-                    (x, y) = (v7, q);
-                }
-                _ => {
-                    return (3i32);
-                }
+            if (q <= ({ 9 })) {
+                y = (0i32);
+                q
+            } else {
+                (0i32)
             }
-        }
-    } else {
-        match n {
-            1 => {
-                let mut v14 = {
-                    let t13 = y;
-                    t13
-                };
-                assert!((q > ({ 8 })) || !(q > ({ 8 })), "always");
+        } else {
+            (rem(y, 2))
+        };
+    }
+    'l12: for mut i13 in 0..rem((1i32), 4) {
+        if !(!(p == ({ 8 }))) {
+            let mut v14 = (sub(3i32, y));
+            'l15: for h16 in 0..n {
+                x = add(x, h16 as i32);
+                return i13;
             }
-            _ => {
-                {}
-                match n {
-                    1 => {
-                        let mut v15 = x;
+            'l17: for mut r18 in [3i32, -1, 5] {
+                let mut v19 = v7;
+            }
+        } else {
+            if (i13 <= ({ 6 })) {
+                assert!((p < ({ x })) || !(p < ({ x })), "always");
+                continue;
+            }
+            let mut v21 = {
+                let mut k20 = 0;
+                loop {
+                    k20 += 1;
+                    if (y == ({ y })) && (i13 == ({ 0 })) {
+                        break (-2i32);
                     }
-                    _ => {
-                        return c1(p);
+                    if k20 > 3 {
+                        break (q);
                     }
                 }
-                let mut k16 = 0;
-                'l17: while k16 < 1 && ((7i32) == ({ (1i32) })) {
-                    k16 += 1;
-                    let mut v18 = p;
-                    y = v18;
-                    let mut v19 = y;
-                }
-            }
+            };
         }
     }
-    x
+    let mut k22 = 0;
+    'l23: while k22 < 0 && (p >= ({ 2 })) {
+        k22 += 1;
+        y = {
+            let t24 = match p {
+                -2..=2 => v7,
+                5 => v7,
+                _ => (2i32),
+            };
+            t24
+        };
+    }
+    if (y != ({ 10 })) {
+        x = (p, x).1;
+        if (q <= ({ 7 })) && (q >= ({ 2 })) {
+            y = (mul(q, 6i32));
+            v7
+        } else {
+            mul(4i32, y)
+        }
+    } else {
+        (add(p, y))
+    }
 }
 
 #[function]
@@ -1273,188 +1129,72 @@ fn tensors_8(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         let mut v2 = z.clone();
-        Ok((t.clone().maximum(1))?)
+        Ok((t.clone().maximum(v2.clone()))?)
     };
-    if p.not_equal(9)? && (q.greater_equal(4)?) && x.not_equal(&y)? {
-        for h4 in 0..n {
-            y = (&y + h4 as i32)?;
-            let mut v5;
-            if q.less_equal(9)? {
-                v5 = Tensor::from(-3);
-            } else if flag {
-                let mut v6 = x.clone();
-                v5 = Tensor::from(-2);
-            } else {
-                let mut v7 = p.clone();
-                v5 = y.clone();
-            }
-            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                continue;
-            }
-        }
-        {
-            x = y.clone().floor_mod(7)?;
-            x = p.clone();
-        }
-    } else if (q.less(11)? || q.less(6)?) {
-        for h12 in (0..3).rev() {
-            y = (&y + h12 as i32)?;
-            let mut v13 = p.clone().maximum(Tensor::from(8))?;
-            let mut k14 = Tensor::from(0);
-            'l15: loop {
-                if k14.greater(3)? {
-                    break;
-                }
-                k14 = (&k14 + 1)?;
-                assert!(q.equal(&x)? || !q.equal(&x)?, "always");
-                let mut v16 = y.clone();
-                x = x.clone();
-            }
-        }
-        let mut v17;
-        if q.equal(&y)? && (p.less_equal(3)? || p.equal(1)?) {
-            let mut v19 = {
-                let mut k18 = Tensor::from(0);
-                loop {
-                    k18 = (&k18 + 1)?;
-                    if p.greater_equal(5)? || !(n == 0) {
-                        break x.clone();
-                    }
-                    if k18.greater(3)? {
-                        break (Tensor::from(-2));
-                    }
-                }
+    let mut v3;
+    match n {
+        0 => {
+            let mut v4 = (q + y.clone().abs()?)?;
+            v3 = match v4.clone() {
+                0 => ([q.clone(), Tensor::from(3)][if flag { 0 } else { 1 }].clone()),
+                1 | -3 | 4..=6 => (v4.clone()),
+                _ => (6 - &x)?,
             };
-            v17 = c1(&Tensor::from(4))?;
-        } else {
-            v17 = c1(&Tensor::from(7))?;
         }
-        v17 = Tensor::from(2);
-    } else {
-        match n {
-            1 => {
-                y = ((x.clone(), x.clone()).1 + &y)?;
-                let mut k22 = Tensor::from(0);
-                'l23: loop {
-                    if k22.greater(1)? {
-                        break;
-                    }
-                    k22 = (&k22 + 1)?;
-                    (x, y) = (q.clone(), Tensor::from(7));
-                    let mut v24 = y.clone();
-                    assert!(y.less_equal(&v24)? || !y.less_equal(&v24)?, "always");
-                }
-            }
-            _ => {
-                if !(q.equal(4)? && (p.not_equal(8)?)) {
-                    return Ok((&y * Tensor::from(1))?);
-                }
-                if !(x.greater_equal(5)? || x.less(&x)?) {
-                    (y, x) = (p.clone(), Tensor::from(0));
-                } else {
-                }
+        _ => {
+            if ((n > 1) || q.equal(9)?) {
+                v3 = match x.clone() {
+                    0 => match x.clone() {
+                        -2..=2 => Tensor::from(-4),
+                        5 => (Tensor::from(-1)),
+                        _ => (p.clone()),
+                    },
+                    1 | -3 | 4..=6 => (y.clone() - 8)?,
+                    _ => ((-p.clone())?),
+                };
+            } else {
+                v3 = y.clone();
             }
         }
     }
-    if (n == 0) {
-        y = if p.equal(&x)? || !is_small(n) {
-            twice(-p)?
-        } else {
-            let mut v25 = match n {
-                0 => (q.clone()),
-                1 | 2 => Tensor::from(7),
-                _ => (Tensor::from(7)),
-            };
-            twice(0 * q)?
-        };
-        if flag && (y.equal(&y)? || !flag) {
-            match n {
-                1 => {
-                    assert!(p.less_equal(4)? || !p.less_equal(4)?, "always");
-                    x = p.clone();
-                    x = p.clone();
+    y = v3.clone();
+    match n {
+        1 => {
+            let mut v5 = y.clone();
+            'l6: for mut i7 in 0..(x.clone()).floor_mod(4)? {
+                {
+                    y = Tensor::from(4);
                 }
-                _ => {
-                    x = (Tensor::from(-4) * &x)?;
+                if y.greater_equal(3)? {
+                    let mut v8 = Tensor::from(4);
+                    y = Tensor::from(1);
                 }
             }
-            x = (y.clone(), p.clone()).0;
-            assert!(q.less(3)? || !q.less(3)?, "always");
-        } else if (p.clone()).greater_equal(6)? {
+        }
+        _ => {
+            assert!(y.equal(8)? || !y.equal(8)?, "always");
+        }
+    }
+    if q.equal(&v3)? && (p.less_equal(3)? || p.equal(1)?) {
+        for h10 in (0..3).rev() {
+            y = (&y + h10 as i32)?;
+            assert!(p.greater_equal(5)? || !p.greater_equal(5)?, "always");
+        }
+        if x.less(&y)? && q.greater(0)? {
             {
-                let mut v26 = Tensor::from(2);
-                x = p.clone();
+                x = Tensor::from(0);
+                let mut v11 = x.clone();
             }
-            let mut k27 = Tensor::from(0);
-            'l28: loop {
-                if k27.greater(1)? {
-                    break;
-                }
-                k27 = (&k27 + 1)?;
-                break;
-            }
-            x = {
-                let mut k29 = Tensor::from(0);
-                loop {
-                    k29 = (&k29 + 1)?;
-                    if !(q.greater(9)?) {
-                        break Tensor::from(4);
-                    }
-                    if k29.greater(1)? {
-                        break (Tensor::from(-4));
-                    }
-                }
-            };
+            Result::<Tensor>::Ok(Tensor::from(-4))
         } else {
-            if !(p.greater_equal(1)?) {
-                y = p.clone();
-                x = x.clone();
-                y = y.clone();
-            } else {
-            }
-            'l30: for mut r31 in Tensor::from([3, -1, 5]) {
-                assert!(p.equal(10)? || !p.equal(10)?, "always");
-                assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
-                continue 'l30;
-            }
-            x = q.less(&y)?.cast(DType::I32)?;
+            Result::<Tensor>::Ok(y.clone())
         }
-        y = (match q.clone() {
-            0 => (p - q)?,
-            1 | -3 | 4..=6 => (Tensor::from(2)),
-            _ => match n {
-                0 => x.clone(),
-                1 | 2 => q.clone(),
-                _ => p.clone(),
-            },
-        } + &y)?;
+    } else if q.not_equal(3)? || !flag {
+        v3 = (5 - q)?;
+        (q.clone().maximum(q.clone()))? - q
     } else {
-        y = (-Tensor::from(6))?;
-        return Ok(x.clone().floor_mod(7)?);
+        (&y * 6) * 4
     }
-    'l32: for h33 in 0..n {
-        x = (&x + h33 as i32)?;
-        assert!(q.greater_equal(4)? || !q.greater_equal(4)?, "always");
-        for mut r35 in Tensor::from([3, -1, 5]) {
-            if (n > 1) {
-                (r35, x) = (q.clone(), Tensor::from(-4));
-                y = Tensor::from(8);
-                break;
-            } else {
-                assert!(y.equal(&r35)? || !y.equal(&r35)?, "always");
-                let mut v36 = Tensor::from(-3);
-            }
-            match n {
-                1 => {
-                    continue;
-                }
-                _ => {
-                    let mut v37 = p.clone();
-                }
-            }
-        }
-    }
-    Ok(x)
 }
 
 fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1463,191 +1203,72 @@ fn numbers_8(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let c1 = |t: i32| -> i32 {
         let mut z = t;
         let mut v2 = z;
-        ((t).max(1i32))
+        ((t).max(v2))
     };
-    if (p != ({ 9 })) && (q >= ({ 4 })) && (x != ({ y })) {
-        for h4 in 0..n {
-            y = add(y, h4 as i32);
-            let mut v5;
-            if (q <= ({ 9 })) {
-                v5 = (-3i32);
-            } else if flag {
-                let mut v6 = x;
-                v5 = (-2i32);
-            } else {
-                let mut v7 = p;
-                v5 = y;
-            }
-            'l8: for mut r9 in [3i32, -1, 5] {
-                continue;
-            }
-        }
-        {
-            x = (rem((y), 7));
-            x = p;
-        }
-    } else if ((q < ({ 11 })) || (q < ({ 6 }))) {
-        for h12 in (0..3).rev() {
-            y = add(y, h12 as i32);
-            let mut v13 = ((p).max((8i32)));
-            let mut k14 = 0;
-            'l15: loop {
-                if k14 > 3 {
-                    break;
-                }
-                k14 += 1;
-                assert!((q == ({ x })) || !(q == ({ x })), "always");
-                let mut v16 = y;
-                x = x;
-            }
-        }
-        let mut v17;
-        if (q == ({ y })) && ((p <= ({ 3 })) || (p == ({ 1 }))) {
-            let mut v19 = {
-                let mut k18 = 0;
-                loop {
-                    k18 += 1;
-                    if (p >= ({ 5 })) || !(n == 0) {
-                        break x;
-                    }
-                    if k18 > 3 {
-                        break (-2i32);
-                    }
-                }
+    let mut v3;
+    match n {
+        0 => {
+            let mut v4 = (add(q, ((y).wrapping_abs())));
+            v3 = match v4 {
+                0 => ([q, (3i32)][if flag { 0 } else { 1 }]),
+                1 | -3 | 4..=6 => (v4),
+                _ => (sub(6i32, x)),
             };
-            v17 = c1((4i32));
-        } else {
-            v17 = c1((7i32));
         }
-        v17 = (2i32);
-    } else {
-        match n {
-            1 => {
-                y = add((x, x).1, y);
-                let mut k22 = 0;
-                'l23: loop {
-                    if k22 > 1 {
-                        break;
-                    }
-                    k22 += 1;
-                    (x, y) = (q, (7i32));
-                    let mut v24 = y;
-                    assert!((y <= ({ v24 })) || !(y <= ({ v24 })), "always");
-                }
-            }
-            _ => {
-                if !((q == ({ 4 })) && (p != ({ 8 }))) {
-                    return (mul(y, (1i32)));
-                }
-                if !((x >= ({ 5 })) || (x < ({ x }))) {
-                    (y, x) = (p, (0i32));
-                } else {
-                }
+        _ => {
+            if ((n > 1) || (q == ({ 9 }))) {
+                v3 = match x {
+                    0 => match x {
+                        -2..=2 => (-4i32),
+                        5 => (-1i32),
+                        _ => (p),
+                    },
+                    1 | -3 | 4..=6 => (sub(y, 8i32)),
+                    _ => (sub(0, p)),
+                };
+            } else {
+                v3 = y;
             }
         }
     }
-    if (n == 0) {
-        y = if (p == ({ x })) || !is_small(n) {
-            twice(sub(0, p))
-        } else {
-            let mut v25 = match n {
-                0 => (q),
-                1 | 2 => (7i32),
-                _ => (7i32),
-            };
-            twice(mul(0i32, q))
-        };
-        if flag && ((y == ({ y })) || !flag) {
-            match n {
-                1 => {
-                    assert!((p <= ({ 4 })) || !(p <= ({ 4 })), "always");
-                    x = p;
-                    x = p;
+    y = v3;
+    match n {
+        1 => {
+            let mut v5 = y;
+            'l6: for mut i7 in 0..rem(x, 4) {
+                {
+                    y = (4i32);
                 }
-                _ => {
-                    x = mul((-4i32), x);
+                if (y >= ({ 3 })) {
+                    let mut v8 = (4i32);
+                    y = (1i32);
                 }
             }
-            x = (y, p).0;
-            assert!((q < ({ 3 })) || !(q < ({ 3 })), "always");
-        } else if ((p) >= ({ 6 })) {
+        }
+        _ => {
+            assert!((y == ({ 8 })) || !(y == ({ 8 })), "always");
+        }
+    }
+    if (q == ({ v3 })) && ((p <= ({ 3 })) || (p == ({ 1 }))) {
+        for h10 in (0..3).rev() {
+            y = add(y, h10 as i32);
+            assert!((p >= ({ 5 })) || !(p >= ({ 5 })), "always");
+        }
+        if (x < ({ y })) && (q > ({ 0 })) {
             {
-                let mut v26 = (2i32);
-                x = p;
+                x = (0i32);
+                let mut v11 = x;
             }
-            let mut k27 = 0;
-            'l28: loop {
-                if k27 > 1 {
-                    break;
-                }
-                k27 += 1;
-                break;
-            }
-            x = {
-                let mut k29 = 0;
-                loop {
-                    k29 += 1;
-                    if !(q > ({ 9 })) {
-                        break (4i32);
-                    }
-                    if k29 > 1 {
-                        break (-4i32);
-                    }
-                }
-            };
+            (-4i32)
         } else {
-            if !(p >= ({ 1 })) {
-                y = p;
-                x = x;
-                y = y;
-            } else {
-            }
-            'l30: for mut r31 in [3i32, -1, 5] {
-                assert!((p == ({ 10 })) || !(p == ({ 10 })), "always");
-                assert!((x != ({ x })) || !(x != ({ x })), "always");
-                continue 'l30;
-            }
-            x = i32::from((q < ({ y })));
+            y
         }
-        y = add(
-            match q {
-                0 => (sub(p, q)),
-                1 | -3 | 4..=6 => (2i32),
-                _ => match n {
-                    0 => x,
-                    1 | 2 => q,
-                    _ => p,
-                },
-            },
-            y,
-        );
+    } else if (q != ({ 3 })) || !flag {
+        v3 = (sub(5i32, q));
+        sub(((q).max(q)), q)
     } else {
-        y = (sub(0, (6i32)));
-        return (rem((x), 7));
+        mul((mul(y, 6i32)), 4i32)
     }
-    'l32: for h33 in 0..n {
-        x = add(x, h33 as i32);
-        assert!((q >= ({ 4 })) || !(q >= ({ 4 })), "always");
-        for mut r35 in [3i32, -1, 5] {
-            if (n > 1) {
-                (r35, x) = (q, (-4i32));
-                y = (8i32);
-                break;
-            } else {
-                assert!((y == ({ r35 })) || !(y == ({ r35 })), "always");
-                let mut v36 = (-3i32);
-            }
-            match n {
-                1 => {
-                    continue;
-                }
-                _ => {
-                    let mut v37 = p;
-                }
-            }
-        }
-    }
-    x
 }
 
 #[function]
@@ -1656,34 +1277,39 @@ fn tensors_9(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     x = match n {
         0 => {
-            ({
-                let mut k1 = Tensor::from(0);
-                loop {
-                    k1 = (&k1 + 1)?;
-                    if (q.clone()).greater(&x)? {
-                        break if q.less_equal(3)? {
-                            p.clone()
-                        } else {
-                            let mut v2 = q.clone();
-                            p.clone()
-                        };
-                    }
-                    if k1.greater(2)? {
-                        break (y.clone().floor_mod(7)?);
-                    }
+            let mut k1 = Tensor::from(0);
+            loop {
+                k1 = (&k1 + 1)?;
+                if (q.clone()).greater(&x)? {
+                    break if q.less_equal(3)? {
+                        p.clone()
+                    } else {
+                        let mut v2 = q.clone();
+                        p.clone()
+                    };
                 }
-            })
+                if k1.greater(2)? {
+                    break (y.clone().abs()?);
+                }
+            }
         }
-        1 | 2 => {
-            (match x.clone() {
-                0 => (q.clone()),
-                1 | -3 | 4..=6 => (y.clone().minimum(q.clone())?),
-                _ => Tensor::from(-3),
-            })
-        }
-        _ => ([(1 - p.clone())?, keep(&p.clone())][if (n > 1) { 0 } else { 1 }].clone()),
+        1 | 2 => [
+            match x.clone() {
+                -2..=2 => (q.clone()),
+                5 => (Tensor::from(5)),
+                _ => (y.clone()),
+            },
+            if p.less_equal(3)? {
+                x = y.clone();
+                p.clone()
+            } else {
+                y.clone()
+            },
+        ][if is_small(n) { 0 } else { 1 }]
+        .clone(),
+        _ => (Tensor::from(-3)),
     };
-    Ok(Tensor::from(-3))
+    Ok(x)
 }
 
 fn numbers_9(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1691,34 +1317,38 @@ fn numbers_9(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     x = match n {
         0 => {
-            ({
-                let mut k1 = 0;
-                loop {
-                    k1 += 1;
-                    if ((q) > ({ x })) {
-                        break if (q <= ({ 3 })) {
-                            p
-                        } else {
-                            let mut v2 = q;
-                            p
-                        };
-                    }
-                    if k1 > 2 {
-                        break (rem((y), 7));
-                    }
+            let mut k1 = 0;
+            loop {
+                k1 += 1;
+                if ((q) > ({ x })) {
+                    break if (q <= ({ 3 })) {
+                        p
+                    } else {
+                        let mut v2 = q;
+                        p
+                    };
                 }
-            })
+                if k1 > 2 {
+                    break ((y).wrapping_abs());
+                }
+            }
         }
-        1 | 2 => {
-            (match x {
-                0 => (q),
-                1 | -3 | 4..=6 => ((y).min(q)),
-                _ => (-3i32),
-            })
-        }
-        _ => ([(sub(1i32, p)), p][if (n > 1) { 0 } else { 1 }]),
+        1 | 2 => [
+            match x {
+                -2..=2 => (q),
+                5 => (5i32),
+                _ => (y),
+            },
+            if (p <= ({ 3 })) {
+                x = y;
+                p
+            } else {
+                y
+            },
+        ][if is_small(n) { 0 } else { 1 }],
+        _ => (-3i32),
     };
-    (-3i32)
+    x
 }
 
 #[function]
@@ -1733,43 +1363,45 @@ fn tensors_10(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 let t3 = x.clone();
                 (t3 * 2)?
             };
-        } else if flag {
+        } else {
             let mut v4 = q.equal(&x)?.cast(DType::I32)?;
             v1 = if y.greater(9)? { y.clone() } else { x.clone() };
-        } else {
-            v1 = (Tensor::from(8) - p)?;
         }
-        assert!(q.greater(1)? || !q.greater(1)?, "always");
-    }
-    if y.less(7)? {
-        if q.not_equal(0)? && !(y.equal(&y)?) {
-            assert!(p.greater(3)? || !p.greater(3)?, "always");
-        } else if !(q.greater_equal(&x)?) {
-            let mut v5 = p.clone();
-        } else {
-            x = (p.clone() * &x)?;
-            let mut v6 = p.clone();
-            v6 = p.clone();
+        let mut k5 = Tensor::from(0);
+        'l6: while k5.less(4)? && (n > 1) {
+            k5 = (&k5 + 1)?;
+            (x, v1) = (
+                match n {
+                    0 => y.clone(),
+                    1 | 2 => (v1.clone()),
+                    _ => p.clone(),
+                },
+                if q.equal(2)? { y.clone() } else { y.clone() },
+            );
         }
-        if (x.equal(8)? || q.greater(1)?) {
-            2 * p
-        } else {
-            let mut v7 = keep(&Tensor::from(1));
-            5 + y.clone()
-        }
+    } else if p.less_equal(&x)? && (q.less_equal(9)?) {
+        assert!(p.not_equal(10)? || !p.not_equal(10)?, "always");
     } else {
-        let mut v9 = {
-            let t8 = Tensor::from(-1);
-            t8
-        };
-        if q.equal(&y)? {
-            Tensor::from(-1)
+        let mut v8 = keep(&if p.not_equal(5)? {
+            assert!(x.not_equal(&x)? || !x.not_equal(&x)?, "always");
+            Tensor::from(8)
         } else {
-            let mut v10 = v9.clone();
-            Tensor::from(-1)
+            let mut v7 = y.clone();
+            Tensor::from(8)
+        });
+        x = Tensor::from(2);
+        let mut k9 = Tensor::from(0);
+        'l10: while k9.less(0)? && (p.not_equal(6)?) {
+            k9 = (&k9 + 1)?;
+            'l11: for h12 in 0..n {
+                v8 = (&v8 + h12 as i32)?;
+                x = Tensor::from(-4);
+                (y, x) = (x.clone(), q.clone());
+            }
+            let mut v13 = twice(p % 4)?;
         }
-        .maximum(y.clone())
     }
+    Ok(x)
 }
 
 fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1783,43 +1415,45 @@ fn numbers_10(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 let t3 = x;
                 mul(t3, 2)
             };
-        } else if flag {
+        } else {
             let mut v4 = i32::from((q == ({ x })));
             v1 = if (y > ({ 9 })) { y } else { x };
-        } else {
-            v1 = (sub((8i32), p));
         }
-        assert!((q > ({ 1 })) || !(q > ({ 1 })), "always");
-    }
-    if (y < ({ 7 })) {
-        if (q != ({ 0 })) && !(y == ({ y })) {
-            assert!((p > ({ 3 })) || !(p > ({ 3 })), "always");
-        } else if !(q >= ({ x })) {
-            let mut v5 = p;
-        } else {
-            x = mul(p, x);
-            let mut v6 = p;
-            v6 = p;
+        let mut k5 = 0;
+        'l6: while k5 < 4 && (n > 1) {
+            k5 += 1;
+            (x, v1) = (
+                match n {
+                    0 => y,
+                    1 | 2 => (v1),
+                    _ => p,
+                },
+                if (q == ({ 2 })) { y } else { y },
+            );
         }
-        if ((x == ({ 8 })) || (q > ({ 1 }))) {
-            mul(2i32, p)
-        } else {
-            let mut v7 = (1i32);
-            add(5i32, y)
-        }
+    } else if (p <= ({ x })) && (q <= ({ 9 })) {
+        assert!((p != ({ 10 })) || !(p != ({ 10 })), "always");
     } else {
-        let mut v9 = {
-            let t8 = (-1i32);
-            t8
-        };
-        ((if (q == ({ y })) {
-            (-1i32)
+        let mut v8 = if (p != ({ 5 })) {
+            assert!((x != ({ x })) || !(x != ({ x })), "always");
+            (8i32)
         } else {
-            let mut v10 = v9;
-            (-1i32)
-        })
-        .max(y))
+            let mut v7 = y;
+            (8i32)
+        };
+        x = (2i32);
+        let mut k9 = 0;
+        'l10: while k9 < 0 && (p != ({ 6 })) {
+            k9 += 1;
+            'l11: for h12 in 0..n {
+                v8 = add(v8, h12 as i32);
+                x = (-4i32);
+                (y, x) = (x, q);
+            }
+            let mut v13 = twice(rem(p, 4));
+        }
     }
+    x
 }
 
 #[function]
@@ -1838,7 +1472,7 @@ fn tensors_11(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         _ => (Tensor::from(6) % 2)?,
     } % 6)?
         + &y)?;
-    Ok(x)
+    Ok(((4 + q) + 5)?)
 }
 
 fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -1861,26 +1495,86 @@ fn numbers_11(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         )),
         y,
     );
-    x
+    (add((add(4i32, q)), 5i32))
 }
 
 #[function]
 fn tensors_12(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = ((8 * q)? * &y)?;
-    x = (-Tensor::from(1))?;
-    x = (p * twice(x.clone().maximum(q))?)?;
-    &x + y.clone()
+    y = ((8
+        * ((-if q.greater_equal(2)? {
+            y = p.clone();
+            Tensor::from(0)
+        } else if x.not_equal(1)? {
+            return Ok(q.clone());
+        } else {
+            let mut v1 = y.clone();
+            y.clone()
+        })? + (q.clone() * &y)))?
+        + &y)?;
+    let mut v5 = {
+        let t2 = match n {
+            0 => {
+                if p.not_equal(2)? {
+                    let mut v3 = y.clone();
+                    Tensor::from(6)
+                } else {
+                    let mut v4 = Tensor::from(7);
+                    p.clone()
+                }
+            }
+            1 | 2 => (p.clone()),
+            _ => y.clone(),
+        };
+        (t2 * 2)?
+    };
+    v5 = (&v5 + y.clone())?;
+    Ok(y.clone())
 }
 
 fn numbers_12(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = mul((mul(8i32, q)), y);
-    x = (sub(0, (1i32)));
-    x = (mul(p, twice(((x).max(q)))));
-    add(x, y)
+    y = add(
+        (mul(
+            8i32,
+            (add(
+                (sub(
+                    0,
+                    if (q >= ({ 2 })) {
+                        y = p;
+                        (0i32)
+                    } else if (x != ({ 1 })) {
+                        return q;
+                    } else {
+                        let mut v1 = y;
+                        y
+                    },
+                )),
+                (mul(q, y)),
+            )),
+        )),
+        y,
+    );
+    let mut v5 = {
+        let t2 = match n {
+            0 => {
+                if (p != ({ 2 })) {
+                    let mut v3 = y;
+                    (6i32)
+                } else {
+                    let mut v4 = (7i32);
+                    p
+                }
+            }
+            1 | 2 => (p),
+            _ => y,
+        };
+        mul(t2, 2)
+    };
+    v5 = (add(v5, y));
+    y
 }
 
 #[function]
@@ -1906,163 +1600,55 @@ fn tensors_13(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             assert!(z.equal(&z)? || !z.equal(&z)?, "always");
             z = Tensor::from(-1);
         }
-        (match z.clone() {
-            0 => (p.clone()),
-            1 | -3 | 4..=6 => (t.clone()),
-            _ => q.clone(),
-        }
-        .maximum(t))?
-            % 6
+        t % 5
     };
     let mut k8 = Tensor::from(0);
-    'l9: loop {
-        if k8.greater(3)? {
-            break;
-        }
+    'l9: while k8.less(0)? && (flag && p.not_equal(0)?) {
         k8 = (&k8 + 1)?;
-        match n {
-            1 => {
-                (x, y) =
-                    (Tensor::from(6), [q.clone(), y.clone()][if (n > 1) { 0 } else { 1 }].clone());
+        'l10: for mut r11 in Tensor::from([3, -1, 5]) {
+            let mut k12 = Tensor::from(0);
+            'l13: loop {
+                if k12.greater(3)? {
+                    break;
+                }
+                k12 = (&k12 + 1)?;
+                x = r11.clone();
             }
-            _ => {
-                let mut k10 = Tensor::from(0);
-                'l11: while k10.less(0)? && (!(x.equal(9)?)) {
-                    k10 = (&k10 + 1)?;
-                }
-                if (Tensor::from(7)).greater_equal(&y)? {
-                    assert!(q.greater_equal(10)? || !q.greater_equal(10)?, "always");
-                    y = p.clone();
-                    x = (Tensor::from(5) * &x)?;
-                } else {
-                    x = (Tensor::from(-2) - &x)?;
-                    y = y.clone();
-                }
-                if q.less(&x)? {
-                    y = Tensor::from(-1);
-                } else if q.less_equal(7)? {
-                } else {
-                    let mut v12 = q.clone();
-                    assert!(p.less_equal(&v12)? || !p.less_equal(&v12)?, "always");
-                    x = Tensor::from(-1);
-                }
+            for mut i15 in range(-1, (x.clone()).floor_mod(3)?) {
+                i15 = Tensor::from(7);
+            }
+            let mut k16 = Tensor::from(0);
+            'l17: while k16.less(3)? && (y.equal(&r11)?) {
+                k16 = (&k16 + 1)?;
+                y = r11.clone();
             }
         }
-    }
-    if p.less(6)? || !(n == 0) {
-        if (y.clone()).greater_equal(1)? {
-            {}
-            let mut v13 = (y.clone() * &x)?;
-        } else if x.not_equal(1)? {
-            x = (6 + Tensor::from(5))?;
-            (x, y) = (
-                {
-                    let t15 = p.clone();
-                    (t15 * 2)?
-                },
-                p.clone(),
-            );
-        } else {
-            assert!(p.greater_equal(3)? || !p.greater_equal(3)?, "always");
-        }
-        if is_small(n) {
-            x = ((q.clone() - y.clone())? - &x)?;
-        } else if x.not_equal(5)? {
-            x = (x.clone() + &x)?;
-            'l16: for mut i17 in 0..(y.clone()).floor_mod(4)? {
-                x = Tensor::from(6);
+        if (Tensor::from(7)).greater_equal(&y)? {
+            'l18: for mut r19 in Tensor::from([3, -1, 5]) {
+                y = p.clone();
+                x = Tensor::from(3);
             }
-            let mut k18 = Tensor::from(0);
-            'l19: while k18.less(1)? && ((y.clone()).less_equal(Tensor::from(-2))?) {
-                k18 = (&k18 + 1)?;
-                assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
-                x = (Tensor::from(0) - &x)?;
-            }
-        } else {
             'l20: for h21 in (0..3).rev() {
-                x = (&x + h21 as i32)?;
+                y = (&y + h21 as i32)?;
                 x = q.clone();
             }
-        }
-    } else {
-        if !(is_small(n)) {
-            match n {
-                1 => {
-                    x = (Tensor::from(-2) - &x)?;
-                }
-                _ => {
-                    (y, x) = (q.clone(), p.clone());
-                    y = x.clone();
-                    (y, x) = (Tensor::from(-4), Tensor::from(7));
-                }
-            }
-            if p.equal(4)? {
-                (y, x) = (Tensor::from(-4), Tensor::from(0));
-                y = y.clone();
-            } else {
-                x = p.clone();
-            }
-        } else if is_small(n) {
-            'l22: for h23 in 0..n {
-                x = (&x + h23 as i32)?;
-                x = y.clone();
-                x = p.clone();
-                x = x.clone();
+            let mut k22 = Tensor::from(0);
+            'l23: while k22.less(3)? && (q.less(6)?) {
+                k22 = (&k22 + 1)?;
+                (y, x) = (q.clone(), q.clone());
             }
         } else {
             let mut k24 = Tensor::from(0);
-            while k24.less(2)? && (q.less(&x)? && (x.equal(7)?)) {
+            'l25: while k24.less(4)? && (p.less_equal(11)? || !is_small(n)) {
                 k24 = (&k24 + 1)?;
-                let mut v26 = q.clone();
-                v26 = p.clone();
+                x = (y.clone() - &x)?;
+                assert!(x.greater(3)? || !x.greater(3)?, "always");
             }
-            for mut r28 in Tensor::from([3, -1, 5]) {
-                y = r28.clone();
-                r28 = y.clone();
-            }
-            match n {
-                1 => {}
-                _ => {
-                    x = Tensor::from(7);
-                }
-            }
-        }
-        x = (q.greater(&y)?.cast(DType::I32)? * &x)?;
-    }
-    'l29: for mut r30 in Tensor::from([3, -1, 5]) {
-        if is_small(n) && is_small(n) {
-            let mut v31;
-            match n {
-                0 => {
-                    v31 = Tensor::from(-3);
-                }
-                _ => {
-                    if !(!(p.less(7)?)) {
-                        v31 = x.clone();
-                    } else {
-                        v31 = Tensor::from(5);
-                    }
-                }
-            }
-        } else if q.not_equal(0)? && (q.less(&x)?) {
-            let mut k32 = Tensor::from(0);
-            'l33: while k32.less(1)? && (q.less(10)? || !(n == 0)) {
-                k32 = (&k32 + 1)?;
-                assert!(r30.greater(&x)? || !r30.greater(&x)?, "always");
-            }
-        } else {
-            let mut v34 = if p.greater(11)? { p.clone() } else { y.clone() };
-            assert!(r30.less(11)? || !r30.less(11)?, "always");
-            if is_small(n) && q.equal(&r30)? {
-                let mut v35 = Tensor::from(7);
-                x = Tensor::from(5);
-            } else if is_small(n) {
-                v34 = Tensor::from(1);
-            } else {
-                let mut v36 = v34.clone();
-                y = p.clone();
-                assert!(q.equal(4)? || !q.equal(4)?, "always");
-            }
+            x = q.clone();
+            (y, x) = (
+                q.not_equal(9)?.cast(DType::I32)?,
+                if p.less_equal(3)? { Tensor::from(-4) } else { Tensor::from(5) },
+            );
         }
     }
     Ok(x)
@@ -2090,164 +1676,52 @@ fn numbers_13(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             assert!((z == ({ z })) || !(z == ({ z })), "always");
             z = (-1i32);
         }
-        rem(
-            ((match z {
-                0 => (p),
-                1 | -3 | 4..=6 => (t),
-                _ => q,
-            })
-            .max(t)),
-            6,
-        )
+        rem(t, 5)
     };
     let mut k8 = 0;
-    'l9: loop {
-        if k8 > 3 {
-            break;
-        }
+    'l9: while k8 < 0 && (flag && (p != ({ 0 }))) {
         k8 += 1;
-        match n {
-            1 => {
-                (x, y) = ((6i32), [q, y][if (n > 1) { 0 } else { 1 }]);
+        'l10: for mut r11 in [3i32, -1, 5] {
+            let mut k12 = 0;
+            'l13: loop {
+                if k12 > 3 {
+                    break;
+                }
+                k12 += 1;
+                x = r11;
             }
-            _ => {
-                let mut k10 = 0;
-                'l11: while k10 < 0 && (!(x == ({ 9 }))) {
-                    k10 += 1;
-                }
-                if ((7i32) >= ({ y })) {
-                    assert!((q >= ({ 10 })) || !(q >= ({ 10 })), "always");
-                    y = p;
-                    x = mul((5i32), x);
-                } else {
-                    x = sub((-2i32), x);
-                    y = y;
-                }
-                if (q < ({ x })) {
-                    y = (-1i32);
-                } else if (q <= ({ 7 })) {
-                } else {
-                    let mut v12 = q;
-                    assert!((p <= ({ v12 })) || !(p <= ({ v12 })), "always");
-                    x = (-1i32);
-                }
+            for mut i15 in -1..rem(x, 3) {
+                i15 = (7i32);
+            }
+            let mut k16 = 0;
+            'l17: while k16 < 3 && (y == ({ r11 })) {
+                k16 += 1;
+                y = r11;
             }
         }
-    }
-    if (p < ({ 6 })) || !(n == 0) {
-        if ((y) >= ({ 1 })) {
-            {}
-            let mut v13 = (mul(y, x));
-        } else if (x != ({ 1 })) {
-            x = (add(6i32, (5i32)));
-            (x, y) = (
-                {
-                    let t15 = p;
-                    mul(t15, 2)
-                },
-                p,
-            );
-        } else {
-            assert!((p >= ({ 3 })) || !(p >= ({ 3 })), "always");
-        }
-        if is_small(n) {
-            x = sub((sub(q, y)), x);
-        } else if (x != ({ 5 })) {
-            x = add(x, x);
-            'l16: for mut i17 in 0..rem(y, 4) {
-                x = (6i32);
+        if ((7i32) >= ({ y })) {
+            'l18: for mut r19 in [3i32, -1, 5] {
+                y = p;
+                x = (3i32);
             }
-            let mut k18 = 0;
-            'l19: while k18 < 1 && ((y) <= ({ (-2i32) })) {
-                k18 += 1;
-                assert!((q <= ({ x })) || !(q <= ({ x })), "always");
-                x = sub((0i32), x);
-            }
-        } else {
             'l20: for h21 in (0..3).rev() {
-                x = add(x, h21 as i32);
+                y = add(y, h21 as i32);
                 x = q;
             }
-        }
-    } else {
-        if !(is_small(n)) {
-            match n {
-                1 => {
-                    x = sub((-2i32), x);
-                }
-                _ => {
-                    (y, x) = (q, p);
-                    y = x;
-                    (y, x) = ((-4i32), (7i32));
-                }
-            }
-            if (p == ({ 4 })) {
-                (y, x) = ((-4i32), (0i32));
-                y = y;
-            } else {
-                x = p;
-            }
-        } else if is_small(n) {
-            'l22: for h23 in 0..n {
-                x = add(x, h23 as i32);
-                x = y;
-                x = p;
-                x = x;
+            let mut k22 = 0;
+            'l23: while k22 < 3 && (q < ({ 6 })) {
+                k22 += 1;
+                (y, x) = (q, q);
             }
         } else {
             let mut k24 = 0;
-            while k24 < 2 && ((q < ({ x })) && (x == ({ 7 }))) {
+            'l25: while k24 < 4 && ((p <= ({ 11 })) || !is_small(n)) {
                 k24 += 1;
-                let mut v26 = q;
-                v26 = p;
+                x = sub(y, x);
+                assert!((x > ({ 3 })) || !(x > ({ 3 })), "always");
             }
-            for mut r28 in [3i32, -1, 5] {
-                y = r28;
-                r28 = y;
-            }
-            match n {
-                1 => {}
-                _ => {
-                    x = (7i32);
-                }
-            }
-        }
-        x = mul(i32::from((q > ({ y }))), x);
-    }
-    'l29: for mut r30 in [3i32, -1, 5] {
-        if is_small(n) && is_small(n) {
-            let mut v31;
-            match n {
-                0 => {
-                    v31 = (-3i32);
-                }
-                _ => {
-                    if !(!(p < ({ 7 }))) {
-                        v31 = x;
-                    } else {
-                        v31 = (5i32);
-                    }
-                }
-            }
-        } else if (q != ({ 0 })) && (q < ({ x })) {
-            let mut k32 = 0;
-            'l33: while k32 < 1 && ((q < ({ 10 })) || !(n == 0)) {
-                k32 += 1;
-                assert!((r30 > ({ x })) || !(r30 > ({ x })), "always");
-            }
-        } else {
-            let mut v34 = if (p > ({ 11 })) { p } else { y };
-            assert!((r30 < ({ 11 })) || !(r30 < ({ 11 })), "always");
-            if is_small(n) && (q == ({ r30 })) {
-                let mut v35 = (7i32);
-                x = (5i32);
-            } else if is_small(n) {
-                v34 = (1i32);
-            } else {
-                let mut v36 = v34;
-                y = p;
-                assert!((q == ({ 4 })) || !(q == ({ 4 })), "always");
-            }
+            x = q;
+            (y, x) = (i32::from((q != ({ 9 }))), if (p <= ({ 3 })) { (-4i32) } else { (5i32) });
         }
     }
     x
@@ -2268,7 +1742,7 @@ fn tensors_14(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 _ => (p.clone()),
             }
         },
-        [(q - q)?, keep(&y.clone())][if (n == 0) { 0 } else { 1 }].clone(),
+        [(q - &y)?, keep(&y.clone())][if (n == 0) { 0 } else { 1 }].clone(),
     ][if flag { 0 } else { 1 }]
     .clone();
     Ok(x)
@@ -2288,7 +1762,7 @@ fn numbers_14(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 _ => (p),
             }
         },
-        [(sub(q, q)), y][if (n == 0) { 0 } else { 1 }],
+        [(sub(q, y)), y][if (n == 0) { 0 } else { 1 }],
     ][if flag { 0 } else { 1 }];
     x
 }
@@ -2316,59 +1790,56 @@ fn tensors_15(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i4 = Tensor::from(-4);
             }
         }
-        (x, y) = (
-            if (n > 1) { (8 - y.clone())? } else { (6 * p)? },
-            if x.greater(&x)? {
-                Tensor::from(-4)
-            } else if q.not_equal(11)? {
-                (p.clone() - 7)?
+        (y, x) = (
+            if (n > 1) {
+                (8 - p)?
             } else {
-                (-if y.less_equal(3)? {
-                    q.clone()
-                } else {
-                    let mut v5 = Tensor::from(4);
-                    y.clone()
-                })?
+                {
+                    let t5 = x.clone();
+                    t5
+                }
+            },
+            match q.clone() {
+                -2..=2 => {
+                    let mut k6 = Tensor::from(0);
+                    loop {
+                        k6 = (&k6 + 1)?;
+                        if x.greater(&x)? {
+                            break x.clone();
+                        }
+                        if k6.greater(1)? {
+                            break (x.clone());
+                        }
+                    }
+                }
+                5 => (twice(8 + Tensor::from(-4))?),
+                _ => (y.clone()),
             },
         );
-        x = (keep(&if y.less(8)? { x.clone() } else { y.clone() }) * &x)?;
-    } else {
-        {
-            let mut v6;
-            if (p.clone()).equal(4)? {
-                v6 = Tensor::from(-2);
-            } else {
-                v6 = Tensor::from(0);
+        if (p.less_equal(&x)? || p.greater(2)?) && (n == 0) {
+            'l7: for h8 in 0..2 {
+                y = (&y + h8 as i32)?;
+                y = x.clone();
+                y = y.clone();
+                x = x.clone();
             }
-            'l8: for h9 in (0..3).rev() {
-                x = (&x + h9 as i32)?;
-                break;
+            match n {
+                1 => {
+                    let mut v9 = x.clone();
+                    y = x.clone();
+                }
+                _ => {
+                    return Ok([Tensor::from(0), p.clone()][if (n == 0) { 0 } else { 1 }].clone());
+                }
             }
         }
-        'l10: for h11 in 0..n {
+    } else {
+        'l10: for h11 in (0..3).rev() {
             y = (&y + h11 as i32)?;
-            if q.greater_equal(0)? {
-                assert!(x.not_equal(&y)? || !x.not_equal(&y)?, "always");
-            }
+            break;
         }
     }
-    Ok(if p.not_equal(&y)? && q.less_equal(3)? {
-        p.greater(&y)?.cast(DType::I32)?
-    } else {
-        let mut v13 = {
-            let mut k12 = Tensor::from(0);
-            loop {
-                k12 = (&k12 + 1)?;
-                if (n == 0) && y.greater(9)? {
-                    break y.clone();
-                }
-                if k12.greater(1)? {
-                    break (Tensor::from(-1));
-                }
-            }
-        };
-        v13.clone()
-    })
+    Ok(x)
 }
 
 fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2393,62 +1864,56 @@ fn numbers_15(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 i4 = (-4i32);
             }
         }
-        (x, y) = (
-            if (n > 1) { (sub(8i32, y)) } else { (mul(6i32, p)) },
-            if (x > ({ x })) {
-                (-4i32)
-            } else if (q != ({ 11 })) {
-                (sub(p, 7i32))
+        (y, x) = (
+            if (n > 1) {
+                (sub(8i32, p))
             } else {
-                (sub(
-                    0,
-                    if (y <= ({ 3 })) {
-                        q
-                    } else {
-                        let mut v5 = (4i32);
-                        y
-                    },
-                ))
+                {
+                    let t5 = x;
+                    t5
+                }
+            },
+            match q {
+                -2..=2 => {
+                    let mut k6 = 0;
+                    loop {
+                        k6 += 1;
+                        if (x > ({ x })) {
+                            break x;
+                        }
+                        if k6 > 1 {
+                            break (x);
+                        }
+                    }
+                }
+                5 => (twice(add(8i32, (-4i32)))),
+                _ => (y),
             },
         );
-        x = mul(if (y < ({ 8 })) { x } else { y }, x);
-    } else {
-        {
-            let mut v6;
-            if ((p) == ({ 4 })) {
-                v6 = (-2i32);
-            } else {
-                v6 = (0i32);
+        if ((p <= ({ x })) || (p > ({ 2 }))) && (n == 0) {
+            'l7: for h8 in 0..2 {
+                y = add(y, h8 as i32);
+                y = x;
+                y = y;
+                x = x;
             }
-            'l8: for h9 in (0..3).rev() {
-                x = add(x, h9 as i32);
-                break;
+            match n {
+                1 => {
+                    let mut v9 = x;
+                    y = x;
+                }
+                _ => {
+                    return [(0i32), p][if (n == 0) { 0 } else { 1 }];
+                }
             }
         }
-        'l10: for h11 in 0..n {
+    } else {
+        'l10: for h11 in (0..3).rev() {
             y = add(y, h11 as i32);
-            if (q >= ({ 0 })) {
-                assert!((x != ({ y })) || !(x != ({ y })), "always");
-            }
+            break;
         }
     }
-    if (p != ({ y })) && (q <= ({ 3 })) {
-        i32::from((p > ({ y })))
-    } else {
-        let mut v13 = {
-            let mut k12 = 0;
-            loop {
-                k12 += 1;
-                if (n == 0) && (y > ({ 9 })) {
-                    break y;
-                }
-                if k12 > 1 {
-                    break (-1i32);
-                }
-            }
-        };
-        v13
-    }
+    x
 }
 
 #[function]
@@ -2474,7 +1939,12 @@ fn tensors_16(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         let mut v6;
         match n {
             0 => {
-                v6 = Tensor::from(2);
+                let mut v11 = match n {
+                    0 => (Tensor::from(6)),
+                    1 | 2 => q.clone(),
+                    _ => (y.clone()),
+                };
+                v6 = q.less(5)?.cast(DType::I32)?;
             }
             _ => {
                 if is_small(n) {
@@ -2492,88 +1962,18 @@ fn tensors_16(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                         }
                     };
                 } else {
-                    let mut v9 = twice(q.clone() % 3)?;
-                    v6 = {
-                        let mut k10 = Tensor::from(0);
-                        loop {
-                            k10 = (&k10 + 1)?;
-                            if p.less_equal(11)? {
-                                break Tensor::from(4);
-                            }
-                            if k10.greater(3)? {
-                                break (q.clone());
-                            }
-                        }
+                    let mut v9 = twice(q % 6)?;
+                    v6 = if y.not_equal(8)? {
+                        let mut v10 = Tensor::from(4);
+                        x.clone()
+                    } else {
+                        Tensor::from(-4)
                     };
                 }
             }
         }
-        if q.not_equal(7)? {
-            match n {
-                1 => {
-                    assert!(q.less_equal(&v6)? || !q.less_equal(&v6)?, "always");
-                }
-                _ => {
-                    let mut v11 = p.clone();
-                }
-            }
-            if (v6.clone()).less(p.clone())? {
-                v6 = x.clone();
-                y = Tensor::from(-2);
-                let mut v12 = v6.clone();
-            } else {
-                v6 = y.clone();
-            }
-            {
-                assert!(p.greater_equal(4)? || !p.greater_equal(4)?, "always");
-                return Ok((q.clone() % 4)?);
-            }
-        } else if y.less(&x)? {
-            v6 = v6.clone();
-            (v6, x) = (
-                match v6.clone() {
-                    0 => Tensor::from(-1),
-                    1 | -3 | 4..=6 => v6.clone(),
-                    _ => (q.clone()),
-                },
-                if q.greater(0)? {
-                    v6 = Tensor::from(7);
-                    v6.clone()
-                } else if q.greater(10)? {
-                    x.clone()
-                } else {
-                    q.clone()
-                },
-            );
-            let mut k13 = Tensor::from(0);
-            'l14: loop {
-                if k13.greater(1)? {
-                    break;
-                }
-                k13 = (&k13 + 1)?;
-                return Ok((-q)?);
-            }
-        } else {
-            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
-                break;
-            }
-        }
     }
-    Ok(match x.clone() {
-        -2..=2 => (if q.not_equal(&y)? { Tensor::from(2) } else { p.clone() }),
-        5 => {
-            (match x.clone() {
-                0 => Tensor::from(0),
-                1 | -3 | 4..=6 => (x.clone()),
-                _ => y.clone(),
-            })
-        }
-        _ => match q.clone() {
-            -2..=2 => (q.clone()),
-            5 => (y.clone()),
-            _ => (Tensor::from(-2)),
-        },
-    })
+    Ok(x.clone())
 }
 
 fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2598,7 +1998,12 @@ fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         let mut v6;
         match n {
             0 => {
-                v6 = (2i32);
+                let mut v11 = match n {
+                    0 => (6i32),
+                    1 | 2 => q,
+                    _ => (y),
+                };
+                v6 = i32::from((q < ({ 5 })));
             }
             _ => {
                 if is_small(n) {
@@ -2616,88 +2021,18 @@ fn numbers_16(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                         }
                     };
                 } else {
-                    let mut v9 = twice(rem(q, 3));
-                    v6 = {
-                        let mut k10 = 0;
-                        loop {
-                            k10 += 1;
-                            if (p <= ({ 11 })) {
-                                break (4i32);
-                            }
-                            if k10 > 3 {
-                                break (q);
-                            }
-                        }
+                    let mut v9 = twice(rem(q, 6));
+                    v6 = if (y != ({ 8 })) {
+                        let mut v10 = (4i32);
+                        x
+                    } else {
+                        (-4i32)
                     };
                 }
             }
         }
-        if (q != ({ 7 })) {
-            match n {
-                1 => {
-                    assert!((q <= ({ v6 })) || !(q <= ({ v6 })), "always");
-                }
-                _ => {
-                    let mut v11 = p;
-                }
-            }
-            if ((v6) < ({ p })) {
-                v6 = x;
-                y = (-2i32);
-                let mut v12 = v6;
-            } else {
-                v6 = y;
-            }
-            {
-                assert!((p >= ({ 4 })) || !(p >= ({ 4 })), "always");
-                return (rem(q, 4));
-            }
-        } else if (y < ({ x })) {
-            v6 = v6;
-            (v6, x) = (
-                match v6 {
-                    0 => (-1i32),
-                    1 | -3 | 4..=6 => v6,
-                    _ => (q),
-                },
-                if (q > ({ 0 })) {
-                    v6 = (7i32);
-                    v6
-                } else if (q > ({ 10 })) {
-                    x
-                } else {
-                    q
-                },
-            );
-            let mut k13 = 0;
-            'l14: loop {
-                if k13 > 1 {
-                    break;
-                }
-                k13 += 1;
-                return (sub(0, q));
-            }
-        } else {
-            'l15: for mut r16 in [3i32, -1, 5] {
-                break;
-            }
-        }
     }
-    match x {
-        -2..=2 => (if (q != ({ y })) { (2i32) } else { p }),
-        5 => {
-            (match x {
-                0 => (0i32),
-                1 | -3 | 4..=6 => (x),
-                _ => y,
-            })
-        }
-        _ => match q {
-            -2..=2 => (q),
-            5 => (y),
-            _ => (-2i32),
-        },
-    }
+    x
 }
 
 #[function]
@@ -2711,60 +2046,49 @@ fn tensors_17(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             (x, y) = (x.less_equal(5)?.cast(DType::I32)?, Tensor::from(-2));
         }
         if p.not_equal(&r2)? || !(n > 1) {
-            for mut i4 in range((q.clone()).floor_mod(4)?) {
+            for mut i4 in 0..(q.clone()).floor_mod(4)? {
                 let mut v5 = x.clone();
-                x = (i4.clone() - &x)?;
+                x -= Tensor::from(7) * Tensor::from(7);
             }
-            if r2.greater(2)? {
-                y = y.clone();
-                y = r2.clone();
+            x = x.clone();
+        } else if p.greater(2)? && (y.equal(10)?) {
+            if p.greater(6)? && (x.greater(&y)? || p.less(&r2)?) {
+                y = Tensor::from(-4);
             }
         } else {
-            if !(n == 0) {
-                break 'l1;
+            let mut v7 = p.less_equal(&r2)?.cast(DType::I32)?;
+            'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                r2 = (r2.clone() + &r2)?;
+                assert!(r9.equal(1)? || !r9.equal(1)?, "always");
             }
-            assert!(q.less(7)? || !q.less(7)?, "always");
+            return Ok(Tensor::from(6));
         }
-        assert!(q.greater(4)? || !q.greater(4)?, "always");
+        (y, r2) = (
+            {
+                let t10 = Tensor::from(4);
+                t10
+            },
+            (
+                keep(&q.clone()),
+                match x.clone() {
+                    0 => (Tensor::from(3)),
+                    1 | -3 | 4..=6 => (r2.clone()),
+                    _ => (p.clone()),
+                },
+            )
+                .0,
+        );
     }
-    let mut k6 = Tensor::from(0);
-    'l7: while k6.less(4)? && (n == 0) {
-        k6 = (&k6 + 1)?;
-        x = (Tensor::from(7) % 2)?;
-        'l8: for mut i9 in range((p.clone()).floor_mod(4)?) {
-            (x, y) = (
-                match n {
-                    0 => y.clone(),
-                    1 | 2 => (i9.clone()),
-                    _ => p.clone(),
-                },
-                match i9.clone() {
-                    -2..=2 => Tensor::from(0),
-                    5 => (p.clone()),
-                    _ => (y.clone()),
-                },
-            );
-            break 'l8;
+    if !(x.equal(1)?) {
+        match n {
+            1 => {
+                return Ok((q.clone() - y.clone())?);
+            }
+            _ => {
+                y = if x.greater_equal(&y)? { q.clone() } else { q.clone() };
+            }
         }
-        let mut v10;
-        if x.less(8)? {
-            v10 = keep(&q.clone());
-        } else if flag {
-            v10 = (x.clone() % 5)?;
-        } else {
-            v10 = {
-                let mut k11 = Tensor::from(0);
-                loop {
-                    k11 = (&k11 + 1)?;
-                    if !(p.greater(4)?) {
-                        break Tensor::from(7);
-                    }
-                    if k11.greater(0)? {
-                        break (y.clone());
-                    }
-                }
-            };
-        }
+        assert!(q.less(4)? || !q.less(4)?, "always");
     }
     Ok(x)
 }
@@ -2781,58 +2105,47 @@ fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         if (p != ({ r2 })) || !(n > 1) {
             for mut i4 in 0..rem(q, 4) {
                 let mut v5 = x;
-                x = sub(i4, x);
+                x = sub(x, mul((7i32), (7i32)));
             }
-            if (r2 > ({ 2 })) {
-                y = y;
-                y = r2;
+            x = x;
+        } else if (p > ({ 2 })) && (y == ({ 10 })) {
+            if (p > ({ 6 })) && ((x > ({ y })) || (p < ({ r2 }))) {
+                y = (-4i32);
             }
         } else {
-            if !(n == 0) {
-                break 'l1;
+            let mut v7 = i32::from((p <= ({ r2 })));
+            'l8: for mut r9 in [3i32, -1, 5] {
+                r2 = add(r2, r2);
+                assert!((r9 == ({ 1 })) || !(r9 == ({ 1 })), "always");
             }
-            assert!((q < ({ 7 })) || !(q < ({ 7 })), "always");
+            return (6i32);
         }
-        assert!((q > ({ 4 })) || !(q > ({ 4 })), "always");
+        (y, r2) = (
+            {
+                let t10 = (4i32);
+                t10
+            },
+            (
+                q,
+                match x {
+                    0 => (3i32),
+                    1 | -3 | 4..=6 => (r2),
+                    _ => (p),
+                },
+            )
+                .0,
+        );
     }
-    let mut k6 = 0;
-    'l7: while k6 < 4 && (n == 0) {
-        k6 += 1;
-        x = (rem((7i32), 2));
-        'l8: for mut i9 in 0..rem(p, 4) {
-            (x, y) = (
-                match n {
-                    0 => y,
-                    1 | 2 => (i9),
-                    _ => p,
-                },
-                match i9 {
-                    -2..=2 => (0i32),
-                    5 => (p),
-                    _ => (y),
-                },
-            );
-            break 'l8;
+    if !(x == ({ 1 })) {
+        match n {
+            1 => {
+                return (sub(q, y));
+            }
+            _ => {
+                y = if (x >= ({ y })) { q } else { q };
+            }
         }
-        let mut v10;
-        if (x < ({ 8 })) {
-            v10 = q;
-        } else if flag {
-            v10 = (rem(x, 5));
-        } else {
-            v10 = {
-                let mut k11 = 0;
-                loop {
-                    k11 += 1;
-                    if !(p > ({ 4 })) {
-                        break (7i32);
-                    }
-                    if k11 > 0 {
-                        break (y);
-                    }
-                }
-            };
-        }
+        assert!((q < ({ 4 })) || !(q < ({ 4 })), "always");
     }
     x
 }
@@ -2841,92 +2154,38 @@ fn numbers_17(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_18(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = twice(q * q.clone())?;
-    let mut k2 = Tensor::from(0);
-    'l3: while k2.less(4)? && (flag && y.less_equal(8)?) {
-        k2 = (&k2 + 1)?;
-        let mut v6 = if q.equal(&x)? {
-            {
-                let mut k4 = Tensor::from(0);
-                loop {
-                    k4 = (&k4 + 1)?;
-                    if (n > 1) {
-                        break x.clone();
-                    }
-                    if k4.greater(3)? {
-                        break (y.clone());
-                    }
-                }
-            }
-        } else {
-            let mut v5 = Tensor::from(8);
-            Tensor::from(1)
-        };
-        y = keep(&[p.clone(), v6.clone()][if (n == 0) { 0 } else { 1 }].clone());
+    (y, x) = (
+        twice(q * q)?,
+        match x.clone() {
+            0 => (([Tensor::from(8), p.clone()][if (n == 0) { 0 } else { 1 }].clone() * &x)?),
+            1 | -3 | 4..=6 => p.clone(),
+            _ => (q.not_equal(3)?.cast(DType::I32)?),
+        },
+    );
+    if (p.clone()).equal(Tensor::from(-1))? || !is_small(n) {
+        Tensor::from(4) + p
+    } else {
+        let mut v1 = (x.clone() + &x)?;
+        Result::<Tensor>::Ok(q.clone())
     }
-    Ok({
-        let mut k7 = Tensor::from(0);
-        loop {
-            k7 = (&k7 + 1)?;
-            if !(x.greater_equal(3)?) {
-                break q.equal(&x)?.cast(DType::I32)?;
-            }
-            if k7.greater(0)? {
-                break (if p.less(&x)? {
-                    Tensor::from(3)
-                } else if p.not_equal(7)? {
-                    Tensor::from(2)
-                } else {
-                    x.clone()
-                });
-            }
-        }
-    })
 }
 
 fn numbers_18(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = twice(mul(q, q));
-    let mut k2 = 0;
-    'l3: while k2 < 4 && (flag && (y <= ({ 8 }))) {
-        k2 += 1;
-        let mut v6 = if (q == ({ x })) {
-            {
-                let mut k4 = 0;
-                loop {
-                    k4 += 1;
-                    if (n > 1) {
-                        break x;
-                    }
-                    if k4 > 3 {
-                        break (y);
-                    }
-                }
-            }
-        } else {
-            let mut v5 = (8i32);
-            (1i32)
-        };
-        y = [p, v6][if (n == 0) { 0 } else { 1 }];
-    }
-    {
-        let mut k7 = 0;
-        loop {
-            k7 += 1;
-            if !(x >= ({ 3 })) {
-                break i32::from((q == ({ x })));
-            }
-            if k7 > 0 {
-                break (if (p < ({ x })) {
-                    (3i32)
-                } else if (p != ({ 7 })) {
-                    (2i32)
-                } else {
-                    x
-                });
-            }
-        }
+    (y, x) = (
+        twice(mul(q, q)),
+        match x {
+            0 => (mul([(8i32), p][if (n == 0) { 0 } else { 1 }], x)),
+            1 | -3 | 4..=6 => p,
+            _ => (i32::from((q != ({ 3 })))),
+        },
+    );
+    if ((p) == ({ (-1i32) })) || !is_small(n) {
+        add((4i32), p)
+    } else {
+        let mut v1 = (add(x, x));
+        q
     }
 }
 
@@ -2936,39 +2195,90 @@ fn tensors_19(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if (p.less(&y)? && (p.greater(8)?) || !(q.greater(&y)?)) {
         if (y.clone()).equal(y.clone())? {
-            y = ((x.clone() - &x)? - &y)?;
+            y = ((x.clone() - 5)? - &y)?;
             let mut k1 = Tensor::from(0);
-            'l2: loop {
-                if k1.greater(2)? {
-                    break;
-                }
+            'l2: while k1.less(4)? && ((Tensor::from(-1)).less(&y)?) {
                 k1 = (&k1 + 1)?;
-                x = p.clone();
-            }
-        } else {
-            {
                 x = x.clone();
                 x = p.clone();
             }
-            if p.greater_equal(&x)? {
-                assert!(q.less(6)? || !q.less(6)?, "always");
-                assert!(p.not_equal(1)? || !p.not_equal(1)?, "always");
-                assert!(y.not_equal(1)? || !y.not_equal(1)?, "always");
-            } else if p.not_equal(8)? {
-                return Ok(x.clone().maximum(7)?);
-            } else {
-                (y, x) = (x.clone(), Tensor::from(8));
-                (y, x) = (Tensor::from(3), q.clone());
+        }
+    } else if x.less(&x)? && (p.equal(6)?) {
+        'l3: for mut r4 in Tensor::from([3, -1, 5]) {
+            'l5: for h6 in 0..2 {
+                y = (&y + h6 as i32)?;
+                let mut v7 = p.clone();
+                (r4, x) = (Tensor::from(8), p.clone());
+                x -= r4.clone() * p.clone();
             }
-            let mut k3 = Tensor::from(0);
-            'l4: while k3.less(0)? && (y.greater_equal(5)? && p.not_equal(4)?) {
-                k3 = (&k3 + 1)?;
-                assert!(x.less(&x)? || !x.less(&x)?, "always");
-                let mut v5 = Tensor::from(-2);
+            if y.equal(3)? && (p.equal(1)?) && (is_small(n)) {
+                r4 = Tensor::from(-2);
+            } else if p.greater_equal(8)? && y.greater(&x)? {
+                y = r4.clone();
+                assert!(p.equal(4)? || !p.equal(4)?, "always");
+                break;
+            } else {
+                return Ok(match x.clone() {
+                    0 => (Tensor::from(3)),
+                    1 | -3 | 4..=6 => (r4.clone()),
+                    _ => (Tensor::from(-4)),
+                });
+            }
+        }
+        if is_small(n) {
+            x = {
+                let t8 = Tensor::from(2);
+                t8
+            };
+            if !(is_small(n)) {
+                x = p.clone();
+                x = Tensor::from(-1);
+            }
+            match n {
+                1 => {
+                    y = p.clone();
+                }
+                _ => {
+                    assert!(q.less(0)? || !q.less(0)?, "always");
+                    let mut v9 = q.clone();
+                }
+            }
+        } else {
+            assert!(y.greater_equal(5)? || !y.greater_equal(5)?, "always");
+            x = y.greater_equal(10)?.cast(DType::I32)?;
+            'l10: for mut i11 in range(-1, (p.clone()).floor_mod(3)?) {
+                (y, x) = (y.clone(), x.clone());
+                (x, y) = (q.clone(), y.clone());
+            }
+        }
+    } else {
+        'l12: for mut r13 in Tensor::from([3, -1, 5]) {
+            y -= x.clone() * Tensor::from(1);
+            if r13.greater_equal(1)? {
+                assert!(p.greater_equal(1)? || !p.greater_equal(1)?, "always");
+                r13 = Tensor::from(-3);
+            } else {
+                let mut v14 = p.clone();
+                continue 'l12;
+            }
+        }
+        let mut k15 = Tensor::from(0);
+        'l16: loop {
+            if k15.greater(3)? {
+                break;
+            }
+            k15 = (&k15 + 1)?;
+            'l17: for h18 in 0..2 {
+                y = (&y + h18 as i32)?;
+                y = (y.clone() + &y)?;
+            }
+            'l19: for mut i20 in 0..(q.clone()).floor_mod(4)? {
+                (x, i20) = (q.clone(), q.clone());
+                break;
             }
         }
     }
-    p.clone() - 7
+    Ok(x)
 }
 
 fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -2976,39 +2286,90 @@ fn numbers_19(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if ((p < ({ y })) && (p > ({ 8 })) || !(q > ({ y }))) {
         if ((y) == ({ y })) {
-            y = sub((sub(x, x)), y);
+            y = sub((sub(x, 5i32)), y);
             let mut k1 = 0;
-            'l2: loop {
-                if k1 > 2 {
-                    break;
-                }
+            'l2: while k1 < 4 && ((-1i32) < ({ y })) {
                 k1 += 1;
-                x = p;
-            }
-        } else {
-            {
                 x = x;
                 x = p;
             }
-            if (p >= ({ x })) {
-                assert!((q < ({ 6 })) || !(q < ({ 6 })), "always");
-                assert!((p != ({ 1 })) || !(p != ({ 1 })), "always");
-                assert!((y != ({ 1 })) || !(y != ({ 1 })), "always");
-            } else if (p != ({ 8 })) {
-                return ((x).max(7i32));
-            } else {
-                (y, x) = (x, (8i32));
-                (y, x) = ((3i32), q);
+        }
+    } else if (x < ({ x })) && (p == ({ 6 })) {
+        'l3: for mut r4 in [3i32, -1, 5] {
+            'l5: for h6 in 0..2 {
+                y = add(y, h6 as i32);
+                let mut v7 = p;
+                (r4, x) = ((8i32), p);
+                x = sub(x, mul(r4, p));
             }
-            let mut k3 = 0;
-            'l4: while k3 < 0 && ((y >= ({ 5 })) && (p != ({ 4 }))) {
-                k3 += 1;
-                assert!((x < ({ x })) || !(x < ({ x })), "always");
-                let mut v5 = (-2i32);
+            if (y == ({ 3 })) && (p == ({ 1 })) && (is_small(n)) {
+                r4 = (-2i32);
+            } else if (p >= ({ 8 })) && (y > ({ x })) {
+                y = r4;
+                assert!((p == ({ 4 })) || !(p == ({ 4 })), "always");
+                break;
+            } else {
+                return match x {
+                    0 => (3i32),
+                    1 | -3 | 4..=6 => (r4),
+                    _ => (-4i32),
+                };
+            }
+        }
+        if is_small(n) {
+            x = {
+                let t8 = (2i32);
+                t8
+            };
+            if !(is_small(n)) {
+                x = p;
+                x = (-1i32);
+            }
+            match n {
+                1 => {
+                    y = p;
+                }
+                _ => {
+                    assert!((q < ({ 0 })) || !(q < ({ 0 })), "always");
+                    let mut v9 = q;
+                }
+            }
+        } else {
+            assert!((y >= ({ 5 })) || !(y >= ({ 5 })), "always");
+            x = i32::from((y >= ({ 10 })));
+            'l10: for mut i11 in -1..rem(p, 3) {
+                (y, x) = (y, x);
+                (x, y) = (q, y);
+            }
+        }
+    } else {
+        'l12: for mut r13 in [3i32, -1, 5] {
+            y = sub(y, mul(x, (1i32)));
+            if (r13 >= ({ 1 })) {
+                assert!((p >= ({ 1 })) || !(p >= ({ 1 })), "always");
+                r13 = (-3i32);
+            } else {
+                let mut v14 = p;
+                continue 'l12;
+            }
+        }
+        let mut k15 = 0;
+        'l16: loop {
+            if k15 > 3 {
+                break;
+            }
+            k15 += 1;
+            'l17: for h18 in 0..2 {
+                y = add(y, h18 as i32);
+                y = add(y, y);
+            }
+            'l19: for mut i20 in 0..rem(q, 4) {
+                (x, i20) = (q, q);
+                break;
             }
         }
     }
-    sub(p, 7i32)
+    x
 }
 
 #[function]
@@ -3039,101 +2400,75 @@ fn tensors_20(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             t6
         });
     } else if q.less_equal(11)? {
-        for mut i8 in range(&(x.clone()).floor_mod(6)?, 0, -2) {
+        for mut i8 in 0..(x.clone()).floor_mod(4)? {
             if (i8.clone()).less_equal(p.clone())? {
                 assert!(p.equal(&x)? || !p.equal(&x)?, "always");
                 let mut v9 = Tensor::from(7);
             } else if q.greater_equal(10)? || !flag {
                 x = p.clone();
                 i8 = (q.clone() - &i8)?;
-                return Ok(x.clone());
+                y += Tensor::from(-4);
             } else {
-                return Ok(y.clone());
+                i8 = (q.clone() * &i8)?;
+                x = x.clone();
             }
-            let mut v10;
-            if !(q.less(2)? || !is_small(n)) {
-                v10 = i8.clone();
+            if p.less_equal(&x)? {
+                assert!(p.less(7)? || !p.less(7)?, "always");
+            } else if !(p.less(11)?) {
+                (x, y) = (Tensor::from(-4), q.clone());
+                assert!(p.equal(&x)? || !p.equal(&x)?, "always");
+                break;
             } else {
-                let mut v11 = p.clone();
-                v10 = y.clone();
+                return Ok(match n {
+                    0 => Tensor::from(4),
+                    1 | 2 => (Tensor::from(0)),
+                    _ => p.clone(),
+                });
             }
-            let mut v13;
-            if (n == 0) {
-                let mut v14 = i8.clone();
-                v13 = Tensor::from(1);
-            } else if flag {
-                let mut v15 = x.clone();
-                v13 = q.clone();
+            x = (if q.equal(1)? {
+                i8.clone()
             } else {
-                v13 = i8.clone();
-            }
+                let mut v10 = p.clone();
+                p.clone()
+            } - &x)?;
         }
-        'l16: for h17 in 0..2 {
-            x = (&x + h17 as i32)?;
-            (y, x) = (
-                match n {
-                    0 => (x.clone()),
-                    1 | 2 => x.clone(),
-                    _ => (x.clone()),
-                },
-                match q.clone() {
-                    0 => p.clone(),
-                    1 | -3 | 4..=6 => p.clone(),
-                    _ => Tensor::from(-4),
-                },
-            );
-            if q.equal(1)? {
-                y = x.clone();
+        let mut v11;
+        if flag && (y.clone()).greater(10)? {
+            let mut v13 = if p.not_equal(8)? {
+                Tensor::from(0)
             } else {
-                x = (x.clone() * &x)?;
-            }
+                let mut v12 = Tensor::from(-3);
+                q.clone()
+            };
+            v11 = p.clone();
+        } else {
+            v11 = y.clone().abs()?;
         }
-        match n {
-            1 => {
-                assert!(x.less(&y)? || !x.less(&y)?, "always");
-                match n {
-                    1 => {
-                        assert!(x.greater(5)? || !x.greater(5)?, "always");
-                    }
-                    _ => {
-                        y = y.clone();
-                        x = y.clone();
-                        (x, y) = (q.clone(), q.clone());
-                    }
-                }
-            }
-            _ => {
-                let mut k18 = Tensor::from(0);
-                'l19: while k18.less(2)? && (y.equal(9)? && (p.less(6)?)) {
-                    k18 = (&k18 + 1)?;
-                    x = p.clone();
-                }
-            }
-        }
+        (v11, x) = (q.clone(), Tensor::from(-1));
     } else {
     }
-    'l20: for mut r21 in Tensor::from([3, -1, 5]) {
+    'l15: for mut r16 in Tensor::from([3, -1, 5]) {
         if is_small(n) {
-            let mut v22;
-            if !(!(y.equal(&r21)?)) {
-                v22 = r21.clone();
+            let mut v17;
+            if !(!(y.equal(&r16)?)) {
+                v17 = r16.clone();
             } else if flag {
-                v22 = y.clone();
+                v17 = y.clone();
             } else {
-                v22 = Tensor::from(6);
+                v17 = Tensor::from(6);
             }
-            break 'l20;
+            break 'l15;
         } else {
-            if (r21.less_equal(6)? || p.not_equal(6)?) && p.greater_equal(&r21)? || !flag {
-                let mut v23 = r21.clone();
+            if (r16.less_equal(6)? || p.not_equal(6)?) && p.greater_equal(&r16)? || !flag {
+                let mut v18 = r16.clone();
             } else if p.greater(9)? {
-                r21 = r21.clone();
-                (x, r21) = (p.clone(), Tensor::from(-2));
+                r16 = r16.clone();
+                (x, r16) = (p.clone(), Tensor::from(-2));
             } else {
-                r21 = p.clone();
-                return Ok(r21.clone());
+                r16 = p.clone();
+                return Ok(r16.clone());
             }
-            r21 = if p.equal(1)? {
+            r16 = if p.equal(1)? {
                 y.clone()
             } else if q.greater_equal(&y)? {
                 Tensor::from(5)
@@ -3141,16 +2476,14 @@ fn tensors_20(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 y.clone()
             };
             {
-                assert!(r21.greater_equal(3)? || !r21.greater_equal(3)?, "always");
+                assert!(r16.greater_equal(3)? || !r16.greater_equal(3)?, "always");
                 x = p.clone();
             }
         }
-        x = Tensor::from(-3).minimum(x.clone())?.maximum((x.clone() * p.clone())?)?;
-        'l24: for mut r25 in Tensor::from([3, -1, 5]) {
-            return Ok((q * 6)?);
-        }
+        x = Tensor::from(-3).floor_mod(7)?.floor_mod(7)?;
+        assert!(p.not_equal(0)? || !p.not_equal(0)?, "always");
     }
-    Ok(x)
+    Ok(x.clone())
 }
 
 fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3180,101 +2513,78 @@ fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             t6
         };
     } else if (q <= ({ 11 })) {
-        for mut i8 in counts(rem(x, 6), 0, -2) {
+        for mut i8 in 0..rem(x, 4) {
             if ((i8) <= ({ p })) {
                 assert!((p == ({ x })) || !(p == ({ x })), "always");
                 let mut v9 = (7i32);
             } else if (q >= ({ 10 })) || !flag {
                 x = p;
                 i8 = sub(q, i8);
-                return x;
+                y = add(y, (-4i32));
             } else {
-                return y;
+                i8 = mul(q, i8);
+                x = x;
             }
-            let mut v10;
-            if !((q < ({ 2 })) || !is_small(n)) {
-                v10 = i8;
+            if (p <= ({ x })) {
+                assert!((p < ({ 7 })) || !(p < ({ 7 })), "always");
+            } else if !(p < ({ 11 })) {
+                (x, y) = ((-4i32), q);
+                assert!((p == ({ x })) || !(p == ({ x })), "always");
+                break;
             } else {
-                let mut v11 = p;
-                v10 = y;
+                return match n {
+                    0 => (4i32),
+                    1 | 2 => (0i32),
+                    _ => p,
+                };
             }
-            let mut v13;
-            if (n == 0) {
-                let mut v14 = i8;
-                v13 = (1i32);
-            } else if flag {
-                let mut v15 = x;
-                v13 = q;
-            } else {
-                v13 = i8;
-            }
-        }
-        'l16: for h17 in 0..2 {
-            x = add(x, h17 as i32);
-            (y, x) = (
-                match n {
-                    0 => (x),
-                    1 | 2 => x,
-                    _ => (x),
+            x = sub(
+                if (q == ({ 1 })) {
+                    i8
+                } else {
+                    let mut v10 = p;
+                    p
                 },
-                match q {
-                    0 => p,
-                    1 | -3 | 4..=6 => p,
-                    _ => (-4i32),
-                },
+                x,
             );
-            if (q == ({ 1 })) {
-                y = x;
+        }
+        let mut v11;
+        if flag && ((y) > ({ 10 })) {
+            let mut v13 = if (p != ({ 8 })) {
+                (0i32)
             } else {
-                x = mul(x, x);
-            }
+                let mut v12 = (-3i32);
+                q
+            };
+            v11 = p;
+        } else {
+            v11 = ((y).wrapping_abs());
         }
-        match n {
-            1 => {
-                assert!((x < ({ y })) || !(x < ({ y })), "always");
-                match n {
-                    1 => {
-                        assert!((x > ({ 5 })) || !(x > ({ 5 })), "always");
-                    }
-                    _ => {
-                        y = y;
-                        x = y;
-                        (x, y) = (q, q);
-                    }
-                }
-            }
-            _ => {
-                let mut k18 = 0;
-                'l19: while k18 < 2 && ((y == ({ 9 })) && (p < ({ 6 }))) {
-                    k18 += 1;
-                    x = p;
-                }
-            }
-        }
+        (v11, x) = (q, (-1i32));
     } else {
     }
-    'l20: for mut r21 in [3i32, -1, 5] {
+    'l15: for mut r16 in [3i32, -1, 5] {
         if is_small(n) {
-            let mut v22;
-            if !(!(y == ({ r21 }))) {
-                v22 = r21;
+            let mut v17;
+            if !(!(y == ({ r16 }))) {
+                v17 = r16;
             } else if flag {
-                v22 = y;
+                v17 = y;
             } else {
-                v22 = (6i32);
+                v17 = (6i32);
             }
-            break 'l20;
+            break 'l15;
         } else {
-            if ((r21 <= ({ 6 })) || (p != ({ 6 }))) && (p >= ({ r21 })) || !flag {
-                let mut v23 = r21;
+            if ((r16 <= ({ 6 })) || (p != ({ 6 }))) && (p >= ({ r16 })) || !flag {
+                let mut v18 = r16;
             } else if (p > ({ 9 })) {
-                r21 = r21;
-                (x, r21) = (p, (-2i32));
+                r16 = r16;
+                (x, r16) = (p, (-2i32));
             } else {
-                r21 = p;
-                return r21;
+                r16 = p;
+                return r16;
             }
-            r21 = if (p == ({ 1 })) {
+            r16 = if (p == ({ 1 })) {
                 y
             } else if (q >= ({ y })) {
                 (5i32)
@@ -3282,14 +2592,12 @@ fn numbers_20(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 y
             };
             {
-                assert!((r21 >= ({ 3 })) || !(r21 >= ({ 3 })), "always");
+                assert!((r16 >= ({ 3 })) || !(r16 >= ({ 3 })), "always");
                 x = p;
             }
         }
-        x = (((-3i32).min(x)).max((mul(x, p))));
-        'l24: for mut r25 in [3i32, -1, 5] {
-            return (mul(q, 6i32));
-        }
+        x = (rem((rem((-3i32), 7)), 7));
+        assert!((p != ({ 0 })) || !(p != ({ 0 })), "always");
     }
     x
 }
@@ -3342,44 +2650,73 @@ fn tensors_21(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     'l5: for mut r6 in Tensor::from([3, -1, 5]) {
         if is_small(n) {
             if (n > 1) && p.not_equal(7)? {
-                r6 = (Tensor::from(1) * &r6)?;
-                r6 = x.clone();
-            } else if x.greater_equal(0)? {
-                (y, r6) = (r6.clone(), r6.clone());
-            } else {
-                x = y.clone();
+                r6 *= x.clone() * Tensor::from(7);
+                r6 += Tensor::from(6);
             }
         }
-        if r6.less(4)? {
-            assert!(q.greater_equal(5)? || !q.greater_equal(5)?, "always");
-            let mut k7 = Tensor::from(0);
-            'l8: loop {
-                if k7.greater(3)? {
+        let mut k7 = Tensor::from(0);
+        'l8: loop {
+            if k7.greater(1)? {
+                break;
+            }
+            k7 = (&k7 + 1)?;
+            if p.less(11)? {
+                assert!(y.greater(11)? || !y.greater(11)?, "always");
+            }
+            let mut k9 = Tensor::from(0);
+            'l10: loop {
+                if k9.greater(1)? {
                     break;
                 }
-                k7 = (&k7 + 1)?;
-                x = (p.clone() + &x)?;
-                let mut v9 = y.clone();
-                y = q.clone();
+                k9 = (&k9 + 1)?;
+                r6 += Tensor::from(-3) * q.clone();
             }
-            'l10: for h11 in 0..2 {
-                r6 = (&r6 + h11 as i32)?;
-                let mut v12 = Tensor::from(-3);
-                r6 = (v12.clone() - &r6)?;
+            assert!(q.greater_equal(&r6)? || !q.greater_equal(&r6)?, "always");
+        }
+        if y.greater_equal(7)? {
+            'l11: for mut i12 in range((p.clone()).floor_mod(4)?) {
+                x -= Tensor::from(-2) * i12.clone();
             }
+        } else if (n > 1) {
+        } else {
+            'l13: for mut i14 in range((q.clone()).floor_mod(4)?) {
+                i14 = r6.clone();
+            }
+            let mut v16 = {
+                let t15 = r6.clone();
+                t15
+            };
         }
     }
-    match x.clone() {
-        -2..=2 => (p.clone()),
-        5 => (q.clone()),
-        _ => (p.clone()),
-    }
-    .maximum(match x.clone() {
-        0 => Tensor::from(-3),
-        1 | -3 | 4..=6 => q.clone(),
-        _ => (Tensor::from(-4)),
-    })?
-    .maximum(q)
+    Ok(if p.equal(9)? || !(n == 0) {
+        if q.greater(&x)? {
+            x = q.clone();
+            y.clone()
+        } else {
+            Tensor::from(0)
+        }
+    } else if (q.equal(9)? || q.less(&y)?) {
+        if p.equal(&y)? {
+            y = p.clone();
+        } else {
+            let mut v17 = p.clone();
+            x = x.clone();
+        }
+        if q.greater(1)? { y.clone() } else { p.clone() }
+    } else {
+        {
+            let mut k18 = Tensor::from(0);
+            loop {
+                k18 = (&k18 + 1)?;
+                if y.not_equal(&y)? {
+                    break p.clone();
+                }
+                if k18.greater(1)? {
+                    break (y.clone());
+                }
+            }
+        }
+    })
 }
 
 fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3429,44 +2766,73 @@ fn numbers_21(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     'l5: for mut r6 in [3i32, -1, 5] {
         if is_small(n) {
             if (n > 1) && (p != ({ 7 })) {
-                r6 = mul((1i32), r6);
-                r6 = x;
-            } else if (x >= ({ 0 })) {
-                (y, r6) = (r6, r6);
-            } else {
-                x = y;
+                r6 = mul(r6, mul(x, (7i32)));
+                r6 = add(r6, (6i32));
             }
         }
-        if (r6 < ({ 4 })) {
-            assert!((q >= ({ 5 })) || !(q >= ({ 5 })), "always");
-            let mut k7 = 0;
-            'l8: loop {
-                if k7 > 3 {
+        let mut k7 = 0;
+        'l8: loop {
+            if k7 > 1 {
+                break;
+            }
+            k7 += 1;
+            if (p < ({ 11 })) {
+                assert!((y > ({ 11 })) || !(y > ({ 11 })), "always");
+            }
+            let mut k9 = 0;
+            'l10: loop {
+                if k9 > 1 {
                     break;
                 }
-                k7 += 1;
-                x = add(p, x);
-                let mut v9 = y;
-                y = q;
+                k9 += 1;
+                r6 = add(r6, mul((-3i32), q));
             }
-            'l10: for h11 in 0..2 {
-                r6 = add(r6, h11 as i32);
-                let mut v12 = (-3i32);
-                r6 = sub(v12, r6);
+            assert!((q >= ({ r6 })) || !(q >= ({ r6 })), "always");
+        }
+        if (y >= ({ 7 })) {
+            'l11: for mut i12 in 0..rem(p, 4) {
+                x = sub(x, mul((-2i32), i12));
+            }
+        } else if (n > 1) {
+        } else {
+            'l13: for mut i14 in 0..rem(q, 4) {
+                i14 = r6;
+            }
+            let mut v16 = {
+                let t15 = r6;
+                t15
+            };
+        }
+    }
+    if (p == ({ 9 })) || !(n == 0) {
+        if (q > ({ x })) {
+            x = q;
+            y
+        } else {
+            (0i32)
+        }
+    } else if ((q == ({ 9 })) || (q < ({ y }))) {
+        if (p == ({ y })) {
+            y = p;
+        } else {
+            let mut v17 = p;
+            x = x;
+        }
+        if (q > ({ 1 })) { y } else { p }
+    } else {
+        {
+            let mut k18 = 0;
+            loop {
+                k18 += 1;
+                if (y != ({ y })) {
+                    break p;
+                }
+                if k18 > 1 {
+                    break (y);
+                }
             }
         }
     }
-    (((match x {
-        -2..=2 => (p),
-        5 => (q),
-        _ => (p),
-    })
-    .max(match x {
-        0 => (-3i32),
-        1 | -3 | 4..=6 => q,
-        _ => (-4i32),
-    }))
-    .max(q))
 }
 
 #[function]
@@ -3530,11 +2896,32 @@ fn tensors_22(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         };
         {
-            v6 = (Tensor::from(-1) - p.clone())?;
+            v6 = (Tensor::from(-1) - 6)?;
         }
-        y = p.greater_equal(&y)?.cast(DType::I32)?.minimum(q)?;
+        'l7: for mut i8 in range((p.clone()).floor_mod(4)?) {
+            if x.equal(1)? {
+                return Ok(v6.clone().minimum(Tensor::from(7))?);
+            } else if i8.greater_equal(6)? && q.greater_equal(10)? {
+                v6 = q.clone();
+            } else {
+                assert!(p.not_equal(0)? || !p.not_equal(0)?, "always");
+                i8 = (Tensor::from(8) * &i8)?;
+            }
+            if (x.clone()).greater_equal(0)? {
+                i8 -= Tensor::from(8) * i8.clone();
+            } else {
+                i8 = q.clone();
+                x = Tensor::from(6);
+            }
+        }
     }
-    Tensor::from(1) * &y
+    if (q.clone()).greater(7)? && (n == 0) && p.greater_equal(11)? {
+        p.clone() - 4
+    } else if !(x.greater_equal(0)?) {
+        q.not_equal(10)?.cast(DType::I32)? - &y
+    } else {
+        &x % 4
+    }
 }
 
 fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3597,50 +2984,197 @@ fn numbers_22(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
         };
         {
-            v6 = (sub((-1i32), p));
+            v6 = (sub((-1i32), 6i32));
         }
-        y = ((i32::from((p >= ({ y })))).min(q));
+        'l7: for mut i8 in 0..rem(p, 4) {
+            if (x == ({ 1 })) {
+                return ((v6).min((7i32)));
+            } else if (i8 >= ({ 6 })) && (q >= ({ 10 })) {
+                v6 = q;
+            } else {
+                assert!((p != ({ 0 })) || !(p != ({ 0 })), "always");
+                i8 = mul((8i32), i8);
+            }
+            if ((x) >= ({ 0 })) {
+                i8 = sub(i8, mul((8i32), i8));
+            } else {
+                i8 = q;
+                x = (6i32);
+            }
+        }
     }
-    mul((1i32), y)
+    if ((q) > ({ 7 })) && (n == 0) && (p >= ({ 11 })) {
+        sub(p, 4i32)
+    } else if !(x >= ({ 0 })) {
+        sub(i32::from((q != ({ 10 }))), y)
+    } else {
+        rem(x, 4)
+    }
 }
 
 #[function]
 fn tensors_23(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    y = ((q + [
-        Tensor::from(-4),
-        if p.less(8)? {
-            (x, y) = (p.clone(), y.clone());
-            y.clone()
+    y = (([twice(p.clone() * 8)?, (p - y.clone())?][if (n == 0) { 0 } else { 1 }].clone()
+        + if (n == 0) {
+            q.clone()
         } else {
-            p.clone()
-        },
-    ][if (n == 0) { 0 } else { 1 }]
-    .clone())?
-        * &y)?;
-    &x + p
+            let mut v1 = match n {
+                0 => q.clone(),
+                1 | 2 => y.clone(),
+                _ => p.clone(),
+            };
+            {
+                let mut k2 = Tensor::from(0);
+                loop {
+                    k2 = (&k2 + 1)?;
+                    if !(v1.less(10)?) {
+                        break q.clone();
+                    }
+                    if k2.greater(3)? {
+                        break (v1.clone());
+                    }
+                }
+            }
+        })?
+        + &y)?;
+    let mut v3;
+    if !(x.less_equal(&x)?) {
+        let mut v4 = twice(p % 4)?;
+        v3 = match x.clone() {
+            -2..=2 => {
+                if v4.less_equal(&v4)? {
+                    x.clone()
+                } else {
+                    Tensor::from(7)
+                }
+            }
+            5 => p.clone(),
+            _ => (p.greater_equal(3)?.cast(DType::I32)?),
+        };
+    } else if flag {
+        v3 = {
+            let mut k5 = Tensor::from(0);
+            loop {
+                k5 = (&k5 + 1)?;
+                if !(p.equal(&x)?) {
+                    break y.clone();
+                }
+                if k5.greater(3)? {
+                    break (p.clone());
+                }
+            }
+        }
+        .minimum(match n {
+            0 => (y.clone()),
+            1 | 2 => (Tensor::from(0)),
+            _ => x.clone(),
+        })?;
+    } else {
+        let mut v7 = {
+            let mut k6 = Tensor::from(0);
+            loop {
+                k6 = (&k6 + 1)?;
+                if !(p.equal(5)?) {
+                    break match n {
+                        0 => Tensor::from(4),
+                        1 | 2 => (p.clone()),
+                        _ => (x.clone()),
+                    };
+                }
+                if k6.greater(1)? {
+                    break (p.clone());
+                }
+            }
+        };
+        v3 = x.clone();
+    }
+    Ok(x)
 }
 
 fn numbers_23(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    y = mul(
+    y = add(
         (add(
-            q,
-            [
-                (-4i32),
-                if (p < ({ 8 })) {
-                    (x, y) = (p, y);
-                    y
-                } else {
-                    p
-                },
-            ][if (n == 0) { 0 } else { 1 }],
+            [twice(mul(p, 8i32)), (sub(p, y))][if (n == 0) { 0 } else { 1 }],
+            if (n == 0) {
+                q
+            } else {
+                let mut v1 = match n {
+                    0 => q,
+                    1 | 2 => y,
+                    _ => p,
+                };
+                {
+                    let mut k2 = 0;
+                    loop {
+                        k2 += 1;
+                        if !(v1 < ({ 10 })) {
+                            break q;
+                        }
+                        if k2 > 3 {
+                            break (v1);
+                        }
+                    }
+                }
+            },
         )),
         y,
     );
-    add(x, p)
+    let mut v3;
+    if !(x <= ({ x })) {
+        let mut v4 = twice(rem(p, 4));
+        v3 = match x {
+            -2..=2 => {
+                if (v4 <= ({ v4 })) {
+                    x
+                } else {
+                    (7i32)
+                }
+            }
+            5 => p,
+            _ => (i32::from((p >= ({ 3 })))),
+        };
+    } else if flag {
+        v3 = (({
+            let mut k5 = 0;
+            loop {
+                k5 += 1;
+                if !(p == ({ x })) {
+                    break y;
+                }
+                if k5 > 3 {
+                    break (p);
+                }
+            }
+        })
+        .min(match n {
+            0 => (y),
+            1 | 2 => (0i32),
+            _ => x,
+        }));
+    } else {
+        let mut v7 = {
+            let mut k6 = 0;
+            loop {
+                k6 += 1;
+                if !(p == ({ 5 })) {
+                    break match n {
+                        0 => (4i32),
+                        1 | 2 => (p),
+                        _ => (x),
+                    };
+                }
+                if k6 > 1 {
+                    break (p);
+                }
+            }
+        };
+        v3 = x;
+    }
+    x
 }
 
 #[function]
@@ -3649,29 +3183,92 @@ fn tensors_24(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     if !((n > 1) && q.greater(&x)?) {
         'l1: for mut r2 in Tensor::from([3, -1, 5]) {
-            r2 = (Tensor::from(-2) + &r2)?;
+            r2 += p.clone();
         }
-    } else {
-        assert!(q.greater_equal(&x)? || !q.greater_equal(&x)?, "always");
     }
     match n {
         1 => {
-            y = Tensor::from(-3).abs()?.minimum(if q.less_equal(&x)? {
-                let mut v3 = p.clone();
-                v3.clone()
-            } else if p.less_equal(&x)? {
-                Tensor::from(0)
+            'l3: for h4 in (0..3).rev() {
+                x = (&x + h4 as i32)?;
+                (y, x) = (Tensor::from(-2).minimum(3)?, Tensor::from(-2));
+                if x.less_equal(7)? || !(n > 1) {
+                    x = Tensor::from(-2);
+                }
+            }
+            if !(p.less(9)?) && (!(q.greater(2)?)) {
+                'l5: for mut r6 in Tensor::from([3, -1, 5]) {
+                    let mut v7 = Tensor::from(1);
+                }
+                let mut k8 = Tensor::from(0);
+                'l9: loop {
+                    if k8.greater(2)? {
+                        break;
+                    }
+                    k8 = (&k8 + 1)?;
+                    let mut v10 = Tensor::from(0);
+                }
             } else {
-                let mut v4 = y.clone();
-                q.clone()
-            })?;
-        }
-        _ => {
-            'l5: for h6 in 0..2 {
-                y = (&y + h6 as i32)?;
-                y = (Tensor::from(-3) + &y)?;
+                match n {
+                    1 => {
+                        y = q.clone();
+                    }
+                    _ => {
+                        y = (Tensor::from(-3) + &y)?;
+                    }
+                }
+            }
+            if y.less_equal(0)? {
+                let mut k11 = Tensor::from(0);
+                'l12: while k11.less(0)? && (n == 0) {
+                    k11 = (&k11 + 1)?;
+                    x = x.clone();
+                    let mut v13 = q.clone();
+                    y = (p.clone() + &y)?;
+                }
+                let mut v14;
+                match n {
+                    0 => {
+                        v14 = x.clone();
+                    }
+                    _ => {
+                        if y.equal(1)? && (!(p.less_equal(4)?)) {
+                            let mut v15 = x.clone();
+                            v14 = Tensor::from(-4);
+                        } else {
+                            let mut v16 = Tensor::from(-1);
+                            v14 = Tensor::from(4);
+                        }
+                    }
+                }
             }
         }
+        _ => match n {
+            1 => {
+                y = (q + Tensor::from(1))?;
+                y = (twice(1 - Tensor::from(4))? + &y)?;
+                x = if q.less(&y)? {
+                    y.clone()
+                } else if p.equal(&y)? {
+                    y.clone()
+                } else {
+                    x.clone()
+                };
+            }
+            _ => {
+                if y.less_equal(5)? {
+                    let mut v17 = q.clone();
+                } else if (q.greater_equal(6)? || q.less(2)?) {
+                    y -= p.clone() * x.clone();
+                    x = (y.clone() - &x)?;
+                } else {
+                    assert!(p.less(1)? || !p.less(1)?, "always");
+                }
+                'l18: for mut r19 in Tensor::from([3, -1, 5]) {
+                    x = y.clone();
+                    (x, y) = (x.clone(), p.clone());
+                }
+            }
+        },
     }
     Ok(x)
 }
@@ -3681,29 +3278,92 @@ fn numbers_24(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     if !((n > 1) && (q > ({ x }))) {
         'l1: for mut r2 in [3i32, -1, 5] {
-            r2 = add((-2i32), r2);
+            r2 = add(r2, p);
         }
-    } else {
-        assert!((q >= ({ x })) || !(q >= ({ x })), "always");
     }
     match n {
         1 => {
-            y = (((-3i32).wrapping_abs()).min(if (q <= ({ x })) {
-                let mut v3 = p;
-                v3
-            } else if (p <= ({ x })) {
-                (0i32)
+            'l3: for h4 in (0..3).rev() {
+                x = add(x, h4 as i32);
+                (y, x) = (((-2i32).min(3i32)), (-2i32));
+                if (x <= ({ 7 })) || !(n > 1) {
+                    x = (-2i32);
+                }
+            }
+            if !(p < ({ 9 })) && (!(q > ({ 2 }))) {
+                'l5: for mut r6 in [3i32, -1, 5] {
+                    let mut v7 = (1i32);
+                }
+                let mut k8 = 0;
+                'l9: loop {
+                    if k8 > 2 {
+                        break;
+                    }
+                    k8 += 1;
+                    let mut v10 = (0i32);
+                }
             } else {
-                let mut v4 = y;
-                q
-            }));
-        }
-        _ => {
-            'l5: for h6 in 0..2 {
-                y = add(y, h6 as i32);
-                y = add((-3i32), y);
+                match n {
+                    1 => {
+                        y = q;
+                    }
+                    _ => {
+                        y = add((-3i32), y);
+                    }
+                }
+            }
+            if (y <= ({ 0 })) {
+                let mut k11 = 0;
+                'l12: while k11 < 0 && (n == 0) {
+                    k11 += 1;
+                    x = x;
+                    let mut v13 = q;
+                    y = add(p, y);
+                }
+                let mut v14;
+                match n {
+                    0 => {
+                        v14 = x;
+                    }
+                    _ => {
+                        if (y == ({ 1 })) && (!(p <= ({ 4 }))) {
+                            let mut v15 = x;
+                            v14 = (-4i32);
+                        } else {
+                            let mut v16 = (-1i32);
+                            v14 = (4i32);
+                        }
+                    }
+                }
             }
         }
+        _ => match n {
+            1 => {
+                y = (add(q, (1i32)));
+                y = add(twice(sub(1i32, (4i32))), y);
+                x = if (q < ({ y })) {
+                    y
+                } else if (p == ({ y })) {
+                    y
+                } else {
+                    x
+                };
+            }
+            _ => {
+                if (y <= ({ 5 })) {
+                    let mut v17 = q;
+                } else if ((q >= ({ 6 })) || (q < ({ 2 }))) {
+                    y = sub(y, mul(p, x));
+                    x = sub(y, x);
+                } else {
+                    assert!((p < ({ 1 })) || !(p < ({ 1 })), "always");
+                }
+                'l18: for mut r19 in [3i32, -1, 5] {
+                    x = y;
+                    (x, y) = (x, p);
+                }
+            }
+        },
     }
     x
 }
@@ -3729,17 +3389,43 @@ fn tensors_25(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 assert!(q.less_equal(8)? || !q.less_equal(8)?, "always");
             }
         }
-        x = ((if x.equal(9)? { q + 6 } else { q.clone() + q })? * &x)?;
+        x = ((if x.equal(9)? {
+            Tensor::from(4) + y.clone()
+        } else {
+            let mut v3 = x.clone();
+            Tensor::from(-1) - &x
+        })? - &x)?;
     }
-    if (q.not_equal(4)? && p.less(2)? || x.greater(&y)? && q.equal(&x)?) {
-        let mut k3 = Tensor::from(0);
-        'l4: while k3.less(0)? && ((x.clone()).greater(p.clone())?) {
-            k3 = (&k3 + 1)?;
-            assert!(p.not_equal(1)? || !p.not_equal(1)?, "always");
-            x = p.clone();
+    let mut k4 = Tensor::from(0);
+    'l5: loop {
+        if k4.greater(2)? {
+            break;
+        }
+        k4 = (&k4 + 1)?;
+        let mut v6;
+        if !(y.greater_equal(8)? || x.greater(1)?) {
+            v6 = twice(7 + x.clone())?;
+        } else if flag {
+            v6 = {
+                let mut k7 = Tensor::from(0);
+                loop {
+                    k7 = (&k7 + 1)?;
+                    if q.equal(&y)? && (p.not_equal(1)?) {
+                        break x.clone();
+                    }
+                    if k7.greater(2)? {
+                        break (x.clone());
+                    }
+                }
+            };
+        } else {
+            v6 = p.clone().floor_mod(7)?;
+        }
+        'l8: for mut i9 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
+            (i9, v6) = (y.clone(), if p.equal(1)? { Tensor::from(-2) } else { Tensor::from(-4) });
         }
     }
-    &y + Tensor::from(2)
+    x.clone().maximum(&y)
 }
 
 fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -3762,17 +3448,46 @@ fn numbers_25(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 assert!((q <= ({ 8 })) || !(q <= ({ 8 })), "always");
             }
         }
-        x = mul((if (x == ({ 9 })) { add(q, 6i32) } else { add(q, q) }), x);
+        x = sub(
+            (if (x == ({ 9 })) {
+                add((4i32), y)
+            } else {
+                let mut v3 = x;
+                sub((-1i32), x)
+            }),
+            x,
+        );
     }
-    if ((q != ({ 4 })) && (p < ({ 2 })) || (x > ({ y })) && (q == ({ x }))) {
-        let mut k3 = 0;
-        'l4: while k3 < 0 && ((x) > ({ p })) {
-            k3 += 1;
-            assert!((p != ({ 1 })) || !(p != ({ 1 })), "always");
-            x = p;
+    let mut k4 = 0;
+    'l5: loop {
+        if k4 > 2 {
+            break;
+        }
+        k4 += 1;
+        let mut v6;
+        if !((y >= ({ 8 })) || (x > ({ 1 }))) {
+            v6 = twice(add(7i32, x));
+        } else if flag {
+            v6 = {
+                let mut k7 = 0;
+                loop {
+                    k7 += 1;
+                    if (q == ({ y })) && (p != ({ 1 })) {
+                        break x;
+                    }
+                    if k7 > 2 {
+                        break (x);
+                    }
+                }
+            };
+        } else {
+            v6 = (rem((p), 7));
+        }
+        'l8: for mut i9 in -1..rem((0i32), 3) {
+            (i9, v6) = (y, if (p == ({ 1 })) { (-2i32) } else { (-4i32) });
         }
     }
-    add(y, (2i32))
+    ((x).max(y))
 }
 
 #[function]
@@ -3780,271 +3495,124 @@ fn tensors_26(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     let mut v1;
-    match n {
-        0 => {
-            v1 = if (n > 1) {
-                (y, x) = (q.not_equal(9)?.cast(DType::I32)?, (y.clone(), Tensor::from(5)).0);
-                (-y.clone())?
-            } else {
-                {
-                    let t4 = Tensor::from(-4);
-                    (t4 * 2)?
+    if (n == 0) {
+        v1 = if (n > 1) {
+            match n {
+                1 => {}
+                _ => {
+                    y = p.clone();
+                    y = x.clone();
                 }
-            };
-        }
-        _ => {
-            if (n == 0) {
-                v1 = if (n > 1) {
-                    match n {
-                        1 => {}
-                        _ => {
-                            y = p.clone();
-                            y = x.clone();
-                        }
-                    }
-                    {
-                        let mut k2 = Tensor::from(0);
-                        loop {
-                            k2 = (&k2 + 1)?;
-                            if (n == 0) && p.less_equal(11)? {
-                                break p.clone();
-                            }
-                            if k2.greater(0)? {
-                                break (y.clone());
-                            }
-                        }
-                    }
-                } else {
-                    (y.clone() % 6)?
-                };
-            } else {
-                v1 = match q.clone() {
-                    0 => x.clone(),
-                    1 | -3 | 4..=6 => (Tensor::from(-2)),
-                    _ => {
-                        let mut k3 = Tensor::from(0);
-                        loop {
-                            k3 = (&k3 + 1)?;
-                            if !(x.not_equal(&y)?) {
-                                break Tensor::from(-4);
-                            }
-                            if k3.greater(0)? {
-                                break (x.clone());
-                            }
-                        }
-                    }
-                };
             }
-        }
-    }
-    -if q.greater_equal(8)? || !is_small(n) && (!(q.greater_equal(0)?)) {
-        match y.clone() {
-            0 => {
-                (if (p.clone()).less(&y)? {
-                    {
-                        let t5 = Tensor::from(6);
-                        (t5 * 2)?
+            {
+                let mut k2 = Tensor::from(0);
+                loop {
+                    k2 = (&k2 + 1)?;
+                    if (n == 0) && p.less_equal(11)? {
+                        break p.clone();
                     }
-                } else if (v1.clone()).less(v1.clone())? {
-                    let mut v6;
-                    if (n > 1) && p.less_equal(&x)? && y.greater_equal(3)? && q.greater_equal(3)? {
-                        v6 = Tensor::from(3);
-                    } else if flag {
-                        v6 = p.clone();
-                    } else {
-                        v6 = Tensor::from(0);
+                    if k2.greater(0)? {
+                        break (y.clone());
                     }
-                    if p.greater(4)? {
-                        v1.clone()
-                    } else if v1.less(&v1)? {
-                        Tensor::from(-2)
-                    } else {
-                        y.clone()
-                    }
-                } else {
-                    let mut v8 = if q.greater_equal(&x)? {
-                        Tensor::from(8)
-                    } else {
-                        let mut v7 = Tensor::from(4);
-                        p.clone()
-                    };
-                    (p - v8.clone())?
-                })
+                }
             }
-            1 | -3 | 4..=6 => {
-                ({
-                    let mut k9 = Tensor::from(0);
-                    loop {
-                        k9 = (&k9 + 1)?;
-                        if (Tensor::from(6)).not_equal(&y)? {
-                            break keep(&x.clone());
-                        }
-                        if k9.greater(2)? {
-                            break ((Tensor::from(4) * q)?);
-                        }
-                    }
-                })
-            }
-            _ => {
-                ({
-                    let mut k10 = Tensor::from(0);
-                    loop {
-                        k10 = (&k10 + 1)?;
-                        if (x.clone()).greater(&x)? {
-                            break keep(&x.clone());
-                        }
-                        if k10.greater(3)? {
-                            break (if p.greater(&x)? { p.clone() } else { x.clone() });
-                        }
-                    }
-                })
-            }
-        }
-    } else {
-        let mut v11 = match p.clone() {
-            -2..=2 => y.clone(),
-            5 => Tensor::from(-1),
-            _ => (q.clone()),
+        } else {
+            (y.clone() % 6)?
         };
-        keep(&twice(7 + q.clone())?).minimum(6)?
+    } else {
+        v1 = match q.clone() {
+            0 => x.clone(),
+            1 | -3 | 4..=6 => (Tensor::from(-2)),
+            _ => {
+                let mut k3 = Tensor::from(0);
+                loop {
+                    k3 = (&k3 + 1)?;
+                    if !(x.not_equal(&y)?) {
+                        break Tensor::from(-4);
+                    }
+                    if k3.greater(0)? {
+                        break (x.clone());
+                    }
+                }
+            }
+        };
     }
+    Ok(match v1.clone() {
+        0 => match y.clone() {
+            0 => (q.clone()),
+            1 | -3 | 4..=6 => (v1.clone()),
+            _ => (x.clone()),
+        },
+        1 | -3 | 4..=6 => (2 - p.clone())?,
+        _ => {
+            ({
+                let t4 = y.clone();
+                (t4 * 2)?
+            })
+        }
+    })
 }
 
 fn numbers_26(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     let mut v1;
-    match n {
-        0 => {
-            v1 = if (n > 1) {
-                (y, x) = (i32::from((q != ({ 9 }))), (y, (5i32)).0);
-                (sub(0, y))
-            } else {
-                {
-                    let t4 = (-4i32);
-                    mul(t4, 2)
-                }
-            };
-        }
-        _ => {
-            if (n == 0) {
-                v1 = if (n > 1) {
-                    match n {
-                        1 => {}
-                        _ => {
-                            y = p;
-                            y = x;
-                        }
-                    }
-                    {
-                        let mut k2 = 0;
-                        loop {
-                            k2 += 1;
-                            if (n == 0) && (p <= ({ 11 })) {
-                                break p;
-                            }
-                            if k2 > 0 {
-                                break (y);
-                            }
-                        }
-                    }
-                } else {
-                    (rem(y, 6))
-                };
-            } else {
-                v1 = match q {
-                    0 => x,
-                    1 | -3 | 4..=6 => (-2i32),
-                    _ => {
-                        let mut k3 = 0;
-                        loop {
-                            k3 += 1;
-                            if !(x != ({ y })) {
-                                break (-4i32);
-                            }
-                            if k3 > 0 {
-                                break (x);
-                            }
-                        }
-                    }
-                };
-            }
-        }
-    }
-    sub(
-        0,
-        if (q >= ({ 8 })) || !is_small(n) && (!(q >= ({ 0 }))) {
-            match y {
-                0 => {
-                    (if ((p) < ({ y })) {
-                        {
-                            let t5 = (6i32);
-                            mul(t5, 2)
-                        }
-                    } else if ((v1) < ({ v1 })) {
-                        let mut v6;
-                        if (n > 1) && (p <= ({ x })) && (y >= ({ 3 })) && (q >= ({ 3 })) {
-                            v6 = (3i32);
-                        } else if flag {
-                            v6 = p;
-                        } else {
-                            v6 = (0i32);
-                        }
-                        if (p > ({ 4 })) {
-                            v1
-                        } else if (v1 < ({ v1 })) {
-                            (-2i32)
-                        } else {
-                            y
-                        }
-                    } else {
-                        let mut v8 = if (q >= ({ x })) {
-                            (8i32)
-                        } else {
-                            let mut v7 = (4i32);
-                            p
-                        };
-                        (sub(p, v8))
-                    })
-                }
-                1 | -3 | 4..=6 => {
-                    ({
-                        let mut k9 = 0;
-                        loop {
-                            k9 += 1;
-                            if ((6i32) != ({ y })) {
-                                break x;
-                            }
-                            if k9 > 2 {
-                                break (mul((4i32), q));
-                            }
-                        }
-                    })
-                }
+    if (n == 0) {
+        v1 = if (n > 1) {
+            match n {
+                1 => {}
                 _ => {
-                    ({
-                        let mut k10 = 0;
-                        loop {
-                            k10 += 1;
-                            if ((x) > ({ x })) {
-                                break x;
-                            }
-                            if k10 > 3 {
-                                break (if (p > ({ x })) { p } else { x });
-                            }
-                        }
-                    })
+                    y = p;
+                    y = x;
+                }
+            }
+            {
+                let mut k2 = 0;
+                loop {
+                    k2 += 1;
+                    if (n == 0) && (p <= ({ 11 })) {
+                        break p;
+                    }
+                    if k2 > 0 {
+                        break (y);
+                    }
                 }
             }
         } else {
-            let mut v11 = match p {
-                -2..=2 => y,
-                5 => (-1i32),
-                _ => (q),
-            };
-            ((twice(add(7i32, q))).min(6i32))
+            (rem(y, 6))
+        };
+    } else {
+        v1 = match q {
+            0 => x,
+            1 | -3 | 4..=6 => (-2i32),
+            _ => {
+                let mut k3 = 0;
+                loop {
+                    k3 += 1;
+                    if !(x != ({ y })) {
+                        break (-4i32);
+                    }
+                    if k3 > 0 {
+                        break (x);
+                    }
+                }
+            }
+        };
+    }
+    match v1 {
+        0 => match y {
+            0 => (q),
+            1 | -3 | 4..=6 => (v1),
+            _ => (x),
         },
-    )
+        1 | -3 | 4..=6 => (sub(2i32, p)),
+        _ => {
+            ({
+                let t4 = y;
+                mul(t4, 2)
+            })
+        }
+    }
 }
 
 #[function]
@@ -4064,27 +3632,78 @@ fn tensors_27(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     if (q.clone()).less(&y)? && (p.less_equal(5)?) {
         {
             let mut v2 = if p.greater_equal(2)? { y.clone() } else { Tensor::from(1) };
-            (x, y) = (
-                (p + q.clone())?,
-                if x.less_equal(8)? {
-                    p.clone()
-                } else {
-                    let mut v3 = Tensor::from(1);
-                    y.clone()
+            (x, v2) = (
+                (p.clone() + v2.clone())?,
+                match n {
+                    0 => x.clone(),
+                    1 | 2 => v2.clone(),
+                    _ => (p.clone()),
                 },
             );
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
-                r5 = p.clone();
+            y = if q.equal(8)? {
+                y = y.clone();
+                Tensor::from(-4)
+            } else {
+                q.clone()
+            };
+        }
+    } else if y.less_equal(5)? {
+        let mut k3 = Tensor::from(0);
+        while k3.less(3)? && (p.greater(9)?) {
+            k3 = (&k3 + 1)?;
+            let mut k5 = Tensor::from(0);
+            'l6: while k5.less(1)? && (q.less_equal(2)?) {
+                k5 = (&k5 + 1)?;
+                x = (p.clone() * &x)?;
             }
         }
+    } else {
+        if p.greater(2)? && (q.less(1)? && (p.less(9)?)) {
+            let mut k7 = Tensor::from(0);
+            loop {
+                if k7.greater(2)? {
+                    break;
+                }
+                k7 = (&k7 + 1)?;
+                let mut v9 = Tensor::from(7);
+                v9 = p.clone();
+            }
+        } else {
+            if (n == 0) && q.greater_equal(&y)? {
+                let mut v10 = x.clone();
+            }
+            y = [y.clone(), x.clone()][if (n > 1) { 0 } else { 1 }].clone();
+        }
+        'l11: for h12 in (0..3).rev() {
+            y = (&y + h12 as i32)?;
+            let mut k13 = Tensor::from(0);
+            'l14: while k13.less(3)? && ((n == 0) && x.less(8)?) {
+                k13 = (&k13 + 1)?;
+                x *= y.clone() * Tensor::from(-4);
+            }
+        }
+        y = ((q.clone() - y.clone()) % 2)?;
     }
-    assert!(q.greater(0)? || !q.greater(0)?, "always");
-    Ok(match y.clone() {
-        0 => Tensor::from(-3),
-        1 | -3 | 4..=6 => Tensor::from(6),
-        _ => p.clone(),
-    }
-    .floor_mod(7)?)
+    x = match p.clone() {
+        -2..=2 => (Tensor::from(-4)),
+        5 => ((Tensor::from(-4)).less_equal(2)?.cast(DType::I32)?),
+        _ => {
+            (match n {
+                0 => {
+                    (if q.greater_equal(&x)? {
+                        let mut v15 = Tensor::from(-1);
+                        q.clone()
+                    } else {
+                        let mut v16 = y.clone();
+                        q.clone()
+                    })
+                }
+                1 | 2 => q.greater_equal(6)?.cast(DType::I32)?,
+                _ => (Tensor::from(8)),
+            })
+        }
+    };
+    Ok(q.equal(9)?.cast(DType::I32)?)
 }
 
 fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4103,29 +3722,78 @@ fn numbers_27(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     if ((q) < ({ y })) && (p <= ({ 5 })) {
         {
             let mut v2 = if (p >= ({ 2 })) { y } else { (1i32) };
-            (x, y) = (
-                (add(p, q)),
-                if (x <= ({ 8 })) {
-                    p
-                } else {
-                    let mut v3 = (1i32);
-                    y
+            (x, v2) = (
+                (add(p, v2)),
+                match n {
+                    0 => x,
+                    1 | 2 => v2,
+                    _ => (p),
                 },
             );
-            'l4: for mut r5 in [3i32, -1, 5] {
-                r5 = p;
+            y = if (q == ({ 8 })) {
+                y = y;
+                (-4i32)
+            } else {
+                q
+            };
+        }
+    } else if (y <= ({ 5 })) {
+        let mut k3 = 0;
+        while k3 < 3 && (p > ({ 9 })) {
+            k3 += 1;
+            let mut k5 = 0;
+            'l6: while k5 < 1 && (q <= ({ 2 })) {
+                k5 += 1;
+                x = mul(p, x);
             }
         }
+    } else {
+        if (p > ({ 2 })) && ((q < ({ 1 })) && (p < ({ 9 }))) {
+            let mut k7 = 0;
+            loop {
+                if k7 > 2 {
+                    break;
+                }
+                k7 += 1;
+                let mut v9 = (7i32);
+                v9 = p;
+            }
+        } else {
+            if (n == 0) && (q >= ({ y })) {
+                let mut v10 = x;
+            }
+            y = [y, x][if (n > 1) { 0 } else { 1 }];
+        }
+        'l11: for h12 in (0..3).rev() {
+            y = add(y, h12 as i32);
+            let mut k13 = 0;
+            'l14: while k13 < 3 && ((n == 0) && (x < ({ 8 }))) {
+                k13 += 1;
+                x = mul(x, mul(y, (-4i32)));
+            }
+        }
+        y = (rem((sub(q, y)), 2));
     }
-    assert!((q > ({ 0 })) || !(q > ({ 0 })), "always");
-    (rem(
-        (match y {
-            0 => (-3i32),
-            1 | -3 | 4..=6 => (6i32),
-            _ => p,
-        }),
-        7,
-    ))
+    x = match p {
+        -2..=2 => (-4i32),
+        5 => (i32::from(((-4i32) <= ({ 2 })))),
+        _ => {
+            (match n {
+                0 => {
+                    (if (q >= ({ x })) {
+                        let mut v15 = (-1i32);
+                        q
+                    } else {
+                        let mut v16 = y;
+                        q
+                    })
+                }
+                1 | 2 => i32::from((q >= ({ 6 }))),
+                _ => (8i32),
+            })
+        }
+    };
+    i32::from((q == ({ 9 })))
 }
 
 #[function]
@@ -4157,37 +3825,51 @@ fn tensors_28(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             match n {
                 1 => {
                     x = Tensor::from(4);
-                    x = (p.clone() - &x)?;
-                    (x, y) = (q.clone(), v5.clone());
+                    x -= q.clone() * Tensor::from(1);
+                    let mut v7 = Tensor::from(3);
                 }
                 _ => {
                     (v5, x) = (Tensor::from(-3), p.clone());
+                    let mut v8 = Tensor::from(3);
                 }
             }
-            let mut v7 = Tensor::from(3);
+            assert!(p.greater_equal(0)? || !p.greater_equal(0)?, "always");
         }
     } else {
-        'l8: for mut i9 in range((x.clone()).floor_mod(4)?) {
-            if i9.greater(10)? {
-                return Ok(match x.clone() {
-                    0 => i9.clone(),
-                    1 | -3 | 4..=6 => (x.clone()),
-                    _ => p.clone(),
-                });
+        let mut k9 = Tensor::from(0);
+        'l10: while k9.less(4)? && (!(x.equal(8)?)) {
+            k9 = (&k9 + 1)?;
+            match n {
+                1 => {
+                    (y, x) = (q.clone(), q.clone());
+                    y = x.clone();
+                    y += p.clone() * q.clone();
+                }
+                _ => {
+                    x = Tensor::from(-3);
+                    return Ok(match n {
+                        0 => Tensor::from(2),
+                        1 | 2 => Tensor::from(6),
+                        _ => (p.clone()),
+                    });
+                }
             }
-            if x.greater_equal(6)? {
-                y = i9.clone();
+            let mut v11;
+            if is_small(n) && y.not_equal(&x)? {
+                let mut v12 = p.clone();
+                v11 = q.clone();
             } else {
-                x = Tensor::from(-3);
-                return Ok(match n {
-                    0 => Tensor::from(2),
-                    1 | 2 => Tensor::from(6),
-                    _ => (p.clone()),
-                });
+                let mut v13 = Tensor::from(4);
+                v11 = q.clone();
             }
         }
     }
-    Ok(x)
+    Ok((if x.greater_equal(10)? {
+        Tensor::from(7)
+    } else {
+        let mut v15 = y.clone();
+        Tensor::from(-1)
+    } % 6)?)
 }
 
 fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4218,37 +3900,54 @@ fn numbers_28(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             match n {
                 1 => {
                     x = (4i32);
-                    x = sub(p, x);
-                    (x, y) = (q, v5);
+                    x = sub(x, mul(q, (1i32)));
+                    let mut v7 = (3i32);
                 }
                 _ => {
                     (v5, x) = ((-3i32), p);
+                    let mut v8 = (3i32);
                 }
             }
-            let mut v7 = (3i32);
+            assert!((p >= ({ 0 })) || !(p >= ({ 0 })), "always");
         }
     } else {
-        'l8: for mut i9 in 0..rem(x, 4) {
-            if (i9 > ({ 10 })) {
-                return match x {
-                    0 => i9,
-                    1 | -3 | 4..=6 => (x),
-                    _ => p,
-                };
+        let mut k9 = 0;
+        'l10: while k9 < 4 && (!(x == ({ 8 }))) {
+            k9 += 1;
+            match n {
+                1 => {
+                    (y, x) = (q, q);
+                    y = x;
+                    y = add(y, mul(p, q));
+                }
+                _ => {
+                    x = (-3i32);
+                    return match n {
+                        0 => (2i32),
+                        1 | 2 => (6i32),
+                        _ => (p),
+                    };
+                }
             }
-            if (x >= ({ 6 })) {
-                y = i9;
+            let mut v11;
+            if is_small(n) && (y != ({ x })) {
+                let mut v12 = p;
+                v11 = q;
             } else {
-                x = (-3i32);
-                return match n {
-                    0 => (2i32),
-                    1 | 2 => (6i32),
-                    _ => (p),
-                };
+                let mut v13 = (4i32);
+                v11 = q;
             }
         }
     }
-    x
+    (rem(
+        if (x >= ({ 10 })) {
+            (7i32)
+        } else {
+            let mut v15 = y;
+            (-1i32)
+        },
+        6,
+    ))
 }
 
 #[function]
@@ -4273,7 +3972,7 @@ fn tensors_29(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         }
     };
-    Ok((4 - p)?)
+    Ok((4 - keep(&x.clone()))?)
 }
 
 fn numbers_29(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4297,7 +3996,7 @@ fn numbers_29(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
         }
     };
-    (sub(4i32, p))
+    (sub(4i32, x))
 }
 
 #[function]
@@ -4305,34 +4004,82 @@ fn tensors_30(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     let mut v1;
-    if (Tensor::from(5)).not_equal(x.clone())? {
-        let mut v2 = match p.clone() {
-            -2..=2 => (keep(&q.clone())),
-            5 => (x.clone()),
-            _ => ((q.clone(), x.clone()).0),
-        };
-        v1 = (match q.clone() {
-            -2..=2 => y.clone(),
-            5 => (x.clone()),
-            _ => q.clone(),
-        } + 2)?;
-    } else {
-        v1 = if (q.clone()).greater(2)? {
-            if (q.clone()).equal(9)? {
-                (x, y) = (q.clone(), Tensor::from(0));
-                let mut v3 = p.clone();
-            }
-            (p.clone() - &x)?
-        } else {
-            if x.less(0)? {
-                x.clone()
-            } else if p.greater_equal(&y)? {
-                p.clone()
+    match n {
+        0 => {
+            let mut v4 = keep(&if x.less_equal(0)? { x.clone() } else { p.clone() });
+            v1 = Tensor::from(2);
+        }
+        _ => {
+            if (Tensor::from(5)).not_equal(x.clone())? {
+                let mut v2 = match p.clone() {
+                    -2..=2 => (keep(&q.clone())),
+                    5 => (x.clone()),
+                    _ => ((q.clone(), x.clone()).0),
+                };
+                v1 = ((&y + q.clone()) + p)?;
             } else {
-                let mut v4 = y.clone();
-                Tensor::from(2)
+                v1 = keep(&{
+                    let t3 = p.clone();
+                    t3
+                });
             }
-        };
+        }
+    }
+    for mut r6 in Tensor::from([3, -1, 5]) {
+        if flag {
+            x = (v1.clone() - 8)?;
+        } else if !(v1.less(0)?) {
+            if p.greater_equal(&r6)? && (y.less_equal(1)?) && (!(p.less_equal(10)?)) {
+                r6 = (Tensor::from(6) - &r6)?;
+            } else if p.greater_equal(10)? && q.equal(5)? {
+                let mut v7 = x.clone();
+                v7 = (Tensor::from(8) - &v7)?;
+            } else {
+                (r6, x) = (Tensor::from(6), x.clone());
+                assert!(p.less_equal(7)? || !p.less_equal(7)?, "always");
+                v1 -= y.clone();
+            }
+            'l8: for h9 in (0..3).rev() {
+                y = (&y + h9 as i32)?;
+                x = y.clone();
+            }
+            r6 = if p.not_equal(0)? {
+                y = Tensor::from(-3);
+                q.clone()
+            } else if y.greater_equal(8)? {
+                x.clone()
+            } else {
+                Tensor::from(6)
+            };
+        } else {
+            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
+                r11 = Tensor::from(8);
+                y = Tensor::from(0);
+            }
+            'l12: for h13 in 0..2 {
+                r6 = (&r6 + h13 as i32)?;
+                assert!(x.greater(&x)? || !x.greater(&x)?, "always");
+                r6 = Tensor::from(-1);
+            }
+        }
+        for h15 in 0..2 {
+            y = (&y + h15 as i32)?;
+            r6 = match n {
+                0 => v1.clone(),
+                1 | 2 => (Tensor::from(-1)),
+                _ => (r6.clone()),
+            };
+            if y.greater(2)? {
+                x = p.clone();
+            } else if !(p.less_equal(5)?) {
+                r6 = y.clone();
+                assert!(q.less(&y)? || !q.less(&y)?, "always");
+                let mut v16 = q.clone();
+            } else {
+                v1 += x.clone();
+                r6 = q.clone();
+            }
+        }
     }
     Ok(x)
 }
@@ -4341,37 +4088,82 @@ fn numbers_30(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     let mut v1;
-    if ((5i32) != ({ x })) {
-        let mut v2 = match p {
-            -2..=2 => (q),
-            5 => (x),
-            _ => ((q, x).0),
-        };
-        v1 = (add(
-            match q {
-                -2..=2 => y,
-                5 => (x),
-                _ => q,
-            },
-            2i32,
-        ));
-    } else {
-        v1 = if ((q) > ({ 2 })) {
-            if ((q) == ({ 9 })) {
-                (x, y) = (q, (0i32));
-                let mut v3 = p;
-            }
-            (sub(p, x))
-        } else {
-            if (x < ({ 0 })) {
-                x
-            } else if (p >= ({ y })) {
-                p
+    match n {
+        0 => {
+            let mut v4 = if (x <= ({ 0 })) { x } else { p };
+            v1 = (2i32);
+        }
+        _ => {
+            if ((5i32) != ({ x })) {
+                let mut v2 = match p {
+                    -2..=2 => (q),
+                    5 => (x),
+                    _ => ((q, x).0),
+                };
+                v1 = (add((add(y, q)), p));
             } else {
-                let mut v4 = y;
-                (2i32)
+                v1 = {
+                    let t3 = p;
+                    t3
+                };
             }
-        };
+        }
+    }
+    for mut r6 in [3i32, -1, 5] {
+        if flag {
+            x = (sub(v1, 8i32));
+        } else if !(v1 < ({ 0 })) {
+            if (p >= ({ r6 })) && (y <= ({ 1 })) && (!(p <= ({ 10 }))) {
+                r6 = sub((6i32), r6);
+            } else if (p >= ({ 10 })) && (q == ({ 5 })) {
+                let mut v7 = x;
+                v7 = sub((8i32), v7);
+            } else {
+                (r6, x) = ((6i32), x);
+                assert!((p <= ({ 7 })) || !(p <= ({ 7 })), "always");
+                v1 = sub(v1, y);
+            }
+            'l8: for h9 in (0..3).rev() {
+                y = add(y, h9 as i32);
+                x = y;
+            }
+            r6 = if (p != ({ 0 })) {
+                y = (-3i32);
+                q
+            } else if (y >= ({ 8 })) {
+                x
+            } else {
+                (6i32)
+            };
+        } else {
+            'l10: for mut r11 in [3i32, -1, 5] {
+                r11 = (8i32);
+                y = (0i32);
+            }
+            'l12: for h13 in 0..2 {
+                r6 = add(r6, h13 as i32);
+                assert!((x > ({ x })) || !(x > ({ x })), "always");
+                r6 = (-1i32);
+            }
+        }
+        for h15 in 0..2 {
+            y = add(y, h15 as i32);
+            r6 = match n {
+                0 => v1,
+                1 | 2 => (-1i32),
+                _ => (r6),
+            };
+            if (y > ({ 2 })) {
+                x = p;
+            } else if !(p <= ({ 5 })) {
+                r6 = y;
+                assert!((q < ({ y })) || !(q < ({ y })), "always");
+                let mut v16 = q;
+            } else {
+                v1 = add(v1, x);
+                r6 = q;
+            }
+        }
     }
     x
 }
@@ -4400,11 +4192,11 @@ fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         twice(if p.less(2)? {
             t - Tensor::from(7)
         } else if q.greater(&z)? {
-            return Ok((q.clone() + Tensor::from(-3))?);
+            return Ok((p + q)?);
         } else {
-            t * z.clone()
+            Tensor::from(-4) - z.clone()
         })?
-        .maximum(Tensor::from(3))
+        .maximum(z.clone())
     };
     y = if (n > 1) {
         c1(&match q.clone() {
@@ -4456,52 +4248,7 @@ fn tensors_31(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             _ => (4 * x.clone())?,
         }
     };
-    y = x.less(4)?.cast(DType::I32)?.abs()?;
-    let mut v10;
-    match n {
-        0 => {
-            v10 = (8 - q)?;
-        }
-        _ => {
-            if q.greater_equal(&y)? {
-                let mut v11 = x.clone();
-                v10 = c1(&twice(-p)?)?;
-            } else {
-                let mut v13 = match n {
-                    0 => {
-                        (if p.greater_equal(2)? {
-                            q.clone()
-                        } else {
-                            let mut v12 = Tensor::from(5);
-                            x.clone()
-                        })
-                    }
-                    1 | 2 => ((p * Tensor::from(7))?),
-                    _ => (Tensor::from(3)),
-                };
-                v10 = match x.clone() {
-                    -2..=2 => {
-                        (match q.clone() {
-                            0 => Tensor::from(2),
-                            1 | -3 | 4..=6 => Tensor::from(2),
-                            _ => (q.clone()),
-                        })
-                    }
-                    5 => twice(q.clone() + x.clone())?,
-                    _ => {
-                        ({
-                            let t14 = y.clone();
-                            t14
-                        })
-                    }
-                };
-            }
-        }
-    }
-    Result::<Tensor>::Ok({
-        let t15 = (Tensor::from(1), Tensor::from(6)).0;
-        (t15 * 2)?
-    })
+    Ok((x.clone().maximum(p))?)
 }
 
 fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4527,11 +4274,11 @@ fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         ((twice(if (p < ({ 2 })) {
             sub(t, (7i32))
         } else if (q > ({ z })) {
-            return (add(q, (-3i32)));
+            return (add(p, q));
         } else {
-            mul(t, z)
+            sub((-4i32), z)
         }))
-        .max((3i32)))
+        .max(z))
     };
     y = if (n > 1) {
         c1(match q {
@@ -4583,52 +4330,7 @@ fn numbers_31(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             _ => (mul(4i32, x)),
         }
     };
-    y = ((i32::from((x < ({ 4 })))).wrapping_abs());
-    let mut v10;
-    match n {
-        0 => {
-            v10 = (sub(8i32, q));
-        }
-        _ => {
-            if (q >= ({ y })) {
-                let mut v11 = x;
-                v10 = c1(twice(sub(0, p)));
-            } else {
-                let mut v13 = match n {
-                    0 => {
-                        (if (p >= ({ 2 })) {
-                            q
-                        } else {
-                            let mut v12 = (5i32);
-                            x
-                        })
-                    }
-                    1 | 2 => (mul(p, (7i32))),
-                    _ => (3i32),
-                };
-                v10 = match x {
-                    -2..=2 => {
-                        (match q {
-                            0 => (2i32),
-                            1 | -3 | 4..=6 => (2i32),
-                            _ => (q),
-                        })
-                    }
-                    5 => twice(add(q, x)),
-                    _ => {
-                        ({
-                            let t14 = y;
-                            t14
-                        })
-                    }
-                };
-            }
-        }
-    }
-    {
-        let t15 = ((1i32), (6i32)).0;
-        mul(t15, 2)
-    }
+    ((x).max(p))
 }
 
 #[function]
@@ -4636,26 +4338,88 @@ fn tensors_32(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
     {
-        y = match p.clone() {
-            -2..=2 => ((&x % 2)?),
-            5 => (keep(&x.clone())),
-            _ => (y.clone()),
+        x = match p.clone() {
+            -2..=2 => (Tensor::from(-2) % 4)?,
+            5 => {
+                if q.not_equal(9)? {
+                    Tensor::from(0)
+                } else {
+                    Tensor::from(7)
+                }
+            }
+            _ => {
+                (if y.equal(2)? {
+                    let mut v1 = q.clone();
+                    Tensor::from(4)
+                } else if p.less_equal(&x)? {
+                    q.clone()
+                } else {
+                    x.clone()
+                })
+            }
         };
     }
-    Ok(x)
+    Ok({
+        let mut k2 = Tensor::from(0);
+        loop {
+            k2 = (&k2 + 1)?;
+            if (x.not_equal(7)? || p.greater_equal(2)?) {
+                break if p.greater(10)? {
+                    y = q.clone();
+                    x.clone()
+                } else {
+                    Tensor::from(2)
+                };
+            }
+            if k2.greater(1)? {
+                break (keep(&x.clone()));
+            }
+        }
+    })
 }
 
 fn numbers_32(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
     {
-        y = match p {
-            -2..=2 => (rem(x, 2)),
-            5 => (x),
-            _ => (y),
+        x = match p {
+            -2..=2 => (rem((-2i32), 4)),
+            5 => {
+                if (q != ({ 9 })) {
+                    (0i32)
+                } else {
+                    (7i32)
+                }
+            }
+            _ => {
+                (if (y == ({ 2 })) {
+                    let mut v1 = q;
+                    (4i32)
+                } else if (p <= ({ x })) {
+                    q
+                } else {
+                    x
+                })
+            }
         };
     }
-    x
+    {
+        let mut k2 = 0;
+        loop {
+            k2 += 1;
+            if ((x != ({ 7 })) || (p >= ({ 2 }))) {
+                break if (p > ({ 10 })) {
+                    y = q;
+                    x
+                } else {
+                    (2i32)
+                };
+            }
+            if k2 > 1 {
+                break (x);
+            }
+        }
+    }
 }
 
 #[function]
@@ -4665,53 +4429,75 @@ fn tensors_33(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let c1 = |t: &Tensor| -> Result<Tensor> {
         let mut z = t.clone();
         z = (p.clone() + &z)?;
-        z = [p.clone(), Tensor::from(8)][if (n > 1) { 0 } else { 1 }].clone();
-        z = z.greater_equal(6)?.cast(DType::I32)?;
+        let mut v2;
         match n {
-            0 => (Tensor::from(0) * Tensor::from(8))?,
-            1 | 2 => {
-                (match n {
-                    0 => (z.clone()),
-                    1 | 2 => (t.clone()),
-                    _ => (q.clone()),
+            0 => {
+                let mut v3 = z.clone();
+                v2 = Tensor::from(-2);
+            }
+            _ => {
+                if q.not_equal(2)? && z.greater_equal(6)? && p.greater(0)? && t.equal(&z)? {
+                    v2 = q.clone();
+                } else {
+                    v2 = Tensor::from(-1);
+                }
+            }
+        }
+        z += Tensor::from(-1);
+        if q.not_equal(2)? {
+            if (p.clone()).greater(11)? {
+                if v2.less(9)? {
+                    v2 -= Tensor::from(-4);
+                    &v2 * t.clone()
+                } else {
+                    0 * z.clone()
+                }
+            } else if (v2.clone()).greater(3)? {
+                if (q.clone()).greater(q.clone())? {
+                    z = p.clone();
+                    (z, v2) = (Tensor::from(-3), Tensor::from(-2));
+                }
+                if v2.equal(7)? { 7 + &v2 } else { t.clone() - 6 }
+            } else {
+                let mut v4 = match v2.clone() {
+                    -2..=2 => (t.clone()),
+                    5 => p.clone(),
+                    _ => Tensor::from(-3),
+                };
+                2 - &v2
+            }
+        } else {
+            {
+                let t5 = z.clone();
+                (t5 * 2)?
+            }
+            .maximum(p)
+        }
+    };
+    y = match n {
+        0 => match y.clone() {
+            -2..=2 => Tensor::from(-4),
+            5 => y.clone(),
+            _ => (x.clone()),
+        }
+        .floor_mod(7)?,
+        1 | 2 => match q.clone() {
+            0 => match n {
+                0 => (y.clone()),
+                1 | 2 => y.clone(),
+                _ => (Tensor::from(1)),
+            },
+            1 | -3 | 4..=6 => {
+                ({
+                    let t6 = y.clone();
+                    (t6 * 2)?
                 })
             }
-            _ => (twice(p * &z)?),
-        }
-        .maximum(&z)
+            _ => x.clone(),
+        },
+        _ => (q.clone()),
     };
-    'l3: for mut r4 in Tensor::from([3, -1, 5]) {
-        if ((Tensor::from(8)).greater_equal(x.clone())? || is_small(n) && p.greater(&y)?) {
-            'l5: for mut i6 in range((r4.clone()).floor_mod(4)?) {
-                i6 = (q.clone() * &i6)?;
-                break 'l3;
-            }
-            return Ok(if x.less_equal(3)? {
-                p.clone()
-            } else {
-                let mut v7 = Tensor::from(-3);
-                x.clone()
-            });
-        }
-        y = {
-            let t8 = match n {
-                0 => (r4.clone()),
-                1 | 2 => x.clone(),
-                _ => Tensor::from(-2),
-            };
-            (t8 * 2)?
-        };
-    }
-    twice(p - 2)?
-        + (match p.clone() {
-            -2..=2 => (twice(6 + p)?),
-            5 => match x.clone() {
-                -2..=2 => x.clone(),
-                5 => (Tensor::from(4)),
-                _ => y.clone(),
-            },
-            _ => p.less_equal(&y)?.cast(DType::I32)?,
-        } + p)?
+    Ok(x)
 }
 
 fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4720,58 +4506,79 @@ fn numbers_33(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let c1 = |t: i32| -> i32 {
         let mut z = t;
         z = add(p, z);
-        z = [p, (8i32)][if (n > 1) { 0 } else { 1 }];
-        z = i32::from((z >= ({ 6 })));
-        ((match n {
-            0 => (mul((0i32), (8i32))),
-            1 | 2 => {
-                (match n {
-                    0 => (z),
-                    1 | 2 => (t),
-                    _ => (q),
+        let mut v2;
+        match n {
+            0 => {
+                let mut v3 = z;
+                v2 = (-2i32);
+            }
+            _ => {
+                if (q != ({ 2 })) && (z >= ({ 6 })) && (p > ({ 0 })) && (t == ({ z })) {
+                    v2 = q;
+                } else {
+                    v2 = (-1i32);
+                }
+            }
+        }
+        z = add(z, (-1i32));
+        if (q != ({ 2 })) {
+            if ((p) > ({ 11 })) {
+                if (v2 < ({ 9 })) {
+                    v2 = sub(v2, (-4i32));
+                    mul(v2, t)
+                } else {
+                    mul(0i32, z)
+                }
+            } else if ((v2) > ({ 3 })) {
+                if ((q) > ({ q })) {
+                    z = p;
+                    (z, v2) = ((-3i32), (-2i32));
+                }
+                if (v2 == ({ 7 })) { add(7i32, v2) } else { sub(t, 6i32) }
+            } else {
+                let mut v4 = match v2 {
+                    -2..=2 => (t),
+                    5 => p,
+                    _ => (-3i32),
+                };
+                sub(2i32, v2)
+            }
+        } else {
+            (({
+                let t5 = z;
+                mul(t5, 2)
+            })
+            .max(p))
+        }
+    };
+    y = match n {
+        0 => {
+            (rem(
+                (match y {
+                    -2..=2 => (-4i32),
+                    5 => y,
+                    _ => (x),
+                }),
+                7,
+            ))
+        }
+        1 | 2 => match q {
+            0 => match n {
+                0 => (y),
+                1 | 2 => y,
+                _ => (1i32),
+            },
+            1 | -3 | 4..=6 => {
+                ({
+                    let t6 = y;
+                    mul(t6, 2)
                 })
             }
-            _ => (twice(mul(p, z))),
-        })
-        .max(z))
+            _ => x,
+        },
+        _ => (q),
     };
-    'l3: for mut r4 in [3i32, -1, 5] {
-        if (((8i32) >= ({ x })) || is_small(n) && (p > ({ y }))) {
-            'l5: for mut i6 in 0..rem(r4, 4) {
-                i6 = mul(q, i6);
-                break 'l3;
-            }
-            return if (x <= ({ 3 })) {
-                p
-            } else {
-                let mut v7 = (-3i32);
-                x
-            };
-        }
-        y = {
-            let t8 = match n {
-                0 => (r4),
-                1 | 2 => x,
-                _ => (-2i32),
-            };
-            mul(t8, 2)
-        };
-    }
-    add(
-        twice(sub(p, 2i32)),
-        (add(
-            match p {
-                -2..=2 => (twice(add(6i32, p))),
-                5 => match x {
-                    -2..=2 => x,
-                    5 => (4i32),
-                    _ => y,
-                },
-                _ => i32::from((p <= ({ y }))),
-            },
-            p,
-        )),
-    )
+    x
 }
 
 #[function]
@@ -4789,71 +4596,38 @@ fn tensors_34(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 let mut v4 = p.clone();
                 assert!(p.less_equal(6)? || !p.less_equal(6)?, "always");
             } else {
-                y = (Tensor::from(-3) - &y)?;
+                y -= Tensor::from(8) * p.clone();
             }
-            x = {
-                let t5 = q.clone();
-                t5
-            };
-        } else {
-            let mut v6;
-            if (n == 0) {
-                let mut v7 = p.clone();
-                v6 = Tensor::from(-4);
+            if x.greater_equal(10)? {
+                x = y.clone();
+                let mut v5 = y.clone();
+                v5 = p.clone();
+            } else if (Tensor::from(-1)).equal(6)? {
+                let mut v6 = p.clone();
+                x = Tensor::from(3);
+                x = x.clone();
             } else {
-                let mut v8 = y.clone();
-                v6 = y.clone();
-            }
-        }
-        'l9: for mut i10 in range(-1, (p.clone()).floor_mod(3)?) {
-            'l11: for mut i12 in range(-1, (p.clone()).floor_mod(3)?) {
-                let mut v13 = i10.clone();
-                i12 = Tensor::from(3);
-                i10 = q.clone();
-            }
-        }
-    }
-    if !(y.greater(&y)?) {
-        let mut k14 = Tensor::from(0);
-        'l15: while k14.less(4)? && (y.greater_equal(7)? || !is_small(n)) {
-            k14 = (&k14 + 1)?;
-            continue 'l15;
-        }
-        let mut k16 = Tensor::from(0);
-        'l17: loop {
-            if k16.greater(3)? {
                 break;
             }
-            k16 = (&k16 + 1)?;
-            y = {
-                let t18 = Tensor::from(-4);
-                t18
+        } else {
+            break 'l2;
+        }
+        x = twice(if p.not_equal(9)? { q.clone() - y.clone() } else { Tensor::from(-3) % 6 })?;
+    }
+    'l7: for mut i8 in range(&(y.clone()).floor_mod(6)?, 0, -2) {
+        {
+            let mut v9 = match i8.clone() {
+                0 => x.clone(),
+                1 | -3 | 4..=6 => (Tensor::from(-3)),
+                _ => (Tensor::from(8)),
             };
-            let mut k19 = Tensor::from(0);
-            'l20: loop {
-                if k19.greater(2)? {
-                    break;
-                }
-                k19 = (&k19 + 1)?;
-                assert!(q.less_equal(&y)? || !q.less_equal(&y)?, "always");
-                y = Tensor::from(6);
-                let mut v21 = Tensor::from(-4);
+            'l10: for mut i11 in range((q.clone()).floor_mod(4)?) {
+                let mut v12 = p.clone();
+                v9 = Tensor::from(7);
             }
-            return Ok({
-                let mut k22 = Tensor::from(0);
-                loop {
-                    k22 = (&k22 + 1)?;
-                    if (y.greater(&y)? || x.equal(&x)?) {
-                        break q.clone();
-                    }
-                    if k22.greater(2)? {
-                        break (Tensor::from(7));
-                    }
-                }
-            });
         }
     }
-    Ok(x)
+    Ok((twice(8 * x.clone())? * q)?)
 }
 
 fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -4870,79 +4644,46 @@ fn numbers_34(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 let mut v4 = p;
                 assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
             } else {
-                y = sub((-3i32), y);
+                y = sub(y, mul((8i32), p));
             }
-            x = {
-                let t5 = q;
-                t5
-            };
-        } else {
-            let mut v6;
-            if (n == 0) {
-                let mut v7 = p;
-                v6 = (-4i32);
+            if (x >= ({ 10 })) {
+                x = y;
+                let mut v5 = y;
+                v5 = p;
+            } else if ((-1i32) == ({ 6 })) {
+                let mut v6 = p;
+                x = (3i32);
+                x = x;
             } else {
-                let mut v8 = y;
-                v6 = y;
-            }
-        }
-        'l9: for mut i10 in -1..rem(p, 3) {
-            'l11: for mut i12 in -1..rem(p, 3) {
-                let mut v13 = i10;
-                i12 = (3i32);
-                i10 = q;
-            }
-        }
-    }
-    if !(y > ({ y })) {
-        let mut k14 = 0;
-        'l15: while k14 < 4 && ((y >= ({ 7 })) || !is_small(n)) {
-            k14 += 1;
-            continue 'l15;
-        }
-        let mut k16 = 0;
-        'l17: loop {
-            if k16 > 3 {
                 break;
             }
-            k16 += 1;
-            y = {
-                let t18 = (-4i32);
-                t18
+        } else {
+            break 'l2;
+        }
+        x = twice(if (p != ({ 9 })) { sub(q, y) } else { rem((-3i32), 6) });
+    }
+    'l7: for mut i8 in counts(rem(y, 6), 0, -2) {
+        {
+            let mut v9 = match i8 {
+                0 => x,
+                1 | -3 | 4..=6 => (-3i32),
+                _ => (8i32),
             };
-            let mut k19 = 0;
-            'l20: loop {
-                if k19 > 2 {
-                    break;
-                }
-                k19 += 1;
-                assert!((q <= ({ y })) || !(q <= ({ y })), "always");
-                y = (6i32);
-                let mut v21 = (-4i32);
+            'l10: for mut i11 in 0..rem(q, 4) {
+                let mut v12 = p;
+                v9 = (7i32);
             }
-            return {
-                let mut k22 = 0;
-                loop {
-                    k22 += 1;
-                    if ((y > ({ y })) || (x == ({ x }))) {
-                        break q;
-                    }
-                    if k22 > 2 {
-                        break (7i32);
-                    }
-                }
-            };
         }
     }
-    x
+    (mul(twice(mul(8i32, x)), q))
 }
 
 #[function]
 fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    'l1: for mut i2 in 0..(Tensor::from(0)).floor_mod(4)? {
-        let mut v6 = if (i2.clone()).equal(9)? {
+    'l1: for mut i2 in range(-1, (Tensor::from(0)).floor_mod(3)?) {
+        let mut v5 = if (i2.clone()).equal(9)? {
             'l3: for mut i4 in range((Tensor::from(1)).floor_mod(4)?) {
                 y = p.clone();
             }
@@ -4956,34 +4697,23 @@ fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 i2 = y.clone();
                 y = (p.clone() + &y)?;
             } else {
-                assert!(x.greater_equal(0)? || !x.greater_equal(0)?, "always");
-                let mut v5 = y.clone();
-                i2 = p.clone();
+                i2 = (p.clone() + &i2)?;
             }
-            if x.less_equal(5)? {
-                y = Tensor::from(2);
-                q.clone()
-            } else {
-                Tensor::from(3)
-            }
-        } else {
             y.clone()
+        } else {
+            q.clone().maximum(q.clone())?
         };
-        let mut v7;
-        match n {
-            0 => {
-                v7 = (-&x)?;
-            }
-            _ => {
-                if q.greater_equal(5)? {
-                    let mut v8 = [y.clone(), Tensor::from(7)][if flag { 0 } else { 1 }].clone();
-                    v7 = x.less_equal(9)?.cast(DType::I32)?;
-                } else {
-                    let mut v9 = x.clone();
-                    v7 = q.less(7)?.cast(DType::I32)?;
-                }
-            }
-        }
+        x = {
+            let t6 = if v5.less_equal(10)? {
+                x = Tensor::from(8);
+                x.clone()
+            } else if q.greater_equal(5)? {
+                y.clone()
+            } else {
+                v5.clone()
+            };
+            t6
+        };
     }
     Ok(x)
 }
@@ -4991,8 +4721,8 @@ fn tensors_35(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
 fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    'l1: for mut i2 in 0..rem((0i32), 4) {
-        let mut v6 = if ((i2) == ({ 9 })) {
+    'l1: for mut i2 in -1..rem((0i32), 3) {
+        let mut v5 = if ((i2) == ({ 9 })) {
             'l3: for mut i4 in 0..rem((1i32), 4) {
                 y = p;
             }
@@ -5006,34 +4736,23 @@ fn numbers_35(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 i2 = y;
                 y = add(p, y);
             } else {
-                assert!((x >= ({ 0 })) || !(x >= ({ 0 })), "always");
-                let mut v5 = y;
-                i2 = p;
+                i2 = add(p, i2);
             }
-            if (x <= ({ 5 })) {
-                y = (2i32);
-                q
-            } else {
-                (3i32)
-            }
-        } else {
             y
+        } else {
+            ((q).max(q))
         };
-        let mut v7;
-        match n {
-            0 => {
-                v7 = (sub(0, x));
-            }
-            _ => {
-                if (q >= ({ 5 })) {
-                    let mut v8 = [y, (7i32)][if flag { 0 } else { 1 }];
-                    v7 = i32::from((x <= ({ 9 })));
-                } else {
-                    let mut v9 = x;
-                    v7 = i32::from((q < ({ 7 })));
-                }
-            }
-        }
+        x = {
+            let t6 = if (v5 <= ({ 10 })) {
+                x = (8i32);
+                x
+            } else if (q >= ({ 5 })) {
+                y
+            } else {
+                v5
+            };
+            t6
+        };
     }
     x
 }
@@ -5084,140 +4803,67 @@ fn tensors_36(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         );
     } else {
         let mut v5;
-        if (n > 1) {
-            v5 = (&x * y.clone())?;
-        } else if flag {
-            let mut v6 = (3 + Tensor::from(-4))?;
-            v5 = match x.clone() {
-                0 => y.clone(),
-                1 | -3 | 4..=6 => Tensor::from(8),
-                _ => v6.clone(),
-            };
-        } else {
-            let mut v8 = {
-                let mut k7 = Tensor::from(0);
-                loop {
-                    k7 = (&k7 + 1)?;
-                    if (q.clone()).greater(&y)? {
-                        break p.clone();
-                    }
-                    if k7.greater(1)? {
-                        break (Tensor::from(6));
-                    }
+        match n {
+            0 => {
+                v5 = Tensor::from(-4);
+            }
+            _ => {
+                if (n > 1) {
+                    v5 = (y.clone() * p.clone())?;
+                } else {
+                    v5 = {
+                        let t6 = p.clone();
+                        (t6 * 2)?
+                    };
                 }
-            };
-            v5 = match n {
-                0 => v8.clone(),
-                1 | 2 => (Tensor::from(5)),
-                _ => Tensor::from(-2),
-            };
+            }
         }
     }
-    if !(q.equal(&x)?) && (is_small(n)) {
-        x = (if p.greater_equal(6)? {
-            y.clone() + 2
-        } else if p.less(8)? {
-            p * 8
-        } else {
-            let mut v9 = Tensor::from(0);
-            q + &y
-        })?;
-    } else if q.greater(&x)? || !(n > 1) {
-        'l11: for h12 in 0..2 {
-            y = (&y + h12 as i32)?;
-            'l13: for h14 in 0..n {
-                x = (&x + h14 as i32)?;
-                x = (y.clone() * &x)?;
-                x = (q.clone() + &x)?;
+    let mut k7 = Tensor::from(0);
+    'l8: loop {
+        if k7.greater(2)? {
+            break;
+        }
+        k7 = (&k7 + 1)?;
+        if !(p.equal(&x)? && (y.equal(3)?)) {
+            if x.greater(2)? {
+                x = Tensor::from(3);
+                x = p.clone();
+            } else {
+                let mut v9 = q.clone();
             }
-            if (Tensor::from(-3)).less_equal(10)? {
-                y = x.clone();
-                y = (Tensor::from(3) * &y)?;
+            y = (match p.clone() {
+                0 => Tensor::from(-4),
+                1 | -3 | 4..=6 => x.clone(),
+                _ => p.clone(),
+            } + &y)?;
+            for mut r11 in Tensor::from([3, -1, 5]) {
+                let mut v12 = Tensor::from(5);
+            }
+        } else if p.less(8)? && q.less(7)? {
+            if !(x.greater_equal(9)?) {
+                let mut v13 = Tensor::from(-3);
+                let mut v14 = Tensor::from(0);
             }
             match n {
-                1 => {
-                    x = y.clone();
-                }
-                _ => {
-                    assert!(x.not_equal(5)? || !x.not_equal(5)?, "always");
-                }
+                1 => {}
+                _ => {}
             }
-        }
-        for mut r16 in Tensor::from([3, -1, 5]) {
-            let mut k17 = Tensor::from(0);
-            'l18: loop {
-                if k17.greater(3)? {
+        } else {
+            let mut k15 = Tensor::from(0);
+            'l16: loop {
+                if k15.greater(0)? {
                     break;
                 }
-                k17 = (&k17 + 1)?;
-                r16 = p.clone();
-            }
-            r16 = x.clone().abs()?;
-        }
-    } else {
-        let mut v19 = x.clone();
-        if (Tensor::from(1)).less(3)? {
-            if p.less(6)? || !(n == 0) {
-                y = (Tensor::from(1) + &y)?;
-                y = p.clone();
-                let mut v20 = Tensor::from(4);
-            }
-            (v19, x) = (x.clone().floor_mod(7)?, if p.equal(1)? { q.clone() } else { y.clone() });
-            let mut v21;
-            match n {
-                0 => {
-                    v21 = Tensor::from(4);
-                }
-                _ => {
-                    if y.less_equal(7)? || !flag {
-                        v21 = p.clone();
-                    } else {
-                        v21 = x.clone();
-                    }
-                }
-            }
-        } else if p.greater_equal(5)? && q.greater(3)? {
-            if q.less(&v19)? && (q.greater(&x)? || p.less_equal(2)?) {
-                assert!(p.less_equal(6)? || !p.less_equal(6)?, "always");
+                k15 = (&k15 + 1)?;
                 x = q.clone();
+                assert!(p.not_equal(&y)? || !p.not_equal(&y)?, "always");
+                y = p.clone();
             }
-        } else {
-            let mut k22 = Tensor::from(0);
-            'l23: while k22.less(3)? && (q.not_equal(3)?) {
-                k22 = (&k22 + 1)?;
-            }
-            let mut v24;
-            if !(p.greater(0)?) {
-                v24 = q.clone();
-            } else if flag {
-                let mut v25 = p.clone();
-                v24 = x.clone();
-            } else {
-                v24 = x.clone();
+            'l17: for mut r18 in Tensor::from([3, -1, 5]) {
+                x = Tensor::from(8);
             }
         }
-        x = (match q.clone() {
-            -2..=2 => {
-                let mut k26 = Tensor::from(0);
-                loop {
-                    k26 = (&k26 + 1)?;
-                    if q.greater(2)? && x.greater(9)? {
-                        break y.clone();
-                    }
-                    if k26.greater(3)? {
-                        break (Tensor::from(2));
-                    }
-                }
-            }
-            5 => {
-                (match p.clone() {
-                    0 => Tensor::from(8),
-                    1 | -3 | 4..=6 => (Tensor::from(-3)),
-                    _ => (q.clone()),
-                })
-            }
-            _ => (q.clone()),
-        } + &x)?;
     }
     Ok(x)
 }
@@ -5267,143 +4913,70 @@ fn numbers_36(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         );
     } else {
         let mut v5;
-        if (n > 1) {
-            v5 = (mul(x, y));
-        } else if flag {
-            let mut v6 = (add(3i32, (-4i32)));
-            v5 = match x {
-                0 => y,
-                1 | -3 | 4..=6 => (8i32),
-                _ => v6,
-            };
-        } else {
-            let mut v8 = {
-                let mut k7 = 0;
-                loop {
-                    k7 += 1;
-                    if ((q) > ({ y })) {
-                        break p;
-                    }
-                    if k7 > 1 {
-                        break (6i32);
-                    }
+        match n {
+            0 => {
+                v5 = (-4i32);
+            }
+            _ => {
+                if (n > 1) {
+                    v5 = (mul(y, p));
+                } else {
+                    v5 = {
+                        let t6 = p;
+                        mul(t6, 2)
+                    };
                 }
-            };
-            v5 = match n {
-                0 => v8,
-                1 | 2 => (5i32),
-                _ => (-2i32),
-            };
+            }
         }
     }
-    if !(q == ({ x })) && (is_small(n)) {
-        x = (if (p >= ({ 6 })) {
-            add(y, 2i32)
-        } else if (p < ({ 8 })) {
-            mul(p, 8i32)
-        } else {
-            let mut v9 = (0i32);
-            add(q, y)
-        });
-    } else if (q > ({ x })) || !(n > 1) {
-        'l11: for h12 in 0..2 {
-            y = add(y, h12 as i32);
-            'l13: for h14 in 0..n {
-                x = add(x, h14 as i32);
-                x = mul(y, x);
-                x = add(q, x);
+    let mut k7 = 0;
+    'l8: loop {
+        if k7 > 2 {
+            break;
+        }
+        k7 += 1;
+        if !((p == ({ x })) && (y == ({ 3 }))) {
+            if (x > ({ 2 })) {
+                x = (3i32);
+                x = p;
+            } else {
+                let mut v9 = q;
             }
-            if ((-3i32) <= ({ 10 })) {
-                y = x;
-                y = mul((3i32), y);
+            y = add(
+                match p {
+                    0 => (-4i32),
+                    1 | -3 | 4..=6 => x,
+                    _ => p,
+                },
+                y,
+            );
+            for mut r11 in [3i32, -1, 5] {
+                let mut v12 = (5i32);
+            }
+        } else if (p < ({ 8 })) && (q < ({ 7 })) {
+            if !(x >= ({ 9 })) {
+                let mut v13 = (-3i32);
+                let mut v14 = (0i32);
             }
             match n {
-                1 => {
-                    x = y;
-                }
-                _ => {
-                    assert!((x != ({ 5 })) || !(x != ({ 5 })), "always");
-                }
+                1 => {}
+                _ => {}
             }
-        }
-        for mut r16 in [3i32, -1, 5] {
-            let mut k17 = 0;
-            'l18: loop {
-                if k17 > 3 {
+        } else {
+            let mut k15 = 0;
+            'l16: loop {
+                if k15 > 0 {
                     break;
                 }
-                k17 += 1;
-                r16 = p;
-            }
-            r16 = ((x).wrapping_abs());
-        }
-    } else {
-        let mut v19 = x;
-        if ((1i32) < ({ 3 })) {
-            if (p < ({ 6 })) || !(n == 0) {
-                y = add((1i32), y);
-                y = p;
-                let mut v20 = (4i32);
-            }
-            (v19, x) = ((rem((x), 7)), if (p == ({ 1 })) { q } else { y });
-            let mut v21;
-            match n {
-                0 => {
-                    v21 = (4i32);
-                }
-                _ => {
-                    if (y <= ({ 7 })) || !flag {
-                        v21 = p;
-                    } else {
-                        v21 = x;
-                    }
-                }
-            }
-        } else if (p >= ({ 5 })) && (q > ({ 3 })) {
-            if (q < ({ v19 })) && ((q > ({ x })) || (p <= ({ 2 }))) {
-                assert!((p <= ({ 6 })) || !(p <= ({ 6 })), "always");
+                k15 += 1;
                 x = q;
+                assert!((p != ({ y })) || !(p != ({ y })), "always");
+                y = p;
             }
-        } else {
-            let mut k22 = 0;
-            'l23: while k22 < 3 && (q != ({ 3 })) {
-                k22 += 1;
-            }
-            let mut v24;
-            if !(p > ({ 0 })) {
-                v24 = q;
-            } else if flag {
-                let mut v25 = p;
-                v24 = x;
-            } else {
-                v24 = x;
+            'l17: for mut r18 in [3i32, -1, 5] {
+                x = (8i32);
             }
         }
-        x = add(
-            match q {
-                -2..=2 => {
-                    let mut k26 = 0;
-                    loop {
-                        k26 += 1;
-                        if (q > ({ 2 })) && (x > ({ 9 })) {
-                            break y;
-                        }
-                        if k26 > 3 {
-                            break (2i32);
-                        }
-                    }
-                }
-                5 => {
-                    (match p {
-                        0 => (8i32),
-                        1 | -3 | 4..=6 => (-3i32),
-                        _ => (q),
-                    })
-                }
-                _ => (q),
-            },
-            x,
-        );
     }
     x
 }
@@ -5434,96 +5007,55 @@ fn tensors_38(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
             k2 = (&k2 + 1)?;
             z = (Tensor::from(-1) * &z)?;
-            z = (Tensor::from(7) + &z)?;
-            break;
+            assert!(z.greater(8)? || !z.greater(8)?, "always");
+            z = Tensor::from(-4);
         }
-        match n {
-            1 => {
-                let mut v4 = Tensor::from(2);
-                assert!(t.less_equal(&z)? || !t.less_equal(&z)?, "always");
+        let mut v4 = match t.clone() {
+            0 => (p.clone()),
+            1 | -3 | 4..=6 => Tensor::from(8),
+            _ => Tensor::from(6),
+        };
+        Ok({
+            let mut k5 = Tensor::from(0);
+            loop {
+                k5 = (&k5 + 1)?;
+                if is_small(n) && t.greater(&z)? {
+                    break (Tensor::from(7) * Tensor::from(8))?;
+                }
+                if k5.greater(3)? {
+                    break (p.clone().minimum(0)?);
+                }
             }
-            _ => {
-                assert!(p.greater(11)? || !p.greater(11)?, "always");
-                z = (Tensor::from(-3) * &z)?;
-                z = Tensor::from(8);
-            }
-        }
-        {
-            let t5 = (Tensor::from(1), Tensor::from(0)).0;
-            t5
-        }
-        .maximum(t)
+        })
     };
-    match n {
-        1 => {
-            let mut v6;
-            match n {
-                0 => {
-                    v6 = p.greater_equal(6)?.cast(DType::I32)?;
-                }
-                _ => {
-                    if q.less_equal(5)? {
-                        v6 = y.less(&x)?.cast(DType::I32)?;
-                    } else {
-                        v6 = x.clone().floor_mod(7)?;
-                    }
-                }
+    let mut k6 = Tensor::from(0);
+    'l7: while k6.less(3)? && (y.less(6)?) {
+        k6 = (&k6 + 1)?;
+        y = c1(&twice(-q)?)?;
+        x -= x.clone() * y.clone();
+        let mut k9 = Tensor::from(0);
+        'l10: loop {
+            if k9.greater(1)? {
+                break;
             }
+            k9 = (&k9 + 1)?;
+            x *= Tensor::from(5);
         }
+    }
+    Ok(match x.clone() {
+        0 => (Tensor::from(8) % 3)?,
+        1 | -3 | 4..=6 => (p.clone().abs()?),
         _ => {
-            y = c1(&c1(&Tensor::from(3))?)?;
-            y = match y.clone() {
-                0 => q.clone().minimum(q)?,
-                1 | -3 | 4..=6 => (if q.not_equal(1)? { x.clone() } else { x.clone() }),
-                _ => {
-                    (if q.equal(&y)? {
-                        return Ok(x.clone());
-                    } else {
-                        p.clone()
-                    })
-                }
-            };
-            let mut v7;
-            if (q.clone()).not_equal(Tensor::from(5))? {
-                v7 = Tensor::from(5);
+            if q.greater_equal(9)? {
+                Tensor::from(6)
+            } else if p.equal(&x)? {
+                y -= Tensor::from(4);
+                y.clone()
             } else {
-                v7 = match x.clone() {
-                    0 => (x.clone()),
-                    1 | -3 | 4..=6 => (Tensor::from(2)),
-                    _ => (Tensor::from(8)),
-                };
+                p.clone()
             }
         }
-    }
-    {
-        'l9: for mut r10 in Tensor::from([3, -1, 5]) {
-            let mut k11 = Tensor::from(0);
-            'l12: while k11.less(2)? && (!(y.less_equal(&r10)?)) {
-                k11 = (&k11 + 1)?;
-                continue 'l9;
-            }
-            return Ok({
-                let mut k13 = Tensor::from(0);
-                loop {
-                    k13 = (&k13 + 1)?;
-                    if x.less_equal(1)? {
-                        break Tensor::from(8);
-                    }
-                    if k13.greater(3)? {
-                        break (x.clone());
-                    }
-                }
-            });
-        }
-        let mut v14;
-        if (Tensor::from(1)).less_equal(10)? {
-            v14 = y.clone();
-        } else {
-            let mut v15 = Tensor::from(6);
-            v14 = twice(p + &v15)?;
-        }
-    }
-    Ok((-&x)?)
+    })
 }
 
 fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5538,96 +5070,55 @@ fn numbers_38(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
             k2 += 1;
             z = mul((-1i32), z);
-            z = add((7i32), z);
-            break;
+            assert!((z > ({ 8 })) || !(z > ({ 8 })), "always");
+            z = (-4i32);
         }
-        match n {
-            1 => {
-                let mut v4 = (2i32);
-                assert!((t <= ({ z })) || !(t <= ({ z })), "always");
-            }
-            _ => {
-                assert!((p > ({ 11 })) || !(p > ({ 11 })), "always");
-                z = mul((-3i32), z);
-                z = (8i32);
+        let mut v4 = match t {
+            0 => (p),
+            1 | -3 | 4..=6 => (8i32),
+            _ => (6i32),
+        };
+        {
+            let mut k5 = 0;
+            loop {
+                k5 += 1;
+                if is_small(n) && (t > ({ z })) {
+                    break (mul((7i32), (8i32)));
+                }
+                if k5 > 3 {
+                    break ((p).min(0i32));
+                }
             }
         }
-        (({
-            let t5 = ((1i32), (0i32)).0;
-            t5
-        })
-        .max(t))
     };
-    match n {
-        1 => {
-            let mut v6;
-            match n {
-                0 => {
-                    v6 = i32::from((p >= ({ 6 })));
-                }
-                _ => {
-                    if (q <= ({ 5 })) {
-                        v6 = i32::from((y < ({ x })));
-                    } else {
-                        v6 = (rem((x), 7));
-                    }
-                }
+    let mut k6 = 0;
+    'l7: while k6 < 3 && (y < ({ 6 })) {
+        k6 += 1;
+        y = c1(twice(sub(0, q)));
+        x = sub(x, mul(x, y));
+        let mut k9 = 0;
+        'l10: loop {
+            if k9 > 1 {
+                break;
             }
+            k9 += 1;
+            x = mul(x, (5i32));
         }
+    }
+    match x {
+        0 => (rem((8i32), 3)),
+        1 | -3 | 4..=6 => ((p).wrapping_abs()),
         _ => {
-            y = c1(c1((3i32)));
-            y = match y {
-                0 => ((q).min(q)),
-                1 | -3 | 4..=6 => (if (q != ({ 1 })) { x } else { x }),
-                _ => {
-                    (if (q == ({ y })) {
-                        return x;
-                    } else {
-                        p
-                    })
-                }
-            };
-            let mut v7;
-            if ((q) != ({ (5i32) })) {
-                v7 = (5i32);
+            if (q >= ({ 9 })) {
+                (6i32)
+            } else if (p == ({ x })) {
+                y = sub(y, (4i32));
+                y
             } else {
-                v7 = match x {
-                    0 => (x),
-                    1 | -3 | 4..=6 => (2i32),
-                    _ => (8i32),
-                };
+                p
             }
         }
     }
-    {
-        'l9: for mut r10 in [3i32, -1, 5] {
-            let mut k11 = 0;
-            'l12: while k11 < 2 && (!(y <= ({ r10 }))) {
-                k11 += 1;
-                continue 'l9;
-            }
-            return {
-                let mut k13 = 0;
-                loop {
-                    k13 += 1;
-                    if (x <= ({ 1 })) {
-                        break (8i32);
-                    }
-                    if k13 > 3 {
-                        break (x);
-                    }
-                }
-            };
-        }
-        let mut v14;
-        if ((1i32) <= ({ 10 })) {
-            v14 = y;
-        } else {
-            let mut v15 = (6i32);
-            v14 = twice(add(p, v15));
-        }
-    }
-    (sub(0, x))
 }
 
 #[function]
@@ -5636,91 +5127,107 @@ fn tensors_39(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut y = Tensor::from(1);
     (x, y) = (
         match q.clone() {
-            0 => ((2 - q.clone())?, (p.clone() - Tensor::from(4))?).1,
-            1 | -3 | 4..=6 => match y.clone() {
-                -2..=2 => keep(&Tensor::from(3)),
-                5 => (Tensor::from(-2)),
-                _ => (y.greater_equal(4)?.cast(DType::I32)?),
-            },
-            _ => {
-                (match n {
-                    0 => {
-                        let t1 = Tensor::from(-3);
-                        (t1 * 2)?
-                    }
-                    1 | 2 => ((Tensor::from(-3), Tensor::from(-3)).1),
-                    _ => {
-                        (if q.less_equal(2)? {
-                            y = (Tensor::from(3) * &y)?;
-                            y.clone()
-                        } else {
-                            Tensor::from(5)
-                        })
-                    }
+            0 => [(2 - p)?, q.equal(9)?.cast(DType::I32)?][if flag { 0 } else { 1 }].clone(),
+            1 | -3 | 4..=6 => ((p.clone().maximum(&x)?, y.less(2)?.cast(DType::I32)?).1),
+            _ => [
+                {
+                    let t1 = y.clone();
+                    t1
+                },
+                twice(Tensor::from(7) * p)?,
+            ][if is_small(n) { 0 } else { 1 }]
+            .clone(),
+        },
+        match y.clone() {
+            -2..=2 => {
+                (if (Tensor::from(3)).less_equal(&x)? {
+                    (-Tensor::from(3))?
+                } else {
+                    let mut v2 = y.less_equal(4)?.cast(DType::I32)?;
+                    twice(x.clone() % 6)?
                 })
             }
+            5 => (keep(&p.clone()).floor_mod(7)?),
+            _ => (q + 3)?,
         },
-        p.clone(),
     );
-    let mut k2 = Tensor::from(0);
-    'l3: loop {
-        if k2.greater(1)? {
-            break;
-        }
-        k2 = (&k2 + 1)?;
-        let mut k4 = Tensor::from(0);
-        'l5: while k4.less(2)? && ((n > 1) && x.less_equal(2)?) {
-            k4 = (&k4 + 1)?;
-            y = if p.equal(10)? {
-                assert!(p.greater_equal(11)? || !p.greater_equal(11)?, "always");
-                Tensor::from(2)
-            } else if q.less_equal(6)? {
-                Tensor::from(1)
+    if !(q.greater(&x)?) {
+        y = (match y.clone() {
+            0 => (y.greater(&y)?.cast(DType::I32)?),
+            1 | -3 | 4..=6 => (y.greater_equal(5)?.cast(DType::I32)?),
+            _ => {
+                (if p.greater(&y)? {
+                    p.clone()
+                } else if x.greater_equal(10)? {
+                    p.clone()
+                } else {
+                    q.clone()
+                })
+            }
+        } - &y)?;
+        'l3: for mut r4 in Tensor::from([3, -1, 5]) {
+            let mut v5 = if y.less_equal(&r4)? {
+                (x, r4) = (Tensor::from(8), p.clone());
+                r4.clone()
             } else {
-                Tensor::from(7)
+                p.clone()
+            };
+            r4 = keep(&Tensor::from(2));
+        }
+        'l7: for mut i8 in range((p.clone()).floor_mod(4)?) {
+            if flag && (p.clone()).less_equal(&x)? {
+                assert!(p.greater_equal(&i8)? || !p.greater_equal(&i8)?, "always");
+                return Ok(keep(&y.clone()));
+            } else {
+                y = Tensor::from(6);
+                x += i8.clone() * x.clone();
+                assert!(x.equal(&x)? || !x.equal(&x)?, "always");
+            }
+        }
+    } else if (q.clone()).equal(&x)? {
+        {
+            assert!(p.less(&x)? || !p.less(&x)?, "always");
+            if p.less(1)? {
+                assert!(x.greater(&y)? || !x.greater(&y)?, "always");
+                let mut v9 = x.clone();
+            }
+        }
+        let mut v10;
+        if flag && y.less_equal(&x)? {
+            let mut v11 = twice(p.clone() % 3)?;
+            v10 = if x.less_equal(4)? { Tensor::from(-2) } else { p.clone() };
+        } else if flag {
+            v10 = match n {
+                0 => (Tensor::from(4)),
+                1 | 2 => (Tensor::from(4)),
+                _ => y.clone(),
+            };
+        } else {
+            v10 = if x.equal(&x)? {
+                q.clone()
+            } else {
+                let mut v12 = y.clone();
+                x.clone()
             };
         }
-        match n {
-            1 => {
-                if (n > 1) {
-                    continue 'l3;
-                } else {
-                    x = Tensor::from(-2);
-                    y = q.clone();
-                }
-                continue 'l3;
-            }
-            _ => {
-                assert!(y.greater(2)? || !y.greater(2)?, "always");
-                'l6: for mut r7 in Tensor::from([3, -1, 5]) {
-                    x = (x.clone() - &x)?;
-                    x = (q.clone() + &x)?;
-                }
-                'l8: for mut r9 in Tensor::from([3, -1, 5]) {
-                    let mut v10 = x.clone();
-                    let mut v11 = Tensor::from(0);
-                }
-            }
-        }
-        'l12: for h13 in 0..2 {
-            x = (&x + h13 as i32)?;
-            'l14: for mut r15 in Tensor::from([3, -1, 5]) {
-                r15 = (p.clone() - &r15)?;
-                break 'l14;
-            }
+    } else {
+        let mut v13;
+        if (Tensor::from(6)).greater(x.clone())? && (q.less(7)? && x.less_equal(6)?) {
+            let mut v14 = (q.clone(), q.clone()).0;
+            v13 = [x.clone(), p.clone()][if (n > 1) { 0 } else { 1 }].clone();
+        } else {
+            v13 = (p.clone(), Tensor::from(-1)).1;
         }
     }
-    y = if q.equal(10)? {
-        x.clone()
+    let mut v15 = x.clone();
+    Ok(if q.not_equal(9)? {
+        Tensor::from(0)
+    } else if p.less_equal(&v15)? {
+        p.clone()
     } else {
-        let mut v16 = match q.clone() {
-            0 => x.clone(),
-            1 | -3 | 4..=6 => (y.clone()),
-            _ => p.clone(),
-        };
-        p.equal(5)?.cast(DType::I32)?
-    };
-    p + Tensor::from(4)
+        Tensor::from(2)
+    }
+    .maximum(keep(&y.clone()))?)
 }
 
 fn numbers_39(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5728,91 +5235,109 @@ fn numbers_39(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut y = 1i32;
     (x, y) = (
         match q {
-            0 => ((sub(2i32, q)), (sub(p, (4i32)))).1,
-            1 | -3 | 4..=6 => match y {
-                -2..=2 => (3i32),
-                5 => (-2i32),
-                _ => (i32::from((y >= ({ 4 })))),
-            },
-            _ => {
-                (match n {
-                    0 => {
-                        let t1 = (-3i32);
-                        mul(t1, 2)
-                    }
-                    1 | 2 => (((-3i32), (-3i32)).1),
-                    _ => {
-                        (if (q <= ({ 2 })) {
-                            y = mul((3i32), y);
-                            y
-                        } else {
-                            (5i32)
-                        })
-                    }
+            0 => [(sub(2i32, p)), i32::from((q == ({ 9 })))][if flag { 0 } else { 1 }],
+            1 | -3 | 4..=6 => ((((p).max(x)), i32::from((y < ({ 2 })))).1),
+            _ => [
+                {
+                    let t1 = y;
+                    t1
+                },
+                twice(mul((7i32), p)),
+            ][if is_small(n) { 0 } else { 1 }],
+        },
+        match y {
+            -2..=2 => {
+                (if ((3i32) <= ({ x })) {
+                    (sub(0, (3i32)))
+                } else {
+                    let mut v2 = i32::from((y <= ({ 4 })));
+                    twice(rem(x, 6))
                 })
             }
+            5 => (rem((p), 7)),
+            _ => (add(q, 3i32)),
         },
-        p,
     );
-    let mut k2 = 0;
-    'l3: loop {
-        if k2 > 1 {
-            break;
-        }
-        k2 += 1;
-        let mut k4 = 0;
-        'l5: while k4 < 2 && ((n > 1) && (x <= ({ 2 }))) {
-            k4 += 1;
-            y = if (p == ({ 10 })) {
-                assert!((p >= ({ 11 })) || !(p >= ({ 11 })), "always");
-                (2i32)
-            } else if (q <= ({ 6 })) {
-                (1i32)
+    if !(q > ({ x })) {
+        y = sub(
+            match y {
+                0 => (i32::from((y > ({ y })))),
+                1 | -3 | 4..=6 => (i32::from((y >= ({ 5 })))),
+                _ => {
+                    (if (p > ({ y })) {
+                        p
+                    } else if (x >= ({ 10 })) {
+                        p
+                    } else {
+                        q
+                    })
+                }
+            },
+            y,
+        );
+        'l3: for mut r4 in [3i32, -1, 5] {
+            let mut v5 = if (y <= ({ r4 })) {
+                (x, r4) = ((8i32), p);
+                r4
             } else {
-                (7i32)
+                p
+            };
+            r4 = (2i32);
+        }
+        'l7: for mut i8 in 0..rem(p, 4) {
+            if flag && ((p) <= ({ x })) {
+                assert!((p >= ({ i8 })) || !(p >= ({ i8 })), "always");
+                return y;
+            } else {
+                y = (6i32);
+                x = add(x, mul(i8, x));
+                assert!((x == ({ x })) || !(x == ({ x })), "always");
+            }
+        }
+    } else if ((q) == ({ x })) {
+        {
+            assert!((p < ({ x })) || !(p < ({ x })), "always");
+            if (p < ({ 1 })) {
+                assert!((x > ({ y })) || !(x > ({ y })), "always");
+                let mut v9 = x;
+            }
+        }
+        let mut v10;
+        if flag && (y <= ({ x })) {
+            let mut v11 = twice(rem(p, 3));
+            v10 = if (x <= ({ 4 })) { (-2i32) } else { p };
+        } else if flag {
+            v10 = match n {
+                0 => (4i32),
+                1 | 2 => (4i32),
+                _ => y,
+            };
+        } else {
+            v10 = if (x == ({ x })) {
+                q
+            } else {
+                let mut v12 = y;
+                x
             };
         }
-        match n {
-            1 => {
-                if (n > 1) {
-                    continue 'l3;
-                } else {
-                    x = (-2i32);
-                    y = q;
-                }
-                continue 'l3;
-            }
-            _ => {
-                assert!((y > ({ 2 })) || !(y > ({ 2 })), "always");
-                'l6: for mut r7 in [3i32, -1, 5] {
-                    x = sub(x, x);
-                    x = add(q, x);
-                }
-                'l8: for mut r9 in [3i32, -1, 5] {
-                    let mut v10 = x;
-                    let mut v11 = (0i32);
-                }
-            }
-        }
-        'l12: for h13 in 0..2 {
-            x = add(x, h13 as i32);
-            'l14: for mut r15 in [3i32, -1, 5] {
-                r15 = sub(p, r15);
-                break 'l14;
-            }
+    } else {
+        let mut v13;
+        if ((6i32) > ({ x })) && ((q < ({ 7 })) && (x <= ({ 6 }))) {
+            let mut v14 = (q, q).0;
+            v13 = [x, p][if (n > 1) { 0 } else { 1 }];
+        } else {
+            v13 = (p, (-1i32)).1;
         }
     }
-    y = if (q == ({ 10 })) {
-        x
+    let mut v15 = x;
+    ((if (q != ({ 9 })) {
+        (0i32)
+    } else if (p <= ({ v15 })) {
+        p
     } else {
-        let mut v16 = match q {
-            0 => x,
-            1 | -3 | 4..=6 => (y),
-            _ => p,
-        };
-        i32::from((p == ({ 5 })))
-    };
-    add(p, (4i32))
+        (2i32)
+    })
+    .max(y))
 }
 
 #[function]
@@ -5833,61 +5358,98 @@ fn tensors_40(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         }
     } else if !(p.less(10)?) {
-        (x, y) = (
-            {
-                let t6 = (q.clone() - 7)?;
-                (t6 * 2)?
-            },
-            x.equal(1)?.cast(DType::I32)?.minimum(p)?,
-        );
+        x = {
+            let t6 = (q - p.clone())?;
+            (t6 * 2)?
+        };
     } else {
-        'l7: for h8 in 0..n {
-            x = (&x + h8 as i32)?;
-            match n {
-                1 => {
-                    x = (y.clone() + &x)?;
-                }
-                _ => {
-                    assert!(p.equal(1)? || !p.equal(1)?, "always");
+        y = (match q.clone() {
+            -2..=2 => keep(&y.clone()),
+            5 => (7 + p)?,
+            _ => p.greater_equal(5)?.cast(DType::I32)?,
+        } * &y)?;
+        match n {
+            1 => {
+                if (x.not_equal(&x)? || y.less_equal(2)? && (p.less_equal(8)?)) {
+                    assert!(q.greater_equal(&y)? || !q.greater_equal(&y)?, "always");
+                    x *= p.clone() * y.clone();
+                } else if y.greater(&x)? {
+                } else {
+                    x = q.clone();
+                    assert!(q.less(1)? || !q.less(1)?, "always");
+                    let mut v7 = Tensor::from(5);
                 }
             }
-            if (x.equal(11)? || (n > 1) && q.less(5)?) {
-                assert!(y.greater_equal(&y)? || !y.greater_equal(&y)?, "always");
-                x = Tensor::from(6);
-                x = x.clone();
-            } else if y.not_equal(9)? {
-                x = (p.clone() + &x)?;
-                y = p.clone();
+            _ => {
+                'l8: for mut r9 in Tensor::from([3, -1, 5]) {
+                    (y, r9) = (Tensor::from(-1), Tensor::from(2));
+                }
+                if is_small(n) && (p.clone()).less_equal(x.clone())? {
+                    x = y.clone();
+                } else {
+                    let mut v10 = Tensor::from(-2);
+                    let mut v11 = q.clone();
+                }
+            }
+        }
+        if q.equal(4)? {
+            if y.less(7)? || !flag {
+            } else if x.not_equal(11)? || !(n > 1) {
+                x = (x.clone() - &x)?;
+                let mut v12 = y.clone();
+                y = y.clone();
             } else {
-                x = Tensor::from(7);
                 x = q.clone();
             }
-            if x.less(9)? {
-                (y, x) = (q.clone(), Tensor::from(5));
+        } else {
+            let mut k13 = Tensor::from(0);
+            'l14: loop {
+                if k13.greater(1)? {
+                    break;
+                }
+                k13 = (&k13 + 1)?;
                 x = p.clone();
-            } else {
-                assert!(q.less_equal(3)? || !q.less_equal(3)?, "always");
-                assert!(p.less(&y)? || !p.less(&y)?, "always");
-                x = y.clone();
             }
         }
     }
-    let mut v11 = {
-        let t9 = {
-            let mut k10 = Tensor::from(0);
-            loop {
-                k10 = (&k10 + 1)?;
-                if !(p.less_equal(1)?) {
-                    break x.clone();
+    if flag && p.less_equal(9)? && x.less(&y)? {
+        if q.greater(10)? {
+            let mut v16 = {
+                let mut k15 = Tensor::from(0);
+                loop {
+                    k15 = (&k15 + 1)?;
+                    if q.greater(8)? {
+                        break q.clone();
+                    }
+                    if k15.greater(3)? {
+                        break (q.clone());
+                    }
                 }
-                if k10.greater(3)? {
-                    break ([Tensor::from(3), x.clone()][if (n > 1) { 0 } else { 1 }].clone());
-                }
+            };
+        } else if (y.clone()).greater(5)? {
+            y = Tensor::from(3);
+            (x, y) = ((8 - Tensor::from(5))?, p.less(&x)?.cast(DType::I32)?);
+            assert!(p.greater_equal(10)? || !p.greater_equal(10)?, "always");
+        } else {
+            (y, x) = (keep(&Tensor::from(0)), y.clone().abs()?);
+            if (Tensor::from(3)).equal(8)? {
+                assert!(y.equal(4)? || !y.equal(4)?, "always");
+                y = x.clone();
+            } else {
             }
+            'l17: for mut i18 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
+                let mut v19 = Tensor::from(-2);
+            }
+        }
+    }
+    (6 - {
+        let t20 = match x.clone() {
+            -2..=2 => (Tensor::from(7)),
+            5 => (q.clone()),
+            _ => (q.clone()),
         };
-        (t9 * 2)?
-    };
-    Ok(x)
+        t20
+    }) * (x.clone(), (4 + Tensor::from(-2))?).0
 }
 
 fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -5907,61 +5469,104 @@ fn numbers_40(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             }
         }
     } else if !(p < ({ 10 })) {
-        (x, y) = (
-            {
-                let t6 = (sub(q, 7i32));
-                mul(t6, 2)
-            },
-            ((i32::from((x == ({ 1 })))).min(p)),
-        );
+        x = {
+            let t6 = (sub(q, p));
+            mul(t6, 2)
+        };
     } else {
-        'l7: for h8 in 0..n {
-            x = add(x, h8 as i32);
-            match n {
-                1 => {
-                    x = add(y, x);
-                }
-                _ => {
-                    assert!((p == ({ 1 })) || !(p == ({ 1 })), "always");
+        y = mul(
+            match q {
+                -2..=2 => y,
+                5 => (add(7i32, p)),
+                _ => i32::from((p >= ({ 5 }))),
+            },
+            y,
+        );
+        match n {
+            1 => {
+                if ((x != ({ x })) || (y <= ({ 2 })) && (p <= ({ 8 }))) {
+                    assert!((q >= ({ y })) || !(q >= ({ y })), "always");
+                    x = mul(x, mul(p, y));
+                } else if (y > ({ x })) {
+                } else {
+                    x = q;
+                    assert!((q < ({ 1 })) || !(q < ({ 1 })), "always");
+                    let mut v7 = (5i32);
                 }
             }
-            if ((x == ({ 11 })) || (n > 1) && (q < ({ 5 }))) {
-                assert!((y >= ({ y })) || !(y >= ({ y })), "always");
-                x = (6i32);
-                x = x;
-            } else if (y != ({ 9 })) {
-                x = add(p, x);
-                y = p;
+            _ => {
+                'l8: for mut r9 in [3i32, -1, 5] {
+                    (y, r9) = ((-1i32), (2i32));
+                }
+                if is_small(n) && ((p) <= ({ x })) {
+                    x = y;
+                } else {
+                    let mut v10 = (-2i32);
+                    let mut v11 = q;
+                }
+            }
+        }
+        if (q == ({ 4 })) {
+            if (y < ({ 7 })) || !flag {
+            } else if (x != ({ 11 })) || !(n > 1) {
+                x = sub(x, x);
+                let mut v12 = y;
+                y = y;
             } else {
-                x = (7i32);
                 x = q;
             }
-            if (x < ({ 9 })) {
-                (y, x) = (q, (5i32));
+        } else {
+            let mut k13 = 0;
+            'l14: loop {
+                if k13 > 1 {
+                    break;
+                }
+                k13 += 1;
                 x = p;
-            } else {
-                assert!((q <= ({ 3 })) || !(q <= ({ 3 })), "always");
-                assert!((p < ({ y })) || !(p < ({ y })), "always");
-                x = y;
             }
         }
     }
-    let mut v11 = {
-        let t9 = {
-            let mut k10 = 0;
-            loop {
-                k10 += 1;
-                if !(p <= ({ 1 })) {
-                    break x;
+    if flag && (p <= ({ 9 })) && (x < ({ y })) {
+        if (q > ({ 10 })) {
+            let mut v16 = {
+                let mut k15 = 0;
+                loop {
+                    k15 += 1;
+                    if (q > ({ 8 })) {
+                        break q;
+                    }
+                    if k15 > 3 {
+                        break (q);
+                    }
                 }
-                if k10 > 3 {
-                    break ([(3i32), x][if (n > 1) { 0 } else { 1 }]);
-                }
+            };
+        } else if ((y) > ({ 5 })) {
+            y = (3i32);
+            (x, y) = ((sub(8i32, (5i32))), i32::from((p < ({ x }))));
+            assert!((p >= ({ 10 })) || !(p >= ({ 10 })), "always");
+        } else {
+            (y, x) = ((0i32), ((y).wrapping_abs()));
+            if ((3i32) == ({ 8 })) {
+                assert!((y == ({ 4 })) || !(y == ({ 4 })), "always");
+                y = x;
+            } else {
             }
-        };
-        mul(t9, 2)
-    };
-    x
+            'l17: for mut i18 in counts(rem(q, 6), 0, -2) {
+                let mut v19 = (-2i32);
+            }
+        }
+    }
+    mul(
+        (sub(6i32, {
+            let t20 = match x {
+                -2..=2 => (7i32),
+                5 => (q),
+                _ => (q),
+            };
+            t20
+        })),
+        (x, (add(4i32, (-2i32)))).0,
+    )
 }
 
 #[function]
@@ -6007,7 +5612,7 @@ fn tensors_41(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             }
         }
     } - &x)?;
-    Ok(Tensor::from(0))
+    q % 4
 }
 
 fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6054,7 +5659,7 @@ fn numbers_41(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         },
         x,
     );
-    (0i32)
+    rem(q, 4)
 }
 
 #[function]
@@ -6065,39 +5670,30 @@ fn tensors_42(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     if (n > 1) {
         let mut v1 = Tensor::from(7);
         if (Tensor::from(3)).less(&x)? {
-            -&x
+            -p
         } else {
             if p.equal(&y)? {
-                1 * p
+                1 * &v1
             } else {
                 let mut v2 = q.clone();
-                &v1 - p
+                y.clone() - &x
             }
         }
-    } else if flag {
-        y.clone() + &y
     } else {
         let mut v3 = match n {
-            0 => x.clone(),
-            1 | 2 => q.clone(),
-            _ => Tensor::from(2),
+            0 => p.clone(),
+            1 | 2 => (y.clone()),
+            _ => y.clone(),
         };
-        (if q.not_equal(8)? {
-            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
-                continue;
-            }
-            (Tensor::from(-3), x.clone()).0
+        Result::<Tensor>::Ok(if x.greater_equal(7)? {
+            return Ok(match n {
+                0 => (x.clone()),
+                1 | 2 => p.clone(),
+                _ => (p.clone()),
+            });
         } else {
-            let mut v7 = if x.less_equal(&x)? {
-                Tensor::from(-1)
-            } else if x.greater_equal(8)? {
-                Tensor::from(4)
-            } else {
-                let mut v6 = y.clone();
-                x.clone()
-            };
-            v3.clone()
-        } * &y)
+            q.clone()
+        })
     }
 }
 
@@ -6108,42 +5704,30 @@ fn numbers_42(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     if (n > 1) {
         let mut v1 = (7i32);
         if ((3i32) < ({ x })) {
-            sub(0, x)
+            sub(0, p)
         } else {
             if (p == ({ y })) {
-                mul(1i32, p)
+                mul(1i32, v1)
             } else {
                 let mut v2 = q;
-                sub(v1, p)
+                sub(y, x)
             }
         }
-    } else if flag {
-        add(y, y)
     } else {
         let mut v3 = match n {
-            0 => x,
-            1 | 2 => q,
-            _ => (2i32),
+            0 => p,
+            1 | 2 => (y),
+            _ => y,
         };
-        mul(
-            if (q != ({ 8 })) {
-                'l4: for mut r5 in [3i32, -1, 5] {
-                    continue;
-                }
-                ((-3i32), x).0
-            } else {
-                let mut v7 = if (x <= ({ x })) {
-                    (-1i32)
-                } else if (x >= ({ 8 })) {
-                    (4i32)
-                } else {
-                    let mut v6 = y;
-                    x
-                };
-                v3
-            },
-            y,
-        )
+        if (x >= ({ 7 })) {
+            return match n {
+                0 => (x),
+                1 | 2 => p,
+                _ => (p),
+            };
+        } else {
+            q
+        }
     }
 }
 
@@ -6151,21 +5735,24 @@ fn numbers_42(p: i32, q: i32, n: i64, flag: bool) -> i32 {
 fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
     let mut x = p.clone();
     let mut y = Tensor::from(1);
-    x = (&x * q)?;
-    'l1: for mut i2 in range(-1, (Tensor::from(2)).floor_mod(3)?) {
+    x = (p * &y)?;
+    'l1: for mut i2 in range((Tensor::from(2)).floor_mod(4)?) {
         let mut k3 = Tensor::from(0);
         while k3.less(1)? && (!(x.less_equal(4)?)) {
             k3 = (&k3 + 1)?;
             (y, i2) =
-                (i2.clone().minimum(q)?, if i2.equal(8)? { Tensor::from(-3) } else { x.clone() });
+                (i2.clone().minimum(8)?, if i2.equal(8)? { Tensor::from(-3) } else { x.clone() });
             let mut k5 = Tensor::from(0);
             'l6: loop {
                 if k5.greater(1)? {
                     break;
                 }
                 k5 = (&k5 + 1)?;
-                x = (y.clone() + &x)?;
-                i2 = Tensor::from(4);
+                x += Tensor::from(4) * Tensor::from(5);
+                return Ok({
+                    let t7 = q.clone();
+                    t7
+                });
             }
         }
     }
@@ -6175,20 +5762,23 @@ fn tensors_43(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
 fn numbers_43(p: i32, q: i32, n: i64, flag: bool) -> i32 {
     let mut x = p;
     let mut y = 1i32;
-    x = (mul(x, q));
-    'l1: for mut i2 in -1..rem((2i32), 3) {
+    x = (mul(p, y));
+    'l1: for mut i2 in 0..rem((2i32), 4) {
         let mut k3 = 0;
         while k3 < 1 && (!(x <= ({ 4 }))) {
             k3 += 1;
-            (y, i2) = (((i2).min(q)), if (i2 == ({ 8 })) { (-3i32) } else { x });
+            (y, i2) = (((i2).min(8i32)), if (i2 == ({ 8 })) { (-3i32) } else { x });
             let mut k5 = 0;
             'l6: loop {
                 if k5 > 1 {
                     break;
                 }
                 k5 += 1;
-                x = add(y, x);
-                i2 = (4i32);
+                x = add(x, mul((4i32), (5i32)));
+                return {
+                    let t7 = q;
+                    t7
+                };
             }
         }
     }
@@ -6209,83 +5799,55 @@ fn tensors_44(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 assert!(q.not_equal(5)? || !q.not_equal(5)?, "always");
                 y = (Tensor::from(2) * &y)?;
             }
-            let mut v4 = match n {
-                0 => v1.clone(),
-                1 | 2 => y.clone(),
-                _ => (v1.clone()),
-            };
-            match n {
-                1 => {
-                    v4 = (v1.clone() * &v4)?;
-                    assert!(y.greater(5)? || !y.greater(5)?, "always");
-                }
-                _ => {
-                    assert!(p.not_equal(&v1)? || !p.not_equal(&v1)?, "always");
-                }
-            }
-        }
-    } else {
-        if p.equal(&x)? || !is_small(n) {
-            let mut v6 = {
-                let mut k5 = Tensor::from(0);
-                loop {
-                    k5 = (&k5 + 1)?;
-                    if p.greater(9)? && p.greater_equal(4)? {
-                        break Tensor::from(4);
-                    }
-                    if k5.greater(1)? {
-                        break (x.clone());
-                    }
-                }
-            };
-        } else if (n > 1) {
-            if (q.clone()).equal(&v1)? {
-                x = Tensor::from(-1);
-                x = Tensor::from(-4);
+            'l4: for mut r5 in Tensor::from([3, -1, 5]) {
                 y = p.clone();
-            } else if x.not_equal(&y)? && (p.not_equal(10)?) {
-                assert!(v1.greater(4)? || !v1.greater(4)?, "always");
-            } else {
-                x = (v1.clone() - &x)?;
-                (x, v1) = (x.clone(), v1.clone());
             }
-        } else {
-            if y.greater_equal(11)? {
-                let mut v7 = y.clone();
-            }
-        }
-        if q.greater(6)? && (n == 0) && q.less(&y)? {
-            x = (p.clone() - x.clone())?;
+            assert!(q.not_equal(7)? || !q.not_equal(7)?, "always");
         }
     }
-    Ok(if q.equal(0)? || !flag {
-        q.clone()
-    } else {
-        let mut v9 = {
-            let mut k8 = Tensor::from(0);
-            loop {
-                k8 = (&k8 + 1)?;
-                if x.not_equal(2)? {
-                    break q.clone();
-                }
-                if k8.greater(1)? {
-                    break (p.clone());
-                }
+    if !(p.greater(&x)?) {
+        y = (match p.clone() {
+            0 => Tensor::from(-2),
+            1 | -3 | 4..=6 => (y.clone()),
+            _ => (v1.clone()),
+        } * &y)?;
+        if !(q.equal(8)?) {
+            if q.greater_equal(10)? {
+                x = Tensor::from(4);
+            } else {
+                (v1, y) = (p.clone(), Tensor::from(-1));
+                y = p.clone();
             }
-        };
-        {
-            let mut k10 = Tensor::from(0);
-            loop {
-                k10 = (&k10 + 1)?;
-                if (p.not_equal(4)? || p.less(&x)?) {
-                    break p.clone();
+            if v1.not_equal(11)? { q * 7 } else { &v1 - q }
+        } else {
+            -if (y.clone()).not_equal(&v1)? {
+                if is_small(n) && (Tensor::from(2)).greater_equal(4)? {
+                    x = Tensor::from(0);
+                    let mut v6 = q.clone();
+                } else if (Tensor::from(-2)).not_equal(11)? {
+                    let mut v7 = y.clone();
+                } else {
+                    y = (p.clone() - &y)?;
                 }
-                if k10.greater(1)? {
-                    break (x.clone());
+                match q.clone() {
+                    0 => y.clone(),
+                    1 | -3 | 4..=6 => x.clone(),
+                    _ => v1.clone(),
                 }
+            } else {
+                let mut v8 = (6 - &x)?;
+                (v8.clone() + &x)?
             }
         }
-    })
+    } else {
+        let mut v9 = (&x % 2)?;
+        if q.less_equal(0)? && (p.less_equal(10)?) {
+            &y % 5
+        } else {
+            let mut v10 = q.clone();
+            Result::<Tensor>::Ok(Tensor::from(2))
+        }
+    }
 }
 
 fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6301,81 +5863,59 @@ fn numbers_44(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 assert!((q != ({ 5 })) || !(q != ({ 5 })), "always");
                 y = mul((2i32), y);
             }
-            let mut v4 = match n {
-                0 => v1,
-                1 | 2 => y,
-                _ => (v1),
-            };
-            match n {
-                1 => {
-                    v4 = mul(v1, v4);
-                    assert!((y > ({ 5 })) || !(y > ({ 5 })), "always");
-                }
-                _ => {
-                    assert!((p != ({ v1 })) || !(p != ({ v1 })), "always");
-                }
-            }
-        }
-    } else {
-        if (p == ({ x })) || !is_small(n) {
-            let mut v6 = {
-                let mut k5 = 0;
-                loop {
-                    k5 += 1;
-                    if (p > ({ 9 })) && (p >= ({ 4 })) {
-                        break (4i32);
-                    }
-                    if k5 > 1 {
-                        break (x);
-                    }
-                }
-            };
-        } else if (n > 1) {
-            if ((q) == ({ v1 })) {
-                x = (-1i32);
-                x = (-4i32);
+            'l4: for mut r5 in [3i32, -1, 5] {
                 y = p;
-            } else if (x != ({ y })) && (p != ({ 10 })) {
-                assert!((v1 > ({ 4 })) || !(v1 > ({ 4 })), "always");
-            } else {
-                x = sub(v1, x);
-                (x, v1) = (x, v1);
             }
-        } else {
-            if (y >= ({ 11 })) {
-                let mut v7 = y;
-            }
-        }
-        if (q > ({ 6 })) && (n == 0) && (q < ({ y })) {
-            x = (sub(p, x));
+            assert!((q != ({ 7 })) || !(q != ({ 7 })), "always");
         }
     }
-    if (q == ({ 0 })) || !flag {
-        q
+    if !(p > ({ x })) {
+        y = mul(
+            match p {
+                0 => (-2i32),
+                1 | -3 | 4..=6 => (y),
+                _ => (v1),
+            },
+            y,
+        );
+        if !(q == ({ 8 })) {
+            if (q >= ({ 10 })) {
+                x = (4i32);
+            } else {
+                (v1, y) = (p, (-1i32));
+                y = p;
+            }
+            if (v1 != ({ 11 })) { mul(q, 7i32) } else { sub(v1, q) }
+        } else {
+            sub(
+                0,
+                if ((y) != ({ v1 })) {
+                    if is_small(n) && ((2i32) >= ({ 4 })) {
+                        x = (0i32);
+                        let mut v6 = q;
+                    } else if ((-2i32) != ({ 11 })) {
+                        let mut v7 = y;
+                    } else {
+                        y = sub(p, y);
+                    }
+                    match q {
+                        0 => y,
+                        1 | -3 | 4..=6 => x,
+                        _ => v1,
+                    }
+                } else {
+                    let mut v8 = (sub(6i32, x));
+                    (add(v8, x))
+                },
+            )
+        }
     } else {
-        let mut v9 = {
-            let mut k8 = 0;
-            loop {
-                k8 += 1;
-                if (x != ({ 2 })) {
-                    break q;
-                }
-                if k8 > 1 {
-                    break (p);
-                }
-            }
-        };
-        {
-            let mut k10 = 0;
-            loop {
-                k10 += 1;
-                if ((p != ({ 4 })) || (p < ({ x }))) {
-                    break p;
-                }
-                if k10 > 1 {
-                    break (x);
-                }
-            }
+        let mut v9 = (rem(x, 2));
+        if (q <= ({ 0 })) && (p <= ({ 10 })) {
+            rem(y, 5)
+        } else {
+            let mut v10 = q;
+            (2i32)
         }
     }
 }
@@ -6406,7 +5946,7 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
             break;
         }
         k4 = (&k4 + 1)?;
-        (x, y) = (
+        (y, x) = (
             match y.clone() {
                 0 => {
                     if q.less_equal(9)? {
@@ -6425,24 +5965,19 @@ fn tensors_45(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
                 _ => p.clone(),
             },
             match q.clone() {
-                0 => (y.clone().minimum(x.clone())?),
-                1 | -3 | 4..=6 => (twice(&y + p.clone())?),
-                _ => y.clone(),
+                -2..=2 => (y.clone().minimum(x.clone())?),
+                5 => twice(q + 6)?,
+                _ => (twice(0 + q.clone())?),
             },
         );
-        y = ({
-            let t6 = (Tensor::from(-4) + x.clone())?;
-            t6
-        } * &y)?;
+        break 'l5;
     }
-    Ok(match y.clone() {
-        0 => {
-            let t7 = y.clone();
-            t7
-        }
-        1 | -3 | 4..=6 => ((&x * p.clone())?),
-        _ => (y.clone() - p)?,
-    })
+    (match y.clone() {
+        0 => (Tensor::from(6)),
+        1 | -3 | 4..=6 => (p.clone()),
+        _ => Tensor::from(-1),
+    } + Tensor::from(5).maximum(&y)?)?
+    .maximum(Tensor::from(2))
 }
 
 fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6470,7 +6005,7 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
             break;
         }
         k4 += 1;
-        (x, y) = (
+        (y, x) = (
             match y {
                 0 => {
                     if (q <= ({ 9 })) {
@@ -6489,27 +6024,22 @@ fn numbers_45(p: i32, q: i32, n: i64, flag: bool) -> i32 {
                 _ => p,
             },
             match q {
-                0 => ((y).min(x)),
-                1 | -3 | 4..=6 => (twice(add(y, p))),
-                _ => y,
+                -2..=2 => ((y).min(x)),
+                5 => twice(add(q, 6i32)),
+                _ => (twice(add(0i32, q))),
             },
         );
-        y = mul(
-            {
-                let t6 = (add((-4i32), x));
-                t6
-            },
-            y,
-        );
+        break 'l5;
     }
-    match y {
-        0 => {
-            let t7 = y;
-            t7
-        }
-        1 | -3 | 4..=6 => (mul(x, p)),
-        _ => (sub(y, p)),
-    }
+    ((add(
+        match y {
+            0 => (6i32),
+            1 | -3 | 4..=6 => (p),
+            _ => (-1i32),
+        },
+        ((5i32).max(y)),
+    ))
+    .max((2i32)))
 }
 
 #[function]
@@ -6524,82 +6054,138 @@ fn tensors_46(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         };
     }
     let mut v2;
-    if p.greater_equal(&x)? || !is_small(n) {
-        let mut v4 = {
-            let t3 = q.clone();
-            (t3 * 2)?
-        }
-        .floor_mod(7)?;
-        v2 = if x.greater_equal(&v4)? {
-            (8 * &y)?
-        } else {
-            match n {
-                0 => (x.clone()),
-                1 | 2 => q.clone(),
-                _ => q.clone(),
-            }
-        };
-    } else {
-        v2 = twice(if x.greater_equal(1)? {
-            y = x.clone();
-            &y * &y
-        } else if y.greater_equal(1)? {
-            p.clone() + q
-        } else {
-            Tensor::from(2) - 4
-        })?;
-    }
-    if (!(q.not_equal(&y)?) || is_small(n)) {
-        v2 = ((if p.equal(&v2)? { 6 * p } else { -Tensor::from(6) })? * &v2)?;
-    } else if v2.greater(7)? {
-        if !(!(q.greater(8)?)) {
-            assert!(q.greater(11)? || !q.greater(11)?, "always");
-            let mut v6;
-            match n {
-                0 => {
-                    v6 = q.clone();
+    match n {
+        0 => {
+            v2 = if !(p.greater_equal(10)?) {
+                (&y + &y)?
+            } else {
+                let mut v7 = twice(&x * &x)?;
+                match n {
+                    0 => y.clone(),
+                    1 | 2 => y.clone(),
+                    _ => (x.clone()),
                 }
-                _ => {
-                    if ((p.greater(&y)? || q.greater_equal(0)?)
-                        || q.greater(5)? && (y.greater(7)?))
-                    {
-                        v6 = p.clone();
-                    } else {
-                        let mut v7 = p.clone();
-                        v6 = Tensor::from(-4);
+            };
+        }
+        _ => {
+            if p.greater_equal(&x)? || !is_small(n) {
+                let mut v4 = {
+                    let t3 = q.clone();
+                    (t3 * 2)?
+                }
+                .floor_mod(7)?;
+                v2 = if x.greater_equal(&v4)? {
+                    (8 * &y)?
+                } else {
+                    match n {
+                        0 => (x.clone()),
+                        1 | 2 => q.clone(),
+                        _ => q.clone(),
                     }
-                }
+                };
+            } else {
+                v2 = twice(if x.greater_equal(1)? {
+                    y = x.clone();
+                    Tensor::from(1) * &x
+                } else if q.not_equal(9)? {
+                    let mut v5 = y.clone();
+                    Tensor::from(-1) + y.clone()
+                } else {
+                    let mut v6 = x.clone();
+                    4 - &v6
+                })?;
             }
-            'l8: for h9 in 0..2 {
-                v6 = (&v6 + h9 as i32)?;
-                v2 = (Tensor::from(-1) - &v2)?;
-                x = Tensor::from(7);
-            }
-        } else {
-            'l10: for mut r11 in Tensor::from([3, -1, 5]) {
-                assert!(r11.greater(3)? || !r11.greater(3)?, "always");
-                let mut v12 = Tensor::from(-4);
-            }
-            if (x.equal(4)? || !(n > 1) || q.less_equal(11)?) {
-                v2 = Tensor::from(5);
-                v2 = Tensor::from(5);
-                (x, v2) = (v2.clone(), Tensor::from(7));
-            }
-        }
-    } else {
-        assert!(v2.equal(&x)? || !v2.equal(&x)?, "always");
-        if x.greater_equal(1)? {
-            'l13: for mut i14 in 0..(p.clone()).floor_mod(4)? {
-                let mut v15 = y.clone();
-            }
-            y = x.clone().floor_mod(7)?;
         }
     }
-    Ok(if (x.clone()).greater_equal(6)? {
-        (q.clone(), Tensor::from(-3)).1
+    if (Tensor::from(6)).less(&v2)? {
+        if q.greater(11)? {
+            if (Tensor::from(8)).greater(&v2)? {
+                assert!(x.equal(&v2)? || !x.equal(&v2)?, "always");
+            } else {
+                assert!(p.greater(&y)? || !p.greater(&y)?, "always");
+                let mut v8 = q.clone();
+            }
+            if ((y.clone()).less_equal(3)? || (Tensor::from(7)).not_equal(3)?) {
+                x = p.clone();
+                y = y.clone();
+            } else {
+            }
+        } else {
+            if (n == 0) && y.greater(&v2)? {
+                y = (q.clone() + &y)?;
+                x = Tensor::from(-2);
+            } else if q.greater_equal(&x)? {
+            } else {
+                y = Tensor::from(1);
+                y -= v2.clone();
+            }
+            'l9: for mut i10 in range(&(Tensor::from(1)).floor_mod(6)?, 0, -2) {
+                v2 = Tensor::from(5);
+            }
+        }
+        if q.greater(&x)? {
+            assert!(v2.equal(&x)? || !v2.equal(&x)?, "always");
+            if x.greater_equal(1)? {
+                assert!(p.less(&v2)? || !p.less(&v2)?, "always");
+                y = x.clone();
+            } else {
+                x = Tensor::from(2);
+                x = q.clone();
+            }
+        } else {
+            x = q.clone();
+        }
+        y = if is_small(n) {
+            (p.clone(), Tensor::from(-1)).0
+        } else {
+            let mut v11 = if q.greater(11)? { v2.clone() } else { Tensor::from(-1) };
+            Tensor::from(4)
+        };
+    } else if flag {
+        if (x.clone()).less(&x)? {
+            let mut k12 = Tensor::from(0);
+            'l13: loop {
+                if k12.greater(2)? {
+                    break;
+                }
+                k12 = (&k12 + 1)?;
+                (y, v2) = (x.clone(), Tensor::from(4));
+            }
+        } else if q.greater(8)? && y.equal(&v2)? {
+            {}
+            if y.less_equal(6)? {
+            } else if y.greater_equal(7)? && p.less(&y)? {
+            } else {
+            }
+            if q.greater_equal(9)? && p.equal(10)? && !(q.equal(9)?) {
+                let mut v14 = Tensor::from(-4);
+            } else {
+                (v2, x) = (v2.clone(), Tensor::from(-2));
+            }
+        } else {
+            (v2, x) = (
+                [Tensor::from(2), v2.clone()][if is_small(n) { 0 } else { 1 }].clone(),
+                (v2.clone() + &v2)?,
+            );
+            assert!(y.equal(2)? || !y.equal(2)?, "always");
+        }
+        if !(p.greater(3)?) {
+            'l15: for mut r16 in Tensor::from([3, -1, 5]) {
+                assert!(r16.less(3)? || !r16.less(3)?, "always");
+            }
+            if (n == 0) && x.less_equal(&y)? {
+                y = q.clone();
+            }
+            let mut v18 = if q.less_equal(2)? {
+                Tensor::from(2)
+            } else {
+                let mut v17 = v2.clone();
+                q.clone()
+            };
+        }
     } else {
-        (p.clone(), Tensor::from(-1)).0
-    })
+    }
+    Ok(x)
 }
 
 fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6613,78 +6199,137 @@ fn numbers_46(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         };
     }
     let mut v2;
-    if (p >= ({ x })) || !is_small(n) {
-        let mut v4 = (rem(
-            ({
-                let t3 = q;
-                mul(t3, 2)
-            }),
-            7,
-        ));
-        v2 = if (x >= ({ v4 })) {
-            (mul(8i32, y))
-        } else {
-            match n {
-                0 => (x),
-                1 | 2 => q,
-                _ => q,
-            }
-        };
-    } else {
-        v2 = twice(if (x >= ({ 1 })) {
-            y = x;
-            mul(y, y)
-        } else if (y >= ({ 1 })) {
-            add(p, q)
-        } else {
-            sub((2i32), 4i32)
-        });
-    }
-    if (!(q != ({ y })) || is_small(n)) {
-        v2 = mul((if (p == ({ v2 })) { mul(6i32, p) } else { sub(0, (6i32)) }), v2);
-    } else if (v2 > ({ 7 })) {
-        if !(!(q > ({ 8 }))) {
-            assert!((q > ({ 11 })) || !(q > ({ 11 })), "always");
-            let mut v6;
-            match n {
-                0 => {
-                    v6 = q;
+    match n {
+        0 => {
+            v2 = if !(p >= ({ 10 })) {
+                (add(y, y))
+            } else {
+                let mut v7 = twice(mul(x, x));
+                match n {
+                    0 => y,
+                    1 | 2 => y,
+                    _ => (x),
                 }
-                _ => {
-                    if (((p > ({ y })) || (q >= ({ 0 }))) || (q > ({ 5 })) && (y > ({ 7 }))) {
-                        v6 = p;
-                    } else {
-                        let mut v7 = p;
-                        v6 = (-4i32);
+            };
+        }
+        _ => {
+            if (p >= ({ x })) || !is_small(n) {
+                let mut v4 = (rem(
+                    ({
+                        let t3 = q;
+                        mul(t3, 2)
+                    }),
+                    7,
+                ));
+                v2 = if (x >= ({ v4 })) {
+                    (mul(8i32, y))
+                } else {
+                    match n {
+                        0 => (x),
+                        1 | 2 => q,
+                        _ => q,
                     }
-                }
+                };
+            } else {
+                v2 = twice(if (x >= ({ 1 })) {
+                    y = x;
+                    mul((1i32), x)
+                } else if (q != ({ 9 })) {
+                    let mut v5 = y;
+                    add((-1i32), y)
+                } else {
+                    let mut v6 = x;
+                    sub(4i32, v6)
+                });
             }
-            'l8: for h9 in 0..2 {
-                v6 = add(v6, h9 as i32);
-                v2 = sub((-1i32), v2);
-                x = (7i32);
-            }
-        } else {
-            'l10: for mut r11 in [3i32, -1, 5] {
-                assert!((r11 > ({ 3 })) || !(r11 > ({ 3 })), "always");
-                let mut v12 = (-4i32);
-            }
-            if ((x == ({ 4 })) || !(n > 1) || (q <= ({ 11 }))) {
-                v2 = (5i32);
-                v2 = (5i32);
-                (x, v2) = (v2, (7i32));
-            }
-        }
-    } else {
-        assert!((v2 == ({ x })) || !(v2 == ({ x })), "always");
-        if (x >= ({ 1 })) {
-            'l13: for mut i14 in 0..rem(p, 4) {
-                let mut v15 = y;
-            }
-            y = (rem((x), 7));
         }
     }
-    if ((x) >= ({ 6 })) { (q, (-3i32)).1 } else { (p, (-1i32)).0 }
+    if ((6i32) < ({ v2 })) {
+        if (q > ({ 11 })) {
+            if ((8i32) > ({ v2 })) {
+                assert!((x == ({ v2 })) || !(x == ({ v2 })), "always");
+            } else {
+                assert!((p > ({ y })) || !(p > ({ y })), "always");
+                let mut v8 = q;
+            }
+            if (((y) <= ({ 3 })) || ((7i32) != ({ 3 }))) {
+                x = p;
+                y = y;
+            } else {
+            }
+        } else {
+            if (n == 0) && (y > ({ v2 })) {
+                y = add(q, y);
+                x = (-2i32);
+            } else if (q >= ({ x })) {
+            } else {
+                y = (1i32);
+                y = sub(y, v2);
+            }
+            'l9: for mut i10 in counts(rem((1i32), 6), 0, -2) {
+                v2 = (5i32);
+            }
+        }
+        if (q > ({ x })) {
+            assert!((v2 == ({ x })) || !(v2 == ({ x })), "always");
+            if (x >= ({ 1 })) {
+                assert!((p < ({ v2 })) || !(p < ({ v2 })), "always");
+                y = x;
+            } else {
+                x = (2i32);
+                x = q;
+            }
+        } else {
+            x = q;
+        }
+        y = if is_small(n) {
+            (p, (-1i32)).0
+        } else {
+            let mut v11 = if (q > ({ 11 })) { v2 } else { (-1i32) };
+            (4i32)
+        };
+    } else if flag {
+        if ((x) < ({ x })) {
+            let mut k12 = 0;
+            'l13: loop {
+                if k12 > 2 {
+                    break;
+                }
+                k12 += 1;
+                (y, v2) = (x, (4i32));
+            }
+        } else if (q > ({ 8 })) && (y == ({ v2 })) {
+            {}
+            if (y <= ({ 6 })) {
+            } else if (y >= ({ 7 })) && (p < ({ y })) {
+            } else {
+            }
+            if (q >= ({ 9 })) && (p == ({ 10 })) && !(q == ({ 9 })) {
+                let mut v14 = (-4i32);
+            } else {
+                (v2, x) = (v2, (-2i32));
+            }
+        } else {
+            (v2, x) = ([(2i32), v2][if is_small(n) { 0 } else { 1 }], (add(v2, v2)));
+            assert!((y == ({ 2 })) || !(y == ({ 2 })), "always");
+        }
+        if !(p > ({ 3 })) {
+            'l15: for mut r16 in [3i32, -1, 5] {
+                assert!((r16 < ({ 3 })) || !(r16 < ({ 3 })), "always");
+            }
+            if (n == 0) && (x <= ({ y })) {
+                y = q;
+            }
+            let mut v18 = if (q <= ({ 2 })) {
+                (2i32)
+            } else {
+                let mut v17 = v2;
+                q
+            };
+        }
+    } else {
+    }
+    x
 }
 
 #[function]
@@ -6698,109 +6343,43 @@ fn tensors_47(p: &Tensor, q: &Tensor, n: i64, flag: bool) -> Result<Tensor> {
         } else {
             z = t.clone();
         }
-        if flag { Result::<Tensor>::Ok(z.clone()) } else { Tensor::from(8) - t.clone() }
+        if flag { Result::<Tensor>::Ok(z.clone()) } else { Tensor::from(8) - q }
     };
-    if (Tensor::from(0)).greater_equal(&x)? {
-        {
-            if (n > 1) {
-                let mut v2 = Tensor::from(2);
-            } else {
-                let mut v3 = p.clone();
-            }
-            (y, x) = (
-                (-if p.less_equal(&x)? {
-                    x = y.clone();
-                    y.clone()
-                } else {
-                    p.clone()
-                })?,
-                (p - y.clone())?,
-            );
-        }
-        if (Tensor::from(4)).equal(y.clone())? {
-            if (n == 0) {
-                assert!(q.not_equal(&x)? || !q.not_equal(&x)?, "always");
-                y = y.clone();
-                assert!(q.greater(5)? || !q.greater(5)?, "always");
-            } else {
-                x = q.clone();
-            }
-            {
-                assert!(p.less_equal(2)? || !p.less_equal(2)?, "always");
-                let mut v4 = q.clone();
-            }
-        }
-    } else {
-        x = (p + {
-            let t5 = Tensor::from(3);
-            t5
-        })?;
-    }
-    {
-        'l7: for mut i8 in range(&(p.clone()).floor_mod(6)?, 0, -2) {
-            {
-                break;
-            }
-        }
-        y = if p.less(4)? {
-            match n {
-                1 => {
-                    assert!(q.less_equal(&x)? || !q.less_equal(&x)?, "always");
-                }
-                _ => {
-                    let mut v9 = p.clone();
-                    y = Tensor::from(-4);
-                }
-            }
-            (p * p.clone())?
-        } else if flag && q.not_equal(&y)? {
-            if (n > 1) {
-                let mut v10 = p.clone();
-            } else if (n == 0) {
-                x = (Tensor::from(7) + &x)?;
-            } else {
-                x = x.clone();
-            }
-            if y.equal(5)? { x.clone() } else { Tensor::from(7) }
-        } else {
-            if y.less_equal(1)? {
-                Tensor::from(0)
-            } else if p.equal(&y)? {
-                Tensor::from(3)
-            } else {
-                let mut v11 = Tensor::from(6);
-                v11.clone()
-            }
-        };
-        'l12: for mut i13 in range(&(q.clone()).floor_mod(6)?, 0, -2) {
-            'l14: for mut i15 in range(-1, (Tensor::from(2)).floor_mod(3)?) {
-                x = Tensor::from(-1);
-            }
-        }
-    }
-    let mut k16 = Tensor::from(0);
-    'l17: while k16.less(2)? && (p.equal(11)? || p.greater_equal(11)?) {
-        k16 = (&k16 + 1)?;
-        assert!(x.less_equal(4)? || !x.less_equal(4)?, "always");
-        x = [
-            match q.clone() {
-                0 => (x.clone()),
-                1 | -3 | 4..=6 => y.clone(),
-                _ => p.clone(),
-            },
-            Tensor::from(8).floor_mod(7)?,
-        ][if is_small(n) { 0 } else { 1 }]
-        .clone();
-        'l18: for mut r19 in Tensor::from([3, -1, 5]) {
+    let mut k2 = Tensor::from(0);
+    'l3: loop {
+        if k2.greater(2)? {
             break;
         }
+        k2 = (&k2 + 1)?;
+        match n {
+            1 => {
+                let mut v4 = match p.clone() {
+                    -2..=2 => Tensor::from(-1),
+                    5 => (Tensor::from(8)),
+                    _ => y.clone(),
+                };
+                if p.less(7)? {
+                    (x, v4) = (x.clone(), q.clone());
+                    y = x.clone();
+                } else if (Tensor::from(7)).greater(1)? {
+                    y = Tensor::from(3);
+                } else {
+                    return Ok(y.clone());
+                }
+                v4 = (c1(&Tensor::from(-2))? + &v4)?;
+            }
+            _ => {
+                if (Tensor::from(4)).equal(y.clone())? {
+                    y = p.clone();
+                    x = x.clone();
+                } else {
+                    x = Tensor::from(5);
+                }
+                y -= y.clone();
+            }
+        }
     }
-    Ok((c1(&Tensor::from(4))?
-        * match n {
-            0 => (q.clone()),
-            1 | 2 => y.clone(),
-            _ => (y.clone()),
-        })?)
+    1 + q
 }
 
 fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
@@ -6813,113 +6392,43 @@ fn numbers_47(p: i32, q: i32, n: i64, flag: bool) -> i32 {
         } else {
             z = t;
         }
-        if flag { z } else { sub((8i32), t) }
+        if flag { z } else { sub((8i32), q) }
     };
-    if ((0i32) >= ({ x })) {
-        {
-            if (n > 1) {
-                let mut v2 = (2i32);
-            } else {
-                let mut v3 = p;
-            }
-            (y, x) = (
-                (sub(
-                    0,
-                    if (p <= ({ x })) {
-                        x = y;
-                        y
-                    } else {
-                        p
-                    },
-                )),
-                (sub(p, y)),
-            );
-        }
-        if ((4i32) == ({ y })) {
-            if (n == 0) {
-                assert!((q != ({ x })) || !(q != ({ x })), "always");
-                y = y;
-                assert!((q > ({ 5 })) || !(q > ({ 5 })), "always");
-            } else {
-                x = q;
-            }
-            {
-                assert!((p <= ({ 2 })) || !(p <= ({ 2 })), "always");
-                let mut v4 = q;
-            }
-        }
-    } else {
-        x = (add(p, {
-            let t5 = (3i32);
-            t5
-        }));
-    }
-    {
-        'l7: for mut i8 in counts(rem(p, 6), 0, -2) {
-            {
-                break;
-            }
-        }
-        y = if (p < ({ 4 })) {
-            match n {
-                1 => {
-                    assert!((q <= ({ x })) || !(q <= ({ x })), "always");
-                }
-                _ => {
-                    let mut v9 = p;
-                    y = (-4i32);
-                }
-            }
-            (mul(p, p))
-        } else if flag && (q != ({ y })) {
-            if (n > 1) {
-                let mut v10 = p;
-            } else if (n == 0) {
-                x = add((7i32), x);
-            } else {
-                x = x;
-            }
-            if (y == ({ 5 })) { x } else { (7i32) }
-        } else {
-            if (y <= ({ 1 })) {
-                (0i32)
-            } else if (p == ({ y })) {
-                (3i32)
-            } else {
-                let mut v11 = (6i32);
-                v11
-            }
-        };
-        'l12: for mut i13 in counts(rem(q, 6), 0, -2) {
-            'l14: for mut i15 in -1..rem((2i32), 3) {
-                x = (-1i32);
-            }
-        }
-    }
-    let mut k16 = 0;
-    'l17: while k16 < 2 && ((p == ({ 11 })) || (p >= ({ 11 }))) {
-        k16 += 1;
-        assert!((x <= ({ 4 })) || !(x <= ({ 4 })), "always");
-        x = [
-            match q {
-                0 => (x),
-                1 | -3 | 4..=6 => y,
-                _ => p,
-            },
-            (rem((8i32), 7)),
-        ][if is_small(n) { 0 } else { 1 }];
-        'l18: for mut r19 in [3i32, -1, 5] {
+    let mut k2 = 0;
+    'l3: loop {
+        if k2 > 2 {
             break;
         }
-    }
-    (mul(
-        c1((4i32)),
+        k2 += 1;
         match n {
-            0 => (q),
-            1 | 2 => y,
-            _ => (y),
-        },
-    ))
+            1 => {
+                let mut v4 = match p {
+                    -2..=2 => (-1i32),
+                    5 => (8i32),
+                    _ => y,
+                };
+                if (p < ({ 7 })) {
+                    (x, v4) = (x, q);
+                    y = x;
+                } else if ((7i32) > ({ 1 })) {
+                    y = (3i32);
+                } else {
+                    return y;
+                }
+                v4 = add(c1((-2i32)), v4);
+            }
+            _ => {
+                if ((4i32) == ({ y })) {
+                    y = p;
+                    x = x;
+                } else {
+                    x = (5i32);
+                }
+                y = sub(y, y);
+            }
+        }
+    }
+    add(1i32, q)
 }
 
 pub(crate) static PROGRAMS: &[Program] = &[

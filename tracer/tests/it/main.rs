@@ -7,3 +7,4 @@ mod distribute;
 mod gradients;
 mod macros;
 mod nn;
+mod operators;

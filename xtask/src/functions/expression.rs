@@ -48,7 +48,12 @@ impl Scope {
 
     /// Either side of an operator, tensors where `is_left`.
     fn operand(&mut self, dice: &mut Dice, depth: u32, is_left: bool) -> Pair {
-        match dice.roll(6) {
+        match dice.roll(7) {
+            3 if depth > 0 => {
+                // An operator takes what another gives.
+                let result = self.operation(dice, depth - 1);
+                filled("($0)", "($0)", &[&result])
+            }
             0 if !is_left => number(dice),
             0 | 1 => {
                 let name = dice.one_of(&self.references).clone();

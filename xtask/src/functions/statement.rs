@@ -52,6 +52,17 @@ impl Scope {
         let (name, value) = (self.variable(dice), self.owned(dice, depth));
         let (operator, function) = *dice.one_of(&[("+", "add"), ("-", "sub"), ("*", "mul")]);
         let numbers = format!("$0 = {function}($0, $1);\n");
+        if dice.is_one_in(2) {
+            // The variable is borrowed while the value is computed, which assigns to none.
+            let value = match dice.is_one_in(2) {
+                true => {
+                    let (a, b) = (self.owned(dice, 0), self.owned(dice, 0));
+                    filled("$0 * $1", "mul($0, $1)", &[&a, &b])
+                }
+                false => self.owned(dice, 0),
+            };
+            return filled(&format!("$0 {operator}= $1;\n"), &numbers, &[&name, &value]);
+        }
         filled(
             &format!("$0 = ($1 {operator} &$0)?;\n"),
             &numbers.replace("$0, $1", "$1, $0"),

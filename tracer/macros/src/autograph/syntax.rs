@@ -58,7 +58,7 @@ pub(super) fn is_logical(op: &BinOp) -> bool {
     matches!(op, BinOp::And(_) | BinOp::Or(_))
 }
 
-fn is_comparison(op: &BinOp) -> bool {
+pub(super) fn is_comparison(op: &BinOp) -> bool {
     matches!(
         op,
         BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)

@@ -3,6 +3,7 @@
 mod derives;
 mod errors;
 mod functions;
+mod generic;
 mod methods;
 mod options;
 mod own_errors;
