@@ -336,7 +336,22 @@ struct OfStaged {
     gradients: StagedGradients,
 }
 
+impl OfStaged {
+    /// The gradient for the lowest order that has all results up to this one, and how many results
+    /// its form has.
+    fn for_results(&self, highest: usize) -> (usize, &dyn CustomGradient) {
+        let found = self.gradients.iter().find(|(before, ..)| highest < *before);
+        let (_, n_results, gradient) = found.or(self.gradients.last()).expect("at least one");
+        (*n_results, &**gradient)
+    }
+}
+
 impl CustomGradient for OfStaged {
+    fn is_zero(&self, input: usize, given: &[bool]) -> bool {
+        let highest = given.iter().rposition(|&given| given).unwrap_or(0);
+        self.for_results(highest).1.is_zero(input, given)
+    }
+
     fn backward(
         &self,
         emit: &mut dyn Emit,
@@ -344,11 +359,10 @@ impl CustomGradient for OfStaged {
         dys: &[Option<ValueId>],
     ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
         let highest = dys.iter().rposition(Option::is_some).unwrap_or(0);
-        let found = self.gradients.iter().find(|(before, ..)| highest < *before);
-        let (_, n_results, gradient) = found.or(self.gradients.last()).expect("at least one");
+        let (n_results, gradient) = self.for_results(highest);
         let mut cut = call.clone();
-        cut.outputs.truncate(*n_results);
-        gradient.backward(emit, &cut, &dys[..*n_results])
+        cut.outputs.truncate(n_results);
+        gradient.backward(emit, &cut, &dys[..n_results])
     }
 }
 

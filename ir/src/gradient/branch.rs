@@ -7,6 +7,7 @@ use super::{
     },
     extent::Extent,
     function::{Differentiated, Kept, differentiate_within, unique},
+    reach::Reach,
     sketch::{Sketch, without_shape},
     walk::is_differentiable,
 };
@@ -102,6 +103,8 @@ pub(super) fn branches(
         .map(|(index, _)| backward[0].arg_type(index).dtype)
         .collect();
     let attrs = retyped(op, attrs, &taken, &dtypes(&result_types(&backward[0])?));
+    let reach = functions.iter().map(|def| Reach::of(def)).collect::<Result<Vec<_>>>()?;
+    let reach = Reach::of_choice(reach);
     let mut gradients = vec![None; inputs.len()];
     for (position, &index) in with_any.iter().enumerate() {
         gradients[index + 1] = Some(position);
@@ -114,6 +117,7 @@ pub(super) fn branches(
         seeds,
         gradients,
         kind: Kind::Branch,
+        reach,
     };
     Ok(Recorded { attrs: recorded, inputs: Vec::new(), added, gradient: Arc::new(gradient) })
 }

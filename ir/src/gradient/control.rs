@@ -10,6 +10,7 @@ use super::{
     branch::branches,
     extent::Extent,
     function::GradientIndex,
+    reach::Reach,
     repeat::a_loop,
     shapes,
     sketch::{Sketch, type_of},
@@ -219,6 +220,8 @@ pub(super) struct Backward {
     /// For each input of the original, the result of the gradient that is its gradient.
     pub(super) gradients: Vec<Option<usize>>,
     pub(super) kind: Kind,
+    /// Which results depend on which arguments of its functions.
+    pub(super) reach: Reach,
 }
 
 pub(super) enum Kind {
@@ -230,6 +233,19 @@ pub(super) enum Kind {
 }
 
 impl CustomGradient for Backward {
+    fn is_zero(&self, input: usize, given: &[bool]) -> bool {
+        let argument = match self.kind {
+            Kind::Branch => input.checked_sub(1),
+            Kind::Loop { .. } => (input < self.n_inputs).then_some(input),
+        };
+        let is_given = |result: usize| given.get(result) == Some(&true);
+        // Gradients of what was added for this one are for another to refuse.
+        let is_of_others = given.iter().skip(self.n_results).any(|&given| given);
+        argument
+            .filter(|_| !is_of_others)
+            .is_some_and(|argument| !self.reach.has_any(argument, is_given))
+    }
+
     fn backward(
         &self,
         emit: &mut dyn Emit,

@@ -44,6 +44,7 @@ pub(crate) mod nn;
 pub(crate) mod optional;
 pub(crate) mod pool;
 pub(crate) mod random;
+mod reach;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 mod repeat;

@@ -7,6 +7,7 @@ use super::{
     },
     extent::Extent,
     function::{Differentiated, GradientIndex, Kept, differentiate_within, has_gradient, unique},
+    reach::Reach,
     sketch::Sketch,
     walk::is_differentiable,
 };
@@ -117,6 +118,7 @@ pub(super) fn a_loop(
         seeds,
         gradients,
         kind: Kind::Loop { variables },
+        reach: Reach::of(body)?.of_iterations(),
     };
     let mut extras = vec![Extra::Count];
     extras.extend(stacks.iter().map(|stack| Extra::List(stack.element.clone())));

@@ -1,6 +1,6 @@
 //! The reverse walk: calls that were made, backwards.
 
-use super::{Backprop, Grad, Gradient, Grads, Rule, deferred, shapes};
+use super::{Backprop, Grad, Gradient, Grads, Rule, control, deferred, shapes};
 use crate::{
     attr::Attrs,
     dtype::DType,
@@ -79,6 +79,12 @@ pub trait CustomGradient: Send + Sync {
         call: &Call,
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>>;
+
+    /// Whether an input has a gradient of zero, where these results have gradients: none of them
+    /// depends on it. It is not asked for then.
+    fn is_zero(&self, _input: usize, _given: &[bool]) -> bool {
+        false
+    }
 }
 
 /// The gradient of a call through which there is none: asking for it is this error.
@@ -142,10 +148,18 @@ pub fn backward(
         let is_wanted = |input: &ValueId| {
             needed.contains_key(input) && is_differentiable(emit.ty(*input).dtype)
         };
-        if !call.outputs.iter().any(|output| found.parts.contains_key(output)) {
+        let has_gradient = call.outputs.iter().any(|output| found.parts.contains_key(output));
+        if !has_gradient && !call.outputs.iter().any(|output| found.zeros.contains_key(output)) {
             continue;
         }
-        let wanted: SmallVec<[bool; 8]> = call.inputs.iter().map(is_wanted).collect();
+        let mut wanted: SmallVec<[bool; 8]> = call.inputs.iter().map(is_wanted).collect();
+        if !has_gradient {
+            found.note_zeros(call, &mut wanted, |_| true);
+        } else if let Some(custom) = &call.custom {
+            let given: SmallVec<[bool; 8]> =
+                call.outputs.iter().map(|output| found.parts.contains_key(output)).collect();
+            found.note_zeros(call, &mut wanted, |index| custom.is_zero(index, &given));
+        }
         if !wanted.contains(&true) {
             continue;
         }
@@ -155,7 +169,13 @@ pub fn backward(
         };
         one_call(emit, call, &wanted, walk, &mut found).map_err(located)?;
     }
-    sources.iter().map(|&source| found.total(emit, source)).collect()
+    let mut gradient = |&source: &ValueId| match found.total(emit, source)? {
+        None if found.zeros.contains_key(&source) => {
+            Ok(Some(Tangent::Dense(control::zeros(emit, source)?)))
+        }
+        total => Ok(total),
+    };
+    sources.iter().map(&mut gradient).collect()
 }
 
 /// The gradient of `like`, which may be the handle of a variable, as a tensor.
@@ -201,11 +221,23 @@ fn depending_on(emit: &dyn Emit, calls: &[Call], sources: &[ValueId]) -> FastMap
 #[derive(Default)]
 struct Found {
     parts: FastMap<ValueId, SmallVec<[Tangent; 2]>>,
+    /// Values whose gradient is zero, but for its parts.
+    zeros: FastMap<ValueId, ()>,
 }
 
 impl Found {
     fn add(&mut self, value: ValueId, part: Tangent) {
         self.parts.entry(value).or_default().push(part);
+    }
+
+    /// Notes inputs with a gradient of zero; they are not wanted any more.
+    fn note_zeros(&mut self, call: &Call, wanted: &mut [bool], is_zero: impl Fn(usize) -> bool) {
+        for (index, wanted) in wanted.iter_mut().enumerate() {
+            if *wanted && is_zero(index) {
+                self.zeros.insert(call.inputs[index], ());
+                *wanted = false;
+            }
+        }
     }
 
     /// The sum of the parts; slices stay slices if all parts are.

@@ -269,3 +269,38 @@ fn gradients_of_gradients_of_loops_that_keep_truth_values_and_change_variables()
     assert_eq!(state.read()?.to_scalar::<f32>()?, -2.0);
     Ok(())
 }
+
+#[test]
+fn what_no_result_with_a_gradient_depends_on_has_one_of_zero() -> Result<()> {
+    // The root of 0 is a variable of the loop, on which `x` does not depend: its slope is infinite.
+    let f = function(|x: Tensor| -> Result<Tensor> {
+        let root = x.sqrt()?;
+        let (_, y, _) = while_loop(
+            |(i, ..): &(Tensor, Tensor, Tensor)| i.less(3),
+            |(i, y, root): (Tensor, Tensor, Tensor)| {
+                root.reshape(&[])?;
+                Ok(((i + 1)?, (y * 2.0)?, root))
+            },
+            (Tensor::from(0i32), x, root),
+        )?;
+        Ok(y)
+    });
+    let alone = function(|x: Tensor, z: Tensor| -> Result<Tensor> {
+        let (_, y, _) = while_loop(
+            |(i, ..): &(Tensor, Tensor, Tensor)| i.less(3),
+            |(i, y, z): (Tensor, Tensor, Tensor)| Ok(((i + 1)?, (y * 2.0)?, z.square()?)),
+            (Tensor::from(0i32), x, z),
+        )?;
+        Ok(y)
+    });
+    let (x, z) = (Tensor::from(0.0f32), Tensor::from([1.0f32, 2.0]));
+    let tape = GradientTape::persistent();
+    tape.watch(&x)?;
+    tape.watch(&z)?;
+    let (y, both) = (f.call((&x,))?, alone.call((&x, &z))?);
+    near(&values(tape.gradient(&y, &x)?)?, &[8.0]);
+    let found = tape.gradient(&both, &(&x, &z))?;
+    near(&values(found.0)?, &[8.0]);
+    near(&values(found.1)?, &[0.0, 0.0]);
+    Ok(())
+}
