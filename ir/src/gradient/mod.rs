@@ -28,6 +28,7 @@ pub(crate) mod conv;
 mod copy;
 #[cfg(test)]
 mod coverage;
+mod custom;
 pub(crate) mod deferred;
 pub(crate) mod einsum;
 mod extent;
@@ -56,7 +57,8 @@ pub(crate) mod sparse;
 pub(crate) mod tensor_array;
 mod walk;
 
-pub use carried::{CarriedCapture, CarriedGradient, FoundGradient, custom_gradient, with_captures};
+pub use carried::{FoundGradient, custom_gradient, with_captures};
+pub use custom::{CarriedCapture, CarriedGradient};
 pub use function::{Differentiated, GradientIndex, Kept, differentiate};
 pub use sketch::Sketch;
 pub use walk::{
