@@ -16,13 +16,13 @@ use ferroflow::{
     data::{Arrays, BatchOptions, Progress},
     function,
     ir::DType,
-    nn::{Activation, Dense, DenseOptions, Dropout, Layer, Mode, Regularizer, Sequential, Weights},
-    tracer::{
-        self,
+    nn::{
+        Activation, Dense, DenseOptions, Dropout, Layer, Mode, Regularizer, Sequential, Weights,
         initializers::Initializer,
         losses::{Prediction, binary_cross_entropy},
         optimizers::{Adam, Optimizer, Schedule, clip_by_global_norm},
     },
+    tracer,
 };
 
 const EPOCHS: u64 = 40;

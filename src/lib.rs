@@ -3,17 +3,19 @@
 
 pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
+pub use ferroflow_nn as nn;
 pub use ferroflow_runtime as runtime;
 pub use ferroflow_saved_model as saved_model;
 pub use ferroflow_tracer as tracer;
 
+pub use ferroflow_nn::Module;
 pub use ferroflow_saved_model::{Checkpoint, CheckpointManager, ManagerOptions, latest_checkpoint};
 pub use ferroflow_tracer::{
     ConcreteFunction, Function, FunctionOptions, Functions, GradientTape, HasFunctions,
-    IndexedSlices, Module, Nest, Tensor, TensorArray, TraceType, Trackable, TrackableResource,
-    Variable, WhileOptions, case, cond, control_dependencies, device, distribute, foldl, foldr,
-    function, function_with, init_scope, literal, lookup, map_fn, nn, ops, print, range,
-    run_functions_eagerly, scan, spec, switch_case, while_loop, while_loop_with,
+    IndexedSlices, Nest, Tensor, TensorArray, TraceType, Trackable, TrackableResource, Variable,
+    WhileOptions, case, cond, control_dependencies, device, distribute, foldl, foldr, function,
+    function_with, init_scope, literal, lookup, map_fn, ops, print, range, run_functions_eagerly,
+    scan, spec, switch_case, while_loop, while_loop_with,
 };
 
 pub mod coverage;

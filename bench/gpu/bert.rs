@@ -9,7 +9,7 @@ use super::{
     weights::Weights,
 };
 use anyhow::{Context as _, Result, ensure};
-use ferroflow::{Tensor, Variable, function, tracer, tracer::nn::Activation};
+use ferroflow::{Tensor, Variable, function, nn::Activation, tracer};
 
 /// The words there are.
 const WORDS: usize = 30522;

@@ -4,11 +4,11 @@ use super::{batch, measure::Row, place::Place, weights::Weights};
 use anyhow::{Context as _, Result, ensure};
 use ferroflow::{
     GradientTape, Tensor, Variable, function,
-    tracer::{
-        self,
+    nn::{
         losses::{Prediction, sparse_categorical_cross_entropy},
         optimizers::{Adam, Optimizer},
     },
+    tracer,
 };
 
 /// A step of a perceptron, whose result is its loss.

@@ -8,13 +8,12 @@ use anyhow::Result;
 use ferroflow::{
     GradientTape, Tensor, Variable, function,
     ir::HostTensor,
-    ops,
-    tracer::{
-        self,
+    nn::{
+        Activation,
         losses::{Prediction, sparse_categorical_cross_entropy},
-        nn::Activation,
         optimizers::{Adam, Optimizer},
     },
+    ops, tracer,
 };
 
 /// A network: its weights, and its mean loss on examples.

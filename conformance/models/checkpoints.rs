@@ -3,12 +3,11 @@
 use super::recorder::Recorder;
 use anyhow::Result;
 use ferroflow::{
-    Checkpoint, Tensor, Trackable, Variable, ops,
+    Checkpoint, Tensor, Trackable, Variable,
+    nn::optimizers::{self, LearningRate, Optimizer},
+    ops,
     runtime::trackable::Description,
-    tracer::{
-        Gradient,
-        optimizers::{self, LearningRate, Optimizer},
-    },
+    tracer::Gradient,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, num::NonZeroUsize};

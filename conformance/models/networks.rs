@@ -60,7 +60,7 @@ pub(super) fn images(recorder: &mut Recorder) -> Result<()> {
     recorder.save(&model, &SaveOptions::default().signature(&read)?)?;
     recorder.signature("serving_default", &[("images", &x)], &[("output_0", &y)])?;
     recorder.function("read", &[&x], &y)?;
-    let loss = tracer::Module::regularization_losses(&model)?.remove(0);
+    let loss = ferroflow::Module::regularization_losses(&model)?.remove(0);
     let path = "network.layer_with_weights-4.regularization_losses.0";
     recorder.function(path, &[], &loss)?;
     recorder.also(&["keras_layer", "lite", "resaved"]);

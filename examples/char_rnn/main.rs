@@ -12,13 +12,12 @@ use ferroflow::{
     Functions, GradientTape, HasFunctions, Module, Tensor, Trackable,
     data::Progress,
     function,
-    nn::{Dense, Embedding, Gru, Layer, Mode, Weights},
-    ops,
-    tracer::{
-        self,
+    nn::{
+        Dense, Embedding, Gru, Layer, Mode, Weights,
         losses::{Prediction, sparse_categorical_cross_entropy},
         optimizers::{Adam, Clip, Optimizer, OptimizerOptions},
     },
+    ops, tracer,
 };
 
 const TEXT: &str = include_str!("blake.txt");

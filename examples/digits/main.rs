@@ -17,13 +17,11 @@ use ferroflow::{
     ir::DType,
     nn::{
         Activation, Conv2D, ConvOptions, Dense, Layer, Mode, Padding, Sequential, Weights, flatten,
-        max_pool,
-    },
-    tracer::{
-        self,
         losses::{Prediction, sparse_categorical_cross_entropy},
+        max_pool,
         optimizers::{Adam, Optimizer},
     },
+    tracer,
 };
 use std::path::Path;
 

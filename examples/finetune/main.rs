@@ -15,16 +15,15 @@ use ferroflow::{
     function, function_with,
     ir::DType,
     loaded_function,
-    nn::{Dense, Layer, Mode, Weights},
-    runtime::Context,
-    save,
-    saved_model::{LoadOptions, Object, SaveOptions, load},
-    spec,
-    tracer::{
-        self,
+    nn::{
+        Dense, Layer, Mode, Weights,
         losses::{Prediction, sparse_categorical_cross_entropy},
         optimizers::{Adam, Optimizer},
     },
+    runtime::Context,
+    save,
+    saved_model::{LoadOptions, Object, SaveOptions, load},
+    spec, tracer,
 };
 use std::{collections::BTreeMap, ops::Range, path::Path};
 

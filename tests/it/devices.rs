@@ -4,7 +4,9 @@
 use ferroflow::{
     Function, GradientTape, Tensor, Trackable, Variable, device, function,
     ir::Code,
-    loaded_function, ops,
+    loaded_function,
+    nn::optimizers::{Adam, Optimizer},
+    ops,
     runtime::Context,
     save,
     saved_model::{LoadOptions, SaveOptions, load, proto, read_message},
@@ -12,7 +14,6 @@ use ferroflow::{
         self,
         context::{list_physical_devices, sync_devices},
         ops::Conv2DAttrs,
-        optimizers::{Adam, Optimizer},
     },
     while_loop,
 };

@@ -9,6 +9,7 @@ use ferroflow::{
     function,
     ir::{HostTensor, Shape},
     loaded_function,
+    nn::optimizers::{Adam, Optimizer},
     runtime::{Context, ContextOptions, EagerTensor},
     save,
     saved_model::{
@@ -16,10 +17,7 @@ use ferroflow::{
         proto::{self, saved_object::Kind},
         read_message,
     },
-    tracer::{
-        self, Function, VariableOptions, context,
-        optimizers::{Adam, Optimizer},
-    },
+    tracer::{self, Function, VariableOptions, context},
 };
 use std::{collections::BTreeMap, error::Error, num::NonZeroUsize, path::Path};
 

@@ -48,6 +48,29 @@ impl Gradient {
             Gradient::Slices(slices) => slices.values.dtype(),
         }
     }
+
+    /// The elements that are stored: all, or the rows.
+    pub fn values(&self) -> &Tensor {
+        match self {
+            Gradient::Dense(tensor) => tensor,
+            Gradient::Slices(slices) => &slices.values,
+        }
+    }
+
+    /// The gradient with other elements, such as those of a range.
+    ///
+    /// # Errors
+    ///
+    /// Those of `change`.
+    pub fn map_values(&self, change: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Gradient> {
+        Ok(match self {
+            Gradient::Dense(tensor) => Gradient::Dense(change(tensor)?),
+            Gradient::Slices(slices) => {
+                let values = change(&slices.values)?;
+                Gradient::Slices(Box::new(IndexedSlices { values, ..(**slices).clone() }))
+            }
+        })
+    }
 }
 
 /// Rows for some places in the first dimension of a tensor, zeros elsewhere. A place that occurs
@@ -63,6 +86,23 @@ pub struct IndexedSlices {
 }
 
 impl IndexedSlices {
+    /// Rows for some places of `like`, a tensor or the handle of a variable.
+    pub fn new(values: Tensor, indices: Tensor, like: Tensor) -> IndexedSlices {
+        IndexedSlices { values, indices, like }
+    }
+
+    /// The same rows, each place once.
+    ///
+    /// # Errors
+    ///
+    /// When the rows do not fit.
+    #[track_caller]
+    pub fn summed(&self) -> Result<(Tensor, Tensor)> {
+        let [places, positions] = ops::unique(&self.indices)?;
+        let rows = ops::unsorted_segment_sum(&self.values, &positions, &ops::size(&places)?)?;
+        Ok((rows, places))
+    }
+
     /// The tensor of these rows.
     ///
     /// # Errors

@@ -25,7 +25,6 @@
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
 //! - [`GradientTape`] records what is computed and gives its gradients, through functions, branches
 //!   and loops too; [`derivatives`] has more than gradients.
-//! - [`nn`] has layers, [`optimizers`] and [`losses`] what trains them.
 //! - [`v1`] traces code with the semantics of TensorFlow 1.
 //! - [`summary`] tells TensorBoard what a training does.
 //! - [`debugging`] prints and checks while functions run; [`run_functions_eagerly`] does without
@@ -41,7 +40,8 @@
 //!
 //! # What is absent on purpose
 //!
-//! File formats are the crate beside this one; what runs is the runtime below.
+//! Layers, losses and optimizers are in the crate above, file formats in the one beside this one; what
+//! runs is the runtime below.
 
 #![forbid(unsafe_code)]
 
@@ -74,17 +74,13 @@ pub mod function;
 mod function_cache;
 pub mod function_spec;
 pub mod gradients;
-pub mod initializers;
 mod lift;
 pub mod lookup;
-pub mod losses;
 #[doc(hidden)]
 pub mod macros;
 pub mod methods;
 pub mod nest;
-pub mod nn;
 pub mod ops;
-pub mod optimizers;
 mod recording;
 mod resource;
 mod retracing;
@@ -118,7 +114,6 @@ pub use function_spec::{ArgSpec, ParameterSpec, spec};
 pub use gradients::{Gradient, GradientOptions, IndexedSlices, Sources};
 pub use methods::{Functions, HasFunctions};
 pub use nest::Nest;
-pub use nn::Module;
 pub use recording::TapeOptions;
 pub use resource::TrackableResource;
 pub use tape::GradientTape;

@@ -17,12 +17,17 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime", "ferroflow-tracer-macros"],
     ),
     ("ferroflow-tracer-macros", &[]),
+    (
+        "ferroflow-nn",
+        &["ferroflow-ir", "ferroflow-runtime", "ferroflow-tracer", "ferroflow-tracer-macros"],
+    ),
     ("ferroflow-saved-model", &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"]),
     (
         "ferroflow",
         &[
             "ferroflow-ir",
             "ferroflow-kernels",
+            "ferroflow-nn",
             "ferroflow-runtime",
             "ferroflow-saved-model",
             "ferroflow-tracer",

@@ -12,21 +12,20 @@
 //! ```
 //! use ferroflow_runtime::{Context, ContextOptions};
 //! use ferroflow_tracer::{
-//!     GradientTape, Tensor, Variable, context,
-//!     distribute::{MirroredStrategy, PerReplica, ReduceOp},
-//!     optimizers::{Optimizer, Sgd},
+//!     GradientTape, Tensor, Variable, VariableOptions, context,
+//!     distribute::{MirroredStrategy, PerReplica, ReduceOp, VariableAggregation},
 //! };
 //! # fn main() -> ferroflow_tracer::Result<()> {
 //! let options = ContextOptions { logical_cpus: std::num::NonZeroUsize::new(2), ..Default::default() };
 //! let _guard = context::enter(&Context::with_options(options));
 //! let strategy = MirroredStrategy::new(["CPU:0", "CPU:1"])?;
-//! let (w, optimizer) = strategy.scope(|| {
-//!     Ok::<_, ferroflow_tracer::Error>((Variable::new(1.0f32)?, Optimizer::new(Sgd::default(), 0.5)?))
-//! })?;
+//! let summed = VariableOptions { aggregation: VariableAggregation::Sum, ..VariableOptions::default() };
+//! let w = strategy.scope(|| Variable::with_options(1.0f32, summed))?;
 //! let losses = strategy.run(&PerReplica::new([2.0f32, 4.0]), |x| {
 //!     let tape = GradientTape::new();
 //!     let loss = (w.read()? * x)?;
-//!     optimizer.minimize(tape, &loss, &[w.clone()])?;
+//!     let gradient = tape.gradient(&loss, &w)?.expect("the loss depends on it");
+//!     w.assign_sub(&(gradient * 0.5)?)?;
 //!     Ok(loss)
 //! })?;
 //! assert_eq!(strategy.reduce(ReduceOp::Mean, &losses)?.to_scalar::<f32>()?, 3.0);
@@ -44,7 +43,5 @@ mod strategy;
 pub use data::{Batch, Distributed};
 pub use ferroflow_runtime::mirrored::{Annotations, VariableAggregation, VariableSynchronization};
 pub use per_replica::PerReplica;
-pub use replica::{ReduceOp, ReplicaContext, replica_context};
+pub use replica::{ReduceOp, ReplicaContext, replica_context, sum_gradients};
 pub use strategy::{MirroredStrategy, OneDeviceStrategy, Strategy};
-
-pub(crate) use replica::summed;

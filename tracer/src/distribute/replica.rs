@@ -107,7 +107,7 @@ impl ReplicaContext {
 ///
 /// [`Error::Replica`] for a variable that was made outside the scope of the strategy.
 #[track_caller]
-pub(crate) fn summed<'a>(
+pub fn sum_gradients<'a>(
     gradients: Vec<Gradient>,
     state: impl IntoIterator<Item = &'a Variable>,
 ) -> Result<Vec<Gradient>> {

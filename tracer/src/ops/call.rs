@@ -93,6 +93,20 @@ pub fn raw(op: &'static OpDef, attrs: Attrs, inputs: &[&Tensor]) -> Result<Outpu
     call(op, attrs, inputs, "", Location::caller())
 }
 
+/// As [`raw`], on behalf of code at another location, which errors name.
+///
+/// # Errors
+///
+/// As [`raw`].
+pub fn raw_at(
+    op: &'static OpDef,
+    attrs: Attrs,
+    inputs: &[&Tensor],
+    location: SourceLocation,
+) -> Result<Outputs> {
+    call(op, attrs, inputs, "", location)
+}
+
 /// Calls an op with one result.
 #[track_caller]
 pub(crate) fn one(op: &'static Op, attrs: Attrs, inputs: &[&Tensor]) -> Result<Tensor> {

@@ -13,7 +13,7 @@ mod operators;
 pub(crate) mod variable;
 
 pub(crate) use call::{Op, call, named, none, one};
-pub use call::{Outputs, raw};
+pub use call::{Outputs, raw, raw_at};
 pub use generated::*;
 pub use operand::IntoOperand;
 pub(crate) use operand::numbers;

@@ -3,8 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod control_flow;
-mod distribute;
 mod gradients;
 mod macros;
-mod nn;
+
 mod operators;

@@ -22,6 +22,7 @@ const CRATES: &[(&str, &str)] = &[
     ("saved_model", "saved_model/src/lib.rs"),
     ("tracer", "tracer/src/lib.rs"),
     ("macros", "tracer/macros/src/lib.rs"),
+    ("nn", "tracer/nn/src/lib.rs"),
     ("ferroflow", "src/lib.rs"),
     ("conformance", "conformance/main.rs"),
     ("bench", "bench/main.rs"),

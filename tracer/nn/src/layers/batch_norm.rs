@@ -1,0 +1,113 @@
+//! Normalisation by the statistics of batches.
+
+use super::{
+    Layer, Mode, Weights,
+    compute::{input_for, wide},
+};
+use crate::initializers::Initializer;
+use ferroflow_tracer::{
+    error::{Error, Result},
+    ops,
+    tensor::Tensor,
+    variable::Variable,
+};
+use ferroflow_tracer_macros::Trackable;
+
+/// Subtracts the mean of each channel and divides by its deviation, then scales and shifts by what
+/// is learned (Ioffe and Szegedy 2015): `[.., channels] → [.., channels]`.
+///
+/// In training the statistics are those of the batch, and averages of them move along; otherwise the
+/// averages are taken. The variance is the biased one, as in Keras 3.
+///
+/// Weights: `gamma`, `beta`, `moving_mean`, `moving_variance`, all `[channels]`.
+#[derive(Trackable, Debug, Clone)]
+pub struct BatchNorm {
+    gamma: Variable,
+    beta: Variable,
+    moving_mean: Variable,
+    moving_variance: Variable,
+    #[trackable(skip)]
+    options: BatchNormOptions,
+}
+
+/// What a [`BatchNorm`] may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BatchNormOptions {
+    /// The part of the averages that a step of training keeps.
+    pub momentum: f64,
+    /// What is added to the variance.
+    pub epsilon: f64,
+}
+
+impl Default for BatchNormOptions {
+    fn default() -> BatchNormOptions {
+        BatchNormOptions { momentum: 0.99, epsilon: 1e-3 }
+    }
+}
+
+impl BatchNorm {
+    /// A layer over so many channels.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, channels: usize) -> Result<BatchNorm> {
+        BatchNorm::with_options(weights, channels, &BatchNormOptions::default())
+    }
+
+    /// A layer over so many channels.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn with_options(
+        weights: &mut Weights,
+        channels: usize,
+        options: &BatchNormOptions,
+    ) -> Result<BatchNorm> {
+        let (shape, options) = ([channels], *options);
+        Ok(BatchNorm {
+            gamma: weights.make("gamma", Initializer::Ones, &shape)?,
+            beta: weights.make("beta", Initializer::Zeros, &shape)?,
+            moving_mean: weights.untrained("moving_mean", Initializer::Zeros, &shape)?,
+            moving_variance: weights.untrained("moving_variance", Initializer::Ones, &shape)?,
+            options,
+        })
+    }
+
+    /// Mean and variance of each channel of a batch.
+    fn statistics(&self, x: &Tensor) -> Result<(Tensor, Tensor)> {
+        let rank = x.shape().rank().ok_or_else(|| Error::Conversion {
+            expected: "a tensor of known rank".into(),
+            found: x.spec().to_string(),
+        })?;
+        let axes: Vec<i32> = (0..rank as i32 - 1).collect();
+        let mean = x.mean(&axes)?;
+        let variance = ops::squared_difference(x, &mean)?.mean(&axes)?;
+        Ok((mean, variance))
+    }
+
+    fn update(&self, average: &Variable, value: &Tensor) -> Result<()> {
+        let change = ((average.read()? - value)? * (1.0 - self.options.momentum))?;
+        average.assign_sub(&change)
+    }
+}
+
+impl Layer for BatchNorm {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = input_for(&self.gamma, x)?;
+        let wide = x.cast(wide(x.dtype()))?;
+        let (mean, variance) = match mode {
+            Mode::Training => {
+                let (mean, variance) = self.statistics(&wide)?;
+                self.update(&self.moving_mean, &mean.stop_gradient()?)?;
+                self.update(&self.moving_variance, &variance.stop_gradient()?)?;
+                (mean, variance)
+            }
+            Mode::Inference => (self.moving_mean.read()?, self.moving_variance.read()?),
+        };
+        let scale = (ops::rsqrt(&(variance + self.options.epsilon)?)? * self.gamma.read()?)?;
+        let shift = (self.beta.read()? - (mean * &scale)?)?;
+        ((wide * scale)? + shift)?.cast(x.dtype())
+    }
+}

@@ -1,0 +1,198 @@
+//! Convolutions in one, two and three dimensions.
+
+use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, compute::input_for};
+use crate::initializers::Initializer;
+use ferroflow_tracer::{
+    error::{Error, Result},
+    ops,
+    tensor::Tensor,
+    variable::Variable,
+};
+use ferroflow_tracer_macros::Trackable;
+
+/// A convolution over `N` dimensions, a bias, and an activation:
+/// `[batch, ..sizes, inputs] → [batch, ..sizes, outputs]`.
+///
+/// Weights: `kernel` `[..window, inputs / groups, outputs]`, `bias` `[outputs]`.
+#[derive(Trackable, Debug, Clone)]
+pub struct Conv<const N: usize> {
+    #[trackable(also = "_kernel")]
+    kernel: Variable,
+    bias: Option<Variable>,
+    regularization_losses: Option<Vec<Penalty>>,
+    #[trackable(skip)]
+    options: ConvOptions<N>,
+}
+
+/// A convolution over sequences: `[batch, steps, inputs]`.
+pub type Conv1D = Conv<1>;
+/// A convolution over images: `[batch, height, width, inputs]`.
+pub type Conv2D = Conv<2>;
+/// A convolution over volumes: `[batch, depth, height, width, inputs]`.
+pub type Conv3D = Conv<3>;
+
+/// What is done at the edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Padding {
+    /// Nothing: the result is smaller.
+    #[default]
+    Valid,
+    /// Zeros on both sides: with strides of 1 the result has the size of the input.
+    Same,
+    /// Zeros before the first step of a sequence, so that no result depends on a later input.
+    Causal,
+}
+
+/// What a [`Conv`] may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConvOptions<const N: usize> {
+    /// How far the window moves.
+    pub strides: [usize; N],
+    /// How far apart the elements of the window are. As in TensorFlow there are gradients on CPUs
+    /// only where they are 1.
+    pub dilations: [usize; N],
+    /// What is done at the edges.
+    pub padding: Padding,
+    /// What is applied to the result.
+    pub activation: Activation,
+    /// Whether there is a bias.
+    pub bias: bool,
+    /// How many groups of channels there are, each of which sees only its own.
+    pub groups: usize,
+    /// The first values of the kernel.
+    pub kernel_initializer: Initializer,
+    /// What is added to the loss for the kernel.
+    pub kernel_regularizer: Option<Regularizer>,
+}
+
+impl<const N: usize> Default for ConvOptions<N> {
+    fn default() -> ConvOptions<N> {
+        ConvOptions {
+            strides: [1; N],
+            dilations: [1; N],
+            padding: Padding::Valid,
+            activation: Activation::Linear,
+            bias: true,
+            groups: 1,
+            kernel_initializer: Initializer::GLOROT_UNIFORM,
+            kernel_regularizer: None,
+        }
+    }
+}
+
+impl<const N: usize> Conv<N> {
+    /// A layer with a window of this size.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] when the channels do not make so many groups, for causal padding of
+    /// what is no sequence, and for more than three dimensions; as [`Weights::make`].
+    pub fn new(
+        weights: &mut Weights,
+        window: [usize; N],
+        inputs: usize,
+        outputs: usize,
+        options: &ConvOptions<N>,
+    ) -> Result<Conv<N>> {
+        options.check(inputs, outputs)?;
+        let shape: Vec<usize> =
+            window.into_iter().chain([inputs / options.groups, outputs]).collect();
+        let kernel = weights.make("kernel", options.kernel_initializer, &shape)?;
+        let bias = options.bias.then(|| weights.make("bias", Initializer::Zeros, &[outputs]));
+        let penalty = options.kernel_regularizer.map(|by| vec![Penalty::new(&kernel, by)]);
+        let (bias, options) = (bias.transpose()?, options.clone());
+        Ok(Conv { kernel, bias, regularization_losses: penalty, options })
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Variable {
+        &self.kernel
+    }
+
+    /// The bias.
+    pub fn bias(&self) -> Option<&Variable> {
+        self.bias.as_ref()
+    }
+
+    fn convolved(&self, x: &Tensor, kernel: &Tensor) -> Result<Tensor> {
+        let ConvOptions { strides, dilations, padding, .. } = &self.options;
+        let padding = if *padding == Padding::Same { "SAME" } else { "VALID" };
+        match N {
+            // A sequence is an image of one row.
+            1 => {
+                let (x, kernel) = (x.expand_dims(1)?, kernel.expand_dims(0)?);
+                let (strides, dilations) = ([1, strides[0]], [1, dilations[0]]);
+                let y = in_plane(&x, &kernel, strides, dilations, padding)?;
+                ops::squeeze_with(&y, &ops::SqueezeAttrs { squeeze_dims: vec![1] })
+            }
+            2 => {
+                let pair = |sizes: &[usize; N]| [sizes[0], sizes[1]];
+                in_plane(x, kernel, pair(strides), pair(dilations), padding)
+            }
+            _ => {
+                let attrs = ops::Conv3DAttrs { dilations: of_all(dilations), ..Default::default() };
+                ops::conv3d_with(x, kernel, &of_all(strides), padding, &attrs)
+            }
+        }
+    }
+}
+
+impl<const N: usize> ConvOptions<N> {
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        let wrong = |expected: &str, found: String| {
+            Err(Error::Conversion { expected: expected.into(), found })
+        };
+        let groups = self.groups;
+        if !(1..=3).contains(&N) {
+            return wrong("a convolution over one to three dimensions", format!("{N}"));
+        }
+        if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+            let found = format!("{inputs} inputs and {outputs} outputs in {groups} groups");
+            return wrong("channels that can be divided into groups", found);
+        }
+        if self.padding == Padding::Causal && N != 1 {
+            return wrong("causal padding of a sequence", format!("{N} dimensions"));
+        }
+        Ok(())
+    }
+}
+
+impl<const N: usize> Layer for Conv<N> {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let x = input_for(&self.kernel, x)?;
+        let kernel = self.kernel.read()?.cast(x.dtype())?;
+        let y = match self.options.padding {
+            Padding::Causal => self.convolved(&padded_before(&x, self)?, &kernel)?,
+            Padding::Valid | Padding::Same => self.convolved(&x, &kernel)?,
+        };
+        let y = match &self.bias {
+            Some(bias) => ops::bias_add(&y, &bias.read()?.cast(x.dtype())?)?,
+            None => y,
+        };
+        self.options.activation.apply(&y)
+    }
+}
+
+fn in_plane(
+    x: &Tensor,
+    kernel: &Tensor,
+    strides: [usize; 2],
+    dilations: [usize; 2],
+    padding: &str,
+) -> Result<Tensor> {
+    let attrs = ops::Conv2DAttrs { dilations: of_all(&dilations), ..Default::default() };
+    ops::conv2d_with(x, kernel, &of_all(&strides), padding, &attrs)
+}
+
+/// Zeros before the first step, as many as the window reaches back.
+fn padded_before<const N: usize>(x: &Tensor, layer: &Conv<N>) -> Result<Tensor> {
+    let window = layer.kernel.shape().dim(0).unwrap_or(1);
+    let before = (layer.options.dilations[0] * window.saturating_sub(1)) as i32;
+    ops::pad(x, &Tensor::from([[0, 0], [before, 0], [0, 0]]))
+}
+
+/// Numbers for the dimensions of a window as numbers for all of them.
+pub(super) fn of_all(window: &[usize]) -> Vec<i64> {
+    let window = window.iter().map(|&size| size as i64);
+    std::iter::once(1).chain(window).chain([1]).collect()
+}

@@ -1,0 +1,45 @@
+//! Vectors for numbers.
+
+use super::{Layer, Mode, Weights};
+use crate::initializers::Initializer;
+use ferroflow_ir::DType;
+use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
+use ferroflow_tracer_macros::Trackable;
+
+/// A vector for each number: `[..] → [.., size]`. Numbers that are neither `int32` nor `int64` are
+/// cast to `int32`. Gradients are of the rows that were looked up
+/// ([`IndexedSlices`](ferroflow_tracer::IndexedSlices)).
+///
+/// Weights: `embeddings` `[count, size]`.
+#[derive(Trackable, Debug, Clone)]
+pub struct Embedding {
+    #[trackable(also = "_embeddings")]
+    embeddings: Variable,
+}
+
+impl Embedding {
+    /// Vectors of this size for the numbers below `count`, from -0.05 to 0.05 at first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, count: usize, size: usize) -> Result<Embedding> {
+        let first = Initializer::RandomUniform { low: -0.05, high: 0.05 };
+        Ok(Embedding { embeddings: weights.make("embeddings", first, &[count, size])? })
+    }
+
+    /// The vectors.
+    pub fn embeddings(&self) -> &Variable {
+        &self.embeddings
+    }
+}
+
+impl Layer for Embedding {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let embeddings = self.embeddings.read()?;
+        match x.dtype() {
+            DType::I32 | DType::I64 => embeddings.gather(x),
+            _ => embeddings.gather(&x.cast(DType::I32)?),
+        }
+    }
+}

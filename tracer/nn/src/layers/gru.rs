@@ -1,0 +1,144 @@
+//! Gated recurrent units.
+
+use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
+use crate::initializers::Initializer;
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
+use ferroflow_tracer_macros::Trackable;
+
+/// A step of gated recurrent units (Cho et al. 2014), the reset gate being applied after the product
+/// with the recurrent kernel.
+///
+/// Weights: `kernel` `[inputs, 3·units]`, `recurrent_kernel` `[units, 3·units]`, `bias`
+/// `[2, 3·units]`, for input and state; columns are those of the update gate, the reset gate and the
+/// candidate.
+#[derive(Trackable, Debug, Clone)]
+pub struct GruCell {
+    kernel: Variable,
+    recurrent_kernel: Variable,
+    bias: Variable,
+    #[trackable(skip)]
+    units: usize,
+}
+
+impl GruCell {
+    /// A cell.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<GruCell> {
+        let gates = 3 * units;
+        let orthogonal = Initializer::Orthogonal { gain: 1.0 };
+        Ok(GruCell {
+            kernel: weights.make("kernel", Initializer::GLOROT_UNIFORM, &[inputs, gates])?,
+            recurrent_kernel: weights.make("recurrent_kernel", orthogonal, &[units, gates])?,
+            bias: weights.make("bias", Initializer::Zeros, &[2, gates])?,
+            units,
+        })
+    }
+
+    /// A step: `x` is `[batch, inputs]`, the state before and after is `[batch, units]`.
+    ///
+    /// # Errors
+    ///
+    /// When input or state do not fit.
+    pub fn step(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
+        let x = input_for(&self.kernel, x)?;
+        let weights = self.read(&x)?;
+        let sums = (rows::times(&x, &weights.kernel)? + &weights.input_bias)?;
+        weights.next(&sums, state)
+    }
+
+    fn read(&self, x: &Tensor) -> Result<Read> {
+        let of = |variable: &Variable| variable.read()?.cast(x.dtype());
+        let mut bias = ops::unpack(&of(&self.bias)?, 2)?.into_iter();
+        let mut row = || bias.next().expect("two are asked for");
+        Ok(Read {
+            kernel: of(&self.kernel)?,
+            recurrent_kernel: of(&self.recurrent_kernel)?,
+            input_bias: row(),
+            state_bias: row(),
+        })
+    }
+}
+
+/// The values of the weights.
+struct Read {
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    input_bias: Tensor,
+    state_bias: Tensor,
+}
+
+impl Read {
+    /// The state after that in which the inputs add up to `sums`.
+    fn next(&self, sums: &Tensor, state: &Tensor) -> Result<Tensor> {
+        let from_input = recurrent::gates(sums, 3)?;
+        let from_state = (state.matmul(&self.recurrent_kernel)? + &self.state_bias)?;
+        let from_state = recurrent::gates(&from_state, 3)?;
+        let sum = |gate: usize| (&from_input[gate] + &from_state[gate])?.sigmoid();
+        let (update, reset) = (sum(0)?, sum(1)?);
+        let candidate = (&from_input[2] + (reset * &from_state[2])?)?.tanh()?;
+        (&update * state)? + ((1.0 - &update)? * candidate)?
+    }
+}
+
+/// Gated recurrent units over sequences: `[batch, steps, inputs] → [batch, units]`, or
+/// `[batch, steps, units]` with what each step gives.
+#[derive(Trackable, Debug, Clone)]
+pub struct Gru {
+    cell: GruCell,
+    #[trackable(skip)]
+    gives_all: bool,
+}
+
+impl Gru {
+    /// A layer that gives what the last step does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
+        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, gives_all: false })
+    }
+
+    /// A layer that gives what each step does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
+        Ok(Gru { gives_all: true, ..Gru::new(weights, inputs, units)? })
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &GruCell {
+        &self.cell
+    }
+
+    /// What each step gives, and the state after the last. Without a state it begins with zeros.
+    ///
+    /// # Errors
+    ///
+    /// When input or state do not fit.
+    pub fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+        let x = input_for(&self.cell.kernel, x)?;
+        let weights = self.cell.read(&x)?;
+        let sums = recurrent::projected(&x, &weights.kernel, &weights.input_bias)?;
+        let initial = match state {
+            Some(state) => state,
+            None => recurrent::zeros(&x, self.cell.units)?,
+        };
+        recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
+            let state = weights.next(sums, &state)?;
+            Ok((state.clone(), state))
+        })
+    }
+}
+
+impl Layer for Gru {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let (outputs, last) = self.run(x, None)?;
+        Ok(if self.gives_all { outputs } else { last })
+    }
+}

@@ -1,0 +1,147 @@
+//! Long short-term memory.
+
+use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
+use crate::initializers::Initializer;
+use ferroflow_tracer::{Nest, error::Result, tensor::Tensor, variable::Variable};
+use ferroflow_tracer_macros::Trackable;
+
+/// A step of long short-term memory (Hochreiter and Schmidhuber 1997).
+///
+/// Weights: `kernel` `[inputs, 4·units]`, `recurrent_kernel` `[units, 4·units]`, `bias` `[4·units]`;
+/// columns are those of the input gate, the forget gate, the candidate and the output gate.
+#[derive(Trackable, Debug, Clone)]
+pub struct LstmCell {
+    kernel: Variable,
+    recurrent_kernel: Variable,
+    bias: Variable,
+    #[trackable(skip)]
+    units: usize,
+}
+
+/// What a step leaves to the next; both `[batch, units]`.
+#[derive(Nest, Debug, Clone)]
+pub struct LstmState {
+    /// What the cell gives.
+    pub output: Tensor,
+    /// What it remembers.
+    pub memory: Tensor,
+}
+
+impl LstmCell {
+    /// A cell. The bias of the forget gate begins with 1 (Jozefowicz et al. 2015).
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<LstmCell> {
+        let gates = 4 * units;
+        let kernel = weights.make("kernel", Initializer::GLOROT_UNIFORM, &[inputs, gates])?;
+        let orthogonal = Initializer::Orthogonal { gain: 1.0 };
+        let recurrent_kernel = weights.make("recurrent_kernel", orthogonal, &[units, gates])?;
+        let first = (0..gates).map(|gate| if gate / units == 1 { 1.0f32 } else { 0.0 });
+        let bias = weights.of("bias", Tensor::from(first.collect::<Vec<_>>()))?;
+        Ok(LstmCell { kernel, recurrent_kernel, bias, units })
+    }
+
+    /// A step: `x` is `[batch, inputs]`.
+    ///
+    /// # Errors
+    ///
+    /// When input or state do not fit.
+    pub fn step(&self, x: &Tensor, state: &LstmState) -> Result<LstmState> {
+        let x = input_for(&self.kernel, x)?;
+        let of = |variable: &Variable| variable.read()?.cast(x.dtype());
+        let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
+        next(&sums, state, &of(&self.recurrent_kernel)?)
+    }
+}
+
+/// The state after that in which the inputs add up to `sums`.
+fn next(sums: &Tensor, state: &LstmState, recurrent_kernel: &Tensor) -> Result<LstmState> {
+    let sums = (sums + state.output.matmul(recurrent_kernel)?)?;
+    let gates = recurrent::gates(&sums, 4)?;
+    let kept = (gates[1].sigmoid()? * &state.memory)?;
+    let memory = (kept + (gates[0].sigmoid()? * gates[2].tanh()?)?)?;
+    let output = (gates[3].sigmoid()? * memory.tanh()?)?;
+    Ok(LstmState { output, memory })
+}
+
+/// Long short-term memory over sequences: `[batch, steps, inputs] → [batch, units]`, or
+/// `[batch, steps, units]` with what each step gives.
+///
+/// ```
+/// use ferroflow_nn::{Layer, Lstm, Mode, Weights};
+/// use ferroflow_tracer::{Tensor};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let lstm = Lstm::new(&mut Weights::seeded(1), 2, 5)?;
+/// let x = Tensor::from([[[0.5f32, 1.0], [0.1, 0.2], [0.0, 1.0]]]);
+/// assert_eq!(lstm.call(&x, Mode::Inference)?.shape().to_string(), "[1,5]");
+/// let (outputs, state) = lstm.run(&x, None)?;
+/// assert_eq!(outputs.shape().to_string(), "[1,3,5]");
+/// lstm.run(&x, Some(state))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Trackable, Debug, Clone)]
+pub struct Lstm {
+    cell: LstmCell,
+    #[trackable(skip)]
+    gives_all: bool,
+}
+
+impl Lstm {
+    /// A layer that gives what the last step does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
+        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, gives_all: false })
+    }
+
+    /// A layer that gives what each step does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Weights::make`].
+    pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
+        Ok(Lstm { gives_all: true, ..Lstm::new(weights, inputs, units)? })
+    }
+
+    /// The cell.
+    pub fn cell(&self) -> &LstmCell {
+        &self.cell
+    }
+
+    /// What each step gives, and the state after the last. Without a state it begins with zeros.
+    ///
+    /// # Errors
+    ///
+    /// When input or state do not fit.
+    pub fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
+        let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
+        let x = input_for(kernel, x)?;
+        let of = |variable: &Variable| variable.read()?.cast(x.dtype());
+        let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
+        let recurrent_kernel = of(recurrent_kernel)?;
+        let initial = match state {
+            Some(state) => state,
+            None => {
+                let zeros = recurrent::zeros(&x, *units)?;
+                LstmState { output: zeros.clone(), memory: zeros }
+            }
+        };
+        let like = initial.output.clone();
+        recurrent::stepped(&sums, &like, initial, |sums, state| {
+            let state = next(sums, &state, &recurrent_kernel)?;
+            Ok((state.output.clone(), state))
+        })
+    }
+}
+
+impl Layer for Lstm {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let (outputs, last) = self.run(x, None)?;
+        Ok(if self.gives_all { outputs } else { last.output })
+    }
+}

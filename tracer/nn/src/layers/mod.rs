@@ -1,0 +1,58 @@
+//! Layers, a file for each.
+
+mod activation;
+mod attention;
+mod batch_norm;
+mod compute;
+mod conv;
+mod dense;
+mod depthwise;
+mod dropout;
+mod embedding;
+mod gru;
+mod layer_norm;
+mod lstm;
+mod pool;
+mod recurrent;
+mod regularizer;
+mod rows;
+mod sequential;
+mod weights;
+
+pub use activation::Activation;
+pub use attention::MultiHeadAttention;
+pub use batch_norm::{BatchNorm, BatchNormOptions};
+pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions, Padding};
+pub use dense::{Dense, DenseOptions};
+pub use depthwise::DepthwiseConv2D;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use gru::{Gru, GruCell};
+pub use layer_norm::LayerNorm;
+pub use lstm::{Lstm, LstmCell, LstmState};
+pub use pool::{avg_pool, flatten, global_avg_pool, max_pool};
+pub use regularizer::{Penalty, Regularizer};
+pub use sequential::Sequential;
+pub use weights::Weights;
+
+use ferroflow_runtime::trackable::Trackable;
+use ferroflow_tracer::{Nest, error::Result, tensor::Tensor};
+
+/// What a network is called for.
+#[derive(Nest, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// To learn from what it gives.
+    Training,
+    /// For its answer.
+    Inference,
+}
+
+/// Something with weights that makes one tensor of another.
+pub trait Layer: Trackable + Send + Sync {
+    /// What it makes of `x`.
+    ///
+    /// # Errors
+    ///
+    /// When `x` does not fit the layer.
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor>;
+}

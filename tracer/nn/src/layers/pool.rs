@@ -1,0 +1,92 @@
+//! Layers without weights, as functions.
+
+use super::{compute, conv::of_all};
+use ferroflow_tracer::{
+    error::{Error, Result},
+    ops,
+    tensor::Tensor,
+};
+
+/// The largest element of each window: `[batch, ..sizes, channels]`, in one to three dimensions.
+/// Windows do not overlap; what is left at the end makes none.
+///
+/// ```
+/// use ferroflow_nn::max_pool;
+/// use ferroflow_tracer::Tensor;
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let x = Tensor::from([[[1.0f32], [2.0], [4.0], [3.0], [9.0]]]);
+/// assert_eq!(max_pool(&x, [2])?.to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// When `x` does not have these dimensions.
+pub fn max_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor> {
+    pooled(x, window, ops::max_pool, ops::max_pool3d)
+}
+
+/// The mean of each window, as [`max_pool`].
+///
+/// # Errors
+///
+/// As [`max_pool`].
+pub fn avg_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor> {
+    pooled(x, window, ops::avg_pool, ops::avg_pool3d)
+}
+
+/// The mean of each channel: `[batch, .., channels] → [batch, channels]`; of integers in `float32`.
+///
+/// # Errors
+///
+/// [`Error::Conversion`] for a tensor of unknown rank.
+pub fn global_avg_pool(x: &Tensor) -> Result<Tensor> {
+    let axes: Vec<i32> = (1..rank(x)? as i32 - 1).collect();
+    compute::input(x)?.mean(&axes)
+}
+
+/// All but the first dimension as one: `[batch, ..] → [batch, size]`.
+///
+/// # Errors
+///
+/// [`Error::Conversion`] for a tensor whose sizes but the first are not known.
+pub fn flatten(x: &Tensor) -> Result<Tensor> {
+    let shape = x.shape();
+    let sizes = shape.dims().and_then(|dims| dims.get(1..));
+    let size = sizes.and_then(|sizes| sizes.iter().copied().product::<Option<usize>>());
+    let size = size.ok_or_else(|| unknown("a tensor whose sizes but the first are known", x))?;
+    x.reshape(&[-1, size as i64])
+}
+
+type Pool = fn(&Tensor, &[i64], &[i64], &str) -> Result<Tensor>;
+
+fn pooled<const N: usize>(
+    x: &Tensor,
+    window: [usize; N],
+    in_plane: Pool,
+    in_space: Pool,
+) -> Result<Tensor> {
+    let squeezed = ops::SqueezeAttrs { squeeze_dims: vec![1] };
+    match N {
+        1 => {
+            let sizes = of_all(&[1, window[0]]);
+            let y = in_plane(&x.expand_dims(1)?, &sizes, &sizes, "VALID")?;
+            ops::squeeze_with(&y, &squeezed)
+        }
+        2 => in_plane(x, &of_all(&window), &of_all(&window), "VALID"),
+        3 => in_space(x, &of_all(&window), &of_all(&window), "VALID"),
+        _ => Err(Error::Conversion {
+            expected: "a window of one to three dimensions".into(),
+            found: format!("{window:?}"),
+        }),
+    }
+}
+
+fn rank(x: &Tensor) -> Result<usize> {
+    x.shape().rank().ok_or_else(|| unknown("a tensor of known rank", x))
+}
+
+fn unknown(expected: &str, x: &Tensor) -> Error {
+    Error::Conversion { expected: expected.into(), found: x.spec().to_string() }
+}

@@ -1,0 +1,73 @@
+//! What any object with variables can be asked for.
+
+use crate::layers::Penalty;
+use ferroflow_runtime::trackable::{Kind, ObjectGraph, Trackable};
+use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
+
+/// Variables and losses of an object, found in its object graph: those of layers, of structures of
+/// layers, and of loaded models.
+///
+/// ```
+/// use ferroflow_nn::{BatchNorm, Module, Weights};
+/// # fn main() -> ferroflow_tracer::Result<()> {
+/// let layer = BatchNorm::new(&mut Weights::new(), 3)?;
+/// let names = |variables: Vec<ferroflow_tracer::Variable>| -> Vec<String> {
+///     variables.iter().map(|variable| variable.name().to_string()).collect()
+/// };
+/// assert_eq!(names(layer.trainable_variables()?), ["gamma", "beta"]);
+/// assert_eq!(layer.variables()?.len(), 4);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Module: Trackable {
+    /// All variables it leads to, each once; of those at equal distance the first field's first.
+    ///
+    /// # Errors
+    ///
+    /// When the objects it leads to make no graph ([`ObjectGraph::of`]).
+    fn variables(&self) -> Result<Vec<Variable>>;
+
+    /// Its variables that are made to be trained.
+    ///
+    /// # Errors
+    ///
+    /// As [`variables`](Module::variables).
+    fn trainable_variables(&self) -> Result<Vec<Variable>> {
+        let mut variables = self.variables()?;
+        variables.retain(Variable::is_trainable);
+        Ok(variables)
+    }
+
+    /// What its layers add to the loss to keep weights small: a scalar for each weight that has a
+    /// [`Regularizer`](crate::Regularizer).
+    ///
+    /// # Errors
+    ///
+    /// As [`variables`](Module::variables); when a variable cannot be read.
+    fn regularization_losses(&self) -> Result<Vec<Tensor>>;
+}
+
+impl<T: Trackable> Module for T {
+    fn variables(&self) -> Result<Vec<Variable>> {
+        let graph = ObjectGraph::of(self)?;
+        let variables = graph.nodes.into_iter().filter_map(|node| match node.kind {
+            Kind::Variable(variable) => Some(variable.into()),
+            Kind::Plain
+            | Kind::Typed(_)
+            | Kind::Function(_)
+            | Kind::ConcreteFunction(_)
+            | Kind::Asset(_)
+            | Kind::Resource(_)
+            | Kind::Constant(_)
+            | Kind::Foreign => None,
+        });
+        Ok(variables.collect())
+    }
+
+    fn regularization_losses(&self) -> Result<Vec<Tensor>> {
+        let graph = ObjectGraph::of(self)?;
+        let origins = graph.nodes.iter().filter_map(|node| node.origin.as_ref());
+        let penalties = origins.filter_map(|origin| origin.downcast_ref::<Penalty>());
+        penalties.map(Penalty::loss).collect()
+    }
+}

@@ -1,0 +1,9 @@
+//! The layers, losses and optimizers as networks use them.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
+
+mod distribute;
+mod integers;
+mod keras;
+mod mixed;
+mod modules;

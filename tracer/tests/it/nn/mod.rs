@@ -1,6 +1,0 @@
-//! Layers.
-
-mod integers;
-mod keras;
-mod mixed;
-mod modules;
