@@ -21,7 +21,7 @@
 //! - [`function`](function()) makes a [`Function`] of Rust code: it is traced once for each type of
 //!   arguments ([`ferroflow_ir::trace_type`]); [`function`](mod@function) tells how a call goes.
 //! - [`control_flow`] has choices, loops and arrays by hand; in `#[function]` Rust's own control flow
-//!   is that of the graph where tensors decide: [`autograph`] tells how.
+//!   is that of the graph where tensors decide: [`mod@autograph`] tells how.
 //! - [`ConcreteFunction`] is one trace: a graph, what it captures, its signature.
 //! - [`GradientTape`] records what is computed and gives its gradients, through functions, branches
 //!   and loops too; [`derivatives`] has more than gradients.
@@ -161,8 +161,9 @@ pub use value::Value;
 ///
 /// A trace owns its arguments: `&T` is cloned and lent to the body again, where `T` is [`Nest`] and
 /// `Clone`; `&str`, `&[T]` and `Option<&T>` become `String`, `Vec<T>` and `Option<T>`. Anything else
-/// is passed by value. There are eight parameters at most. Generic functions have no traces: a
-/// [`Tensor`] is of any dtype, a [`Value`] of any structure.
+/// is passed by value. There are sixteen parameters at most. A function that is generic over types or
+/// constants has traces for each of them; tensors need none of that: a [`Tensor`] is of any dtype, a
+/// [`Value`] of any structure.
 ///
 /// The result is `Result<T, E>`, where `T` is [`Nest`] and `E` is `From<`[`Error`]`>` and an error
 /// of the standard library (or becomes a box of one). Errors of the body come back as they are.
@@ -222,7 +223,7 @@ pub use value::Value;
 ///
 /// What such code assigns to is made of tensors ([`Carry`]): a number of Rust cannot depend on a
 /// tensor, and a collection keeps its length; [`TensorArray`] does not. Both branches of an `if` give
-/// the same structure and dtypes. `autograph = false` leaves control flow to Rust. [`autograph`] tells
+/// the same structure and dtypes. `autograph = false` leaves control flow to Rust. [`mod@autograph`] tells
 /// how it works, [`control_flow`] has functions for use by hand.
 ///
 /// # Options
