@@ -74,7 +74,10 @@ pub mod layers;
 pub mod losses;
 mod module;
 pub mod optimizers;
+mod ranks;
 mod state;
+#[cfg(test)]
+mod test_support;
 
 pub use layers::*;
 pub use module::Module;

@@ -5,5 +5,6 @@
 mod distribute;
 mod integers;
 mod keras;
+mod losses;
 mod mixed;
 mod modules;
