@@ -49,7 +49,8 @@
 //! Which variables are trained is the caller's choice: a part is frozen by leaving its variables out
 //! and calling it with [`Mode::Inference`]. [`Module`] collects the variables of any object, loaded
 //! ones too, and the regularization losses of the layers in it. [`losses`] compare predictions with
-//! targets, an [`Optimizer`](optimizers::Optimizer) steps the variables.
+//! targets, an [`Optimizer`](optimizers::Optimizer) steps the variables, [`metrics`] sum up how well
+//! predictions do.
 //!
 //! # Precision
 //!
@@ -72,6 +73,7 @@
 pub mod initializers;
 pub mod layers;
 pub mod losses;
+pub mod metrics;
 mod module;
 pub mod optimizers;
 mod ranks;

@@ -93,7 +93,7 @@ fn floats(target: &Tensor, prediction: &Tensor) -> Result<(Tensor, Tensor)> {
 
 /// Integers that number classes, as the ops take them: `[n, 1]` as `[n]` where predictions are
 /// `[n, classes]`.
-fn classes(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
+pub(crate) fn classes(target: &Tensor, prediction: &Tensor) -> Result<Tensor> {
     let target = match target.dtype() {
         DType::I32 | DType::I64 => target.clone(),
         _ => target.cast(DType::I64)?,
@@ -112,7 +112,7 @@ fn inner(p: &Tensor) -> Result<Tensor> {
 }
 
 /// The number of classes.
-fn last_size(x: &Tensor) -> Result<i64> {
+pub(crate) fn last_size(x: &Tensor) -> Result<i64> {
     let size = x.shape().dim(-1);
     size.map(|size| size as i64).ok_or_else(|| Error::Conversion {
         expected: "a known number of classes".into(),

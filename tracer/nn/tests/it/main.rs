@@ -6,5 +6,6 @@ mod distribute;
 mod integers;
 mod keras;
 mod losses;
+mod metrics;
 mod mixed;
 mod modules;
