@@ -80,6 +80,7 @@ mod ranks;
 mod state;
 #[cfg(test)]
 mod test_support;
+pub mod train;
 
 pub use layers::*;
 pub use module::Module;

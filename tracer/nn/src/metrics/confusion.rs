@@ -46,19 +46,19 @@ impl ConfusionOptions {
 const NOT_IN_TOP: f32 = -1e10;
 
 /// Targets, predictions and weights in one row each.
-struct Examples {
+struct FlatExamples {
     target: Tensor,
     prediction: Tensor,
     weights: Option<Tensor>,
 }
 
-impl Examples {
+impl FlatExamples {
     fn new(
         options: &ConfusionOptions,
         target: &Tensor,
         prediction: &Tensor,
         weights: Option<&Tensor>,
-    ) -> Result<Examples> {
+    ) -> Result<FlatExamples> {
         let (mut prediction, mut target) =
             same_rank(&prediction.cast(DType::F32)?, &target.cast(DType::F32)?)?;
         if let Some(k) = options.top_k {
@@ -71,7 +71,7 @@ impl Examples {
             (target, prediction) = (of_class(&target)?, of_class(&prediction)?);
         }
         let weights = weights.map(|weights| beside(weights, &prediction)).transpose()?;
-        Ok(Examples {
+        Ok(FlatExamples {
             target: target.cast(DType::Bool)?.reshape(&[1, -1])?,
             prediction: prediction.reshape(&[1, -1])?,
             weights: weights.map(|weights| weights.reshape(&[1, -1])).transpose()?,
@@ -170,7 +170,7 @@ impl Metric for ConfusionCount {
         prediction: &Tensor,
         weights: Option<&Tensor>,
     ) -> Result<()> {
-        let examples = Examples::new(&self.options, target, prediction, weights)?;
+        let examples = FlatExamples::new(&self.options, target, prediction, weights)?;
         let more = examples.count(self.outcomes, &self.options.thresholds())?;
         self.accumulator.assign_add(more)
     }
@@ -229,7 +229,7 @@ macro_rules! ratio {
                 prediction: &Tensor,
                 weights: Option<&Tensor>,
             ) -> Result<()> {
-                let examples = Examples::new(&self.options, target, prediction, weights)?;
+                let examples = FlatExamples::new(&self.options, target, prediction, weights)?;
                 let thresholds = self.options.thresholds();
                 self.true_positives
                     .assign_add(examples.count(Outcomes::TruePositives, &thresholds)?)?;

@@ -29,7 +29,7 @@ fn input(name: &str, k: usize) -> Tensor {
             let one = |class: i32| (0..5).map(move |c| f32::from(u8::from(c == class)));
             matrix(classes(k).into_iter().flat_map(one).collect())
         }
-        "bits" => matrix((0..30).map(|i| bit((i + k) % 3 == 0)).collect()),
+        "bits" => matrix((0..30).map(|i| bit((i + k).is_multiple_of(3))).collect()),
         "numbers" => matrix(fractions(30, 11 * k + 4).iter().map(|p| p * 4.0 - 1.0).collect()),
         "found" => Tensor::from(classes(2 * k + 1)),
         "column" => Tensor::from(fractions(6, k).iter().map(|p| p * 2.0 - 1.0).collect::<Vec<_>>()),

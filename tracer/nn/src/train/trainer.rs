@@ -1,0 +1,284 @@
+//! The loop of a training.
+
+use super::{Callback, CallbackResult, Examples, History, Logs, TrainError, step::Parts};
+use crate::{
+    Layer, Mode,
+    losses::Loss,
+    metrics::{Mean, Metric},
+    optimizers::Optimizer,
+    state::state,
+};
+use ferroflow_ir::DType;
+use ferroflow_runtime::trackable::Description;
+use ferroflow_tracer::{
+    Function, FunctionOptions, Result, Tensor, Trackable, Variable, function_with,
+};
+use std::{fmt, ops::ControlFlow, sync::Arc};
+
+type Step = Function<(Tensor, Tensor, Option<Tensor>), Tensor>;
+
+/// A network with what trains it. Clones of a network, an optimizer or a metric that is given share its
+/// variables, so they see the training.
+///
+/// In object graphs and checkpoints it is `network`, `optimizer` and `epoch`, the number of epochs that
+/// are finished.
+pub struct Trainer {
+    parts: Arc<Parts>,
+    epoch: Variable,
+    step: Step,
+    test: Step,
+    predict: Function<(Tensor,), Tensor>,
+}
+
+/// What a training is told besides its data.
+#[derive(Default)]
+pub struct FitOptions<'a> {
+    validation: Option<&'a dyn Examples>,
+    callbacks: Vec<&'a mut dyn Callback>,
+}
+
+impl<'a> FitOptions<'a> {
+    /// Examples on which the network is evaluated after each epoch.
+    #[must_use]
+    pub fn validation(self, examples: &'a dyn Examples) -> FitOptions<'a> {
+        FitOptions { validation: Some(examples), ..self }
+    }
+
+    /// One more callback; they are called in this order.
+    #[must_use]
+    pub fn callback(mut self, callback: &'a mut dyn Callback) -> FitOptions<'a> {
+        self.callbacks.push(callback);
+        self
+    }
+}
+
+impl Trainer {
+    /// A trainer of a network: the optimizer minimises the mean of the loss of all examples, and what
+    /// regularizers add.
+    ///
+    /// # Errors
+    ///
+    /// None at present: its state is made outside all traces.
+    pub fn new(
+        network: impl Layer + 'static,
+        optimizer: Optimizer,
+        loss: impl Loss + 'static,
+    ) -> Result<Trainer> {
+        let parts = Parts {
+            network: Arc::new(network),
+            optimizer,
+            loss: Arc::new(loss),
+            mean_loss: Mean::new()?,
+            metrics: Vec::new(),
+            compute: None,
+        };
+        Ok(Trainer::of(parts, state("epoch", 0i64.into())?))
+    }
+
+    fn of(parts: Parts, epoch: Variable) -> Trainer {
+        // One trace for all batches, also the last one of an epoch, which may be smaller.
+        let options = |name: &str| FunctionOptions {
+            name: name.into(),
+            reduce_retracing: true,
+            ..FunctionOptions::default()
+        };
+        let parts = Arc::new(parts);
+        let (training, testing, predicting) = (parts.clone(), parts.clone(), parts.clone());
+        Trainer {
+            epoch,
+            step: function_with(
+                options("train_step"),
+                move |x: Tensor, y: Tensor, w: Option<Tensor>| training.train(&x, &y, w.as_ref()),
+            ),
+            test: function_with(
+                options("test_step"),
+                move |x: Tensor, y: Tensor, w: Option<Tensor>| testing.test(&x, &y, w.as_ref()),
+            ),
+            predict: function_with(options("predict_step"), move |x: Tensor| {
+                predicting.predict(&x, Mode::Inference)
+            }),
+            parts,
+        }
+    }
+
+    fn with_parts(self, change: impl FnOnce(&mut Parts)) -> Trainer {
+        let mut parts = Parts::clone(&self.parts);
+        change(&mut parts);
+        Trainer::of(parts, self.epoch)
+    }
+
+    /// The same trainer with one more metric.
+    #[must_use]
+    pub fn metric(self, metric: impl Metric + 'static) -> Trainer {
+        self.with_parts(|parts| parts.metrics.push(Arc::new(metric)))
+    }
+
+    /// The same trainer, whose network computes in another dtype of floats than its inputs have, such as
+    /// `bfloat16`; weights, losses and metrics stay `float32`. With `float16` the optimizer needs a
+    /// [`LossScale`](crate::optimizers::LossScale).
+    #[must_use]
+    pub fn compute_in(self, dtype: DType) -> Trainer {
+        self.with_parts(|parts| parts.compute = Some(dtype))
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Arc<dyn Layer> {
+        &self.parts.network
+    }
+
+    /// The optimizer.
+    pub fn optimizer(&self) -> &Optimizer {
+        &self.parts.optimizer
+    }
+
+    /// The number of epochs that are finished, an `int64`.
+    pub fn epoch(&self) -> &Variable {
+        &self.epoch
+    }
+
+    /// Trains until so many epochs are finished, counted from the first `fit` on.
+    ///
+    /// # Errors
+    ///
+    /// A batch that the network refuses, and errors of examples and callbacks, each with its place.
+    pub fn fit(
+        &mut self,
+        examples: &dyn Examples,
+        epochs: u64,
+        mut options: FitOptions<'_>,
+    ) -> Result<History, TrainError> {
+        let first = self.finished()?;
+        let mut history = History { first_epoch: first, epochs: Vec::new() };
+        for epoch in first..epochs {
+            let flow = self.fit_epoch(examples, epoch, &mut options, &mut history)?;
+            if flow.is_break() {
+                break;
+            }
+        }
+        let last = self.finished()?.saturating_sub(1);
+        for callback in &mut options.callbacks {
+            let ended = callback.train_end(self);
+            ended.map_err(|source| TrainError::Callback { epoch: last, source })?;
+        }
+        Ok(history)
+    }
+
+    fn finished(&self) -> Result<u64> {
+        Ok(self.epoch.read()?.to_scalar::<i64>()?.max(0).unsigned_abs())
+    }
+
+    fn fit_epoch(
+        &self,
+        examples: &dyn Examples,
+        epoch: u64,
+        options: &mut FitOptions<'_>,
+        history: &mut History,
+    ) -> Result<ControlFlow<()>, TrainError> {
+        let callbacks = &mut options.callbacks;
+        let n_batches = examples.n_batches();
+        let begin = all(callbacks, epoch, |callback| callback.epoch_begin(self, epoch, n_batches))?;
+        if begin.is_break() {
+            return Ok(begin);
+        }
+        self.parts.reset()?;
+        let flow = self.each_batch(&self.step, examples, epoch, &mut |batch, loss| {
+            if callbacks.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let loss = f64::from(loss.to_scalar::<f32>()?);
+            all(callbacks, epoch, |callback| callback.batch_end(self, batch, loss))
+        })?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        let mut logs = self.parts.logs()?;
+        if let Some(validation) = options.validation {
+            logs.extend_validation(self.evaluate_epoch(validation, epoch)?);
+        }
+        self.epoch.assign(epoch as i64 + 1)?;
+        let flow = all(callbacks, epoch, |callback| callback.epoch_end(self, epoch, &logs))?;
+        history.epochs.push(logs);
+        Ok(flow)
+    }
+
+    fn each_batch(
+        &self,
+        step: &Step,
+        examples: &dyn Examples,
+        epoch: u64,
+        then: &mut dyn FnMut(usize, Tensor) -> Result<ControlFlow<()>, TrainError>,
+    ) -> Result<ControlFlow<()>, TrainError> {
+        for (batch, tensors) in examples.epoch(epoch).enumerate() {
+            let tensors =
+                tensors.map_err(|source| TrainError::Examples { epoch, batch, source })?;
+            let (x, y, w) = match &tensors[..] {
+                [x, y] => (x, y, None),
+                [x, y, w] => (x, y, Some(w.clone())),
+                other => return Err(TrainError::Batch { epoch, batch, found: other.len() }),
+            };
+            let loss = step.call((x, y, w));
+            let loss =
+                loss.map_err(|error| TrainError::Step { epoch, batch, source: Box::new(error) })?;
+            if then(batch, loss)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The loss and all metrics on examples, without training.
+    ///
+    /// # Errors
+    ///
+    /// As [`fit`](Trainer::fit).
+    pub fn evaluate(&self, examples: &dyn Examples) -> Result<Logs, TrainError> {
+        self.evaluate_epoch(examples, 0)
+    }
+
+    fn evaluate_epoch(&self, examples: &dyn Examples, epoch: u64) -> Result<Logs, TrainError> {
+        self.parts.reset()?;
+        let mut go_on = |_, _| Ok(ControlFlow::Continue(()));
+        let _ = self.each_batch(&self.test, examples, epoch, &mut go_on)?;
+        Ok(self.parts.logs()?)
+    }
+
+    /// The predictions for inputs.
+    ///
+    /// # Errors
+    ///
+    /// When the inputs do not fit the network.
+    pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        self.predict.call((x,))
+    }
+}
+
+/// Calls all callbacks; the training ends if one of them says so.
+fn all(
+    callbacks: &mut [&mut dyn Callback],
+    epoch: u64,
+    mut call: impl FnMut(&mut dyn Callback) -> CallbackResult,
+) -> Result<ControlFlow<()>, TrainError> {
+    let mut flow = ControlFlow::Continue(());
+    for callback in callbacks {
+        let next = call(&mut **callback);
+        if next.map_err(|source| TrainError::Callback { epoch, source })?.is_break() {
+            flow = ControlFlow::Break(());
+        }
+    }
+    Ok(flow)
+}
+
+impl Trackable for Trainer {
+    fn describe(&self, object: &mut Description<'_>) {
+        object.child("network", &self.parts.network);
+        object.child("optimizer", &self.parts.optimizer);
+        object.child("epoch", &self.epoch);
+    }
+}
+
+impl fmt::Debug for Trainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.parts.metrics.iter().map(|metric| metric.name()).collect();
+        f.debug_struct("Trainer").field("metrics", &names).field("epoch", &self.epoch).finish()
+    }
+}
