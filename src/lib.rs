@@ -26,6 +26,7 @@ pub mod safetensors;
 mod saving;
 pub mod session;
 pub mod summary;
+pub mod train;
 
 pub use saving::{loaded_function, save};
 

@@ -1,9 +1,13 @@
 //! Examples in memory, and batches of them.
 
-use super::{Error, Result};
+use super::{Error, Result, prefetch};
 use ferroflow_ir::{HostTensor, Shape};
+use ferroflow_nn::train::{ExampleBatches, Examples};
 use ferroflow_tracer::Tensor;
 use std::sync::Arc;
+
+/// The batches that are prepared ahead of a training.
+const AHEAD: usize = 2;
 
 /// Arrays with a row for each example, such as images and labels. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -64,6 +68,12 @@ impl Arrays {
         if options.drop_remainder { self.n_rows / size } else { self.n_rows.div_ceil(size) }
     }
 
+    /// The examples of a training: inputs, targets, and perhaps weights. Batches are prepared on a
+    /// thread of their own.
+    pub fn epochs(&self, options: &BatchOptions) -> ArrayEpochs {
+        ArrayEpochs { arrays: self.clone(), options: *options }
+    }
+
     /// The batches of an epoch: every example once, in an order that seed and epoch decide.
     pub fn batches(&self, options: &BatchOptions, epoch: u64) -> Batches {
         let mut order: Vec<usize> = (0..self.n_rows).collect();
@@ -72,6 +82,24 @@ impl Arrays {
         }
         order.truncate(self.n_batches(options) * options.size.max(1));
         Batches { arrays: self.arrays.clone(), order, size: options.size.max(1), next: 0 }
+    }
+}
+
+/// Arrays as the examples of a training: [`Arrays::epochs`].
+#[derive(Debug, Clone)]
+pub struct ArrayEpochs {
+    arrays: Arrays,
+    options: BatchOptions,
+}
+
+impl Examples for ArrayEpochs {
+    fn epoch(&self, epoch: u64) -> ExampleBatches<'_> {
+        let batches = prefetch(self.arrays.batches(&self.options, epoch), AHEAD);
+        Box::new(batches.map(|batch| batch.map_err(Into::into)))
+    }
+
+    fn n_batches(&self) -> Option<usize> {
+        Some(self.arrays.n_batches(&self.options))
     }
 }
 

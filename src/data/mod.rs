@@ -33,7 +33,7 @@ mod records;
 
 use std::{io, path::PathBuf};
 
-pub use arrays::{Arrays, BatchOptions, Batches};
+pub use arrays::{ArrayEpochs, Arrays, BatchOptions, Batches};
 pub use csv::read_csv;
 pub use idx::read_idx;
 pub use prefetch::{Prefetch, prefetch};

@@ -11,7 +11,7 @@
 //! use ferroflow_tracer::Tensor;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let network = Dense::new(&mut Weights::seeded(1), 1, 1)?;
-//! let mut trainer = Trainer::new(network, Optimizer::new(Sgd::default(), 0.1)?, mean_squared_error)?
+//! let trainer = Trainer::new(network, Optimizer::new(Sgd::default(), 0.1)?, mean_squared_error)?
 //!     .metric(metrics::mean_absolute_error()?);
 //! let x = Tensor::from([[0.0f32], [1.0], [2.0], [3.0]]);
 //! let y = ((&x * 2.0)? + 1.0)?;

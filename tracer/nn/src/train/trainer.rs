@@ -142,7 +142,7 @@ impl Trainer {
     ///
     /// A batch that the network refuses, and errors of examples and callbacks, each with its place.
     pub fn fit(
-        &mut self,
+        &self,
         examples: &dyn Examples,
         epochs: u64,
         mut options: FitOptions<'_>,

@@ -1,0 +1,44 @@
+//! Checkpoints of trainings.
+
+use ferroflow_nn::train::{CallbackResult, Direction, Logs, Monitor, Trainer};
+use ferroflow_saved_model::CheckpointManager;
+use std::ops::ControlFlow;
+
+/// Saves a checkpoint after each epoch, or after those that are the best so far.
+#[derive(Debug)]
+pub struct Checkpoints<'m, 'a> {
+    manager: &'m mut CheckpointManager<'a>,
+    monitor: Option<Monitor>,
+}
+
+impl<'m, 'a> Checkpoints<'m, 'a> {
+    /// After each epoch, by a manager of what is to be saved, such as the [`Trainer`].
+    pub fn new(manager: &'m mut CheckpointManager<'a>) -> Checkpoints<'m, 'a> {
+        Checkpoints { manager, monitor: None }
+    }
+
+    /// Only after epochs whose figure is the best so far ([`Monitor::new`]).
+    #[must_use]
+    pub fn best(self, figure: &str) -> Checkpoints<'m, 'a> {
+        Checkpoints { monitor: Some(Monitor::new(figure)), ..self }
+    }
+
+    /// The direction in which the figure gets better.
+    #[must_use]
+    pub fn direction(self, direction: Direction) -> Checkpoints<'m, 'a> {
+        Checkpoints { monitor: self.monitor.map(|own| own.direction(direction)), ..self }
+    }
+}
+
+impl ferroflow_nn::train::Callback for Checkpoints<'_, '_> {
+    fn epoch_end(&mut self, _: &Trainer, _: u64, logs: &Logs) -> CallbackResult {
+        let is_due = match &mut self.monitor {
+            Some(monitor) => monitor.is_best(logs)?,
+            None => true,
+        };
+        if is_due {
+            self.manager.save()?;
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
