@@ -9,21 +9,22 @@
 
 mod drawing;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use ferroflow::{
-    FunctionOptions, GradientTape, Module, Tensor,
-    data::{Arrays, BatchOptions, Progress, prefetch, read_idx},
-    function_with,
+    Tensor,
+    data::{Arrays, BatchOptions, read_idx},
     ir::DType,
     nn::{
         Activation, Conv2D, ConvOptions, Dense, Layer, Mode, Padding, Sequential, Weights, flatten,
         losses::{Prediction, sparse_categorical_cross_entropy},
         max_pool,
+        metrics::sparse_categorical_accuracy,
         optimizers::{Adam, Optimizer},
     },
     tracer,
+    train::{Callback, CallbackResult, FitOptions, ProgressBar, Trainer},
 };
-use std::path::Path;
+use std::{ops::ControlFlow, path::Path};
 
 const EPOCHS: u64 = 20;
 const N_TEST: usize = 360;
@@ -34,37 +35,33 @@ fn main() -> Result<()> {
     let epochs = args.next().map_or(Ok(EPOCHS), |text| text.parse())?;
     let (train, test) = digits()?;
     let network = network(seed)?;
+    let loss = |y: &Tensor, x: &Tensor| sparse_categorical_cross_entropy(y, x, Prediction::Logits);
     let optimizer = Optimizer::new(Adam::default(), 2e-3)?;
-    let step = {
-        let (network, optimizer) = (network.clone(), optimizer.clone());
-        // One trace for all batches, also the last one of an epoch, which is smaller.
-        let options = FunctionOptions { reduce_retracing: true, ..FunctionOptions::default() };
-        function_with(options, move |images: Tensor, labels: Tensor| {
-            let tape = GradientTape::new();
-            let loss = loss(&network, &images, &labels)?;
-            optimizer.minimize(tape, &loss, &network.trainable_variables()?)?;
-            Ok::<_, tracer::Error>(loss)
-        })
-    };
+    let trainer = Trainer::new(network.clone(), optimizer, loss)?
+        .metric(sparse_categorical_accuracy()?.named("accuracy"));
     let options =
         BatchOptions { size: 32, shuffle: Some(seed.unsigned_abs()), ..BatchOptions::default() };
-    let mut losses = Vec::new();
-    for epoch in 0..epochs {
-        let progress = Progress::new(&format!("epoch {:2}", epoch + 1), train.n_batches(&options));
-        for batch in prefetch(train.batches(&options, epoch), 2) {
-            let batch = batch?;
-            let loss = step.call((&batch[0], &batch[1]))?.to_scalar::<f32>()?;
-            progress.step(&[("loss", loss.into())]);
-            losses.push(loss);
-        }
-    }
-    let misread = misread(&network, &test)?;
-    let accuracy = 1.0 - misread.len() as f64 / N_TEST as f64;
+    let (mut progress, mut losses) = (ProgressBar::new(), Losses::default());
+    let callbacks = FitOptions::default().callback(&mut progress).callback(&mut losses);
+    trainer.fit(&train.epochs(&options), epochs, callbacks)?;
+    let accuracy = trainer.evaluate(&test.epochs(&BatchOptions::default()))?.get("accuracy");
+    let accuracy = accuracy.context("the trainer has this metric")?;
     println!("accuracy {accuracy:.4} on {N_TEST} digits that were not trained on");
     let path = Path::new("digits.svg");
-    drawing::draw(path, &losses, &misread)?;
+    drawing::draw(path, &losses.0, &misread(&network, &test)?)?;
     println!("{}: the loss, and what was misread", path.display());
     Ok(())
+}
+
+/// The loss of each step, for the drawing.
+#[derive(Default)]
+struct Losses(Vec<f32>);
+
+impl Callback for Losses {
+    fn batch_end(&mut self, _: &Trainer, _: usize, loss: f64) -> CallbackResult {
+        self.0.push(loss as f32);
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 /// Two convolutions, each halved, and a layer of ten: `[n, 8, 8, 1]` → `[n, 10]`.
@@ -96,11 +93,6 @@ fn digits() -> Result<(Arrays, Arrays)> {
         Ok::<_, anyhow::Error>(Arrays::new([images.rows(rows.clone())?, labels.rows(rows)?])?)
     };
     Ok((part(0..n - N_TEST)?, part(n - N_TEST..n)?))
-}
-
-fn loss(network: &Sequential, images: &Tensor, labels: &Tensor) -> tracer::Result<Tensor> {
-    let logits = network.call(images, Mode::Training)?;
-    sparse_categorical_cross_entropy(labels, &logits, Prediction::Logits)?.mean_all()
 }
 
 /// A digit that the network took for another.

@@ -42,6 +42,7 @@ mod signatures_saved;
 mod state;
 mod summaries;
 mod support;
+mod training;
 mod types;
 mod uncalled;
 mod v1;

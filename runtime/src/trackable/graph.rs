@@ -1,6 +1,6 @@
 //! The graph that objects lead to.
 
-use super::{Identity, Kind, ObjectType, Origin, Saveable, Trackable};
+use super::{Deferral, Identity, Kind, ObjectType, Origin, Saveable, Trackable};
 use crate::{
     error::{Error, Result},
     variable::Variable,
@@ -34,6 +34,8 @@ pub struct ObjectNode {
     pub identity: Option<Identity>,
     /// What the crate that it comes from knows of it.
     pub origin: Option<Origin>,
+    /// Where values wait for what it makes later.
+    pub deferral: Option<Deferral>,
 }
 
 /// A variable that an optimizer keeps for another.
@@ -207,6 +209,12 @@ impl Description<'_> {
     /// It has state that is no variable.
     pub fn saveable(&mut self, saveable: Arc<dyn Saveable>) -> &mut Self {
         self.walk.nodes[self.id].saveables.push(saveable);
+        self
+    }
+
+    /// It makes objects later, for which values wait here.
+    pub fn deferral(&mut self, deferral: &Deferral) -> &mut Self {
+        self.walk.nodes[self.id].deferral = Some(deferral.clone());
         self
     }
 

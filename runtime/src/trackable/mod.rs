@@ -36,10 +36,12 @@
 
 mod asset;
 mod containers;
+mod deferral;
 mod function;
 mod graph;
 
 pub use asset::Asset;
+pub use deferral::{Deferral, DeferredRestore};
 pub use function::{
     ExportedDefault, ExportedFunction, ExportedInitializer, ExportedParameter, ExportedTrace,
 };

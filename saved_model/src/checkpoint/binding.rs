@@ -45,13 +45,14 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Binds stored objects to those of a graph. Gives all pairs of a node and a stored object, in
+    /// Binds stored objects to those of a graph, `root` to the first. Gives all pairs of a node and a stored object, in
     /// the order of the walk.
     pub(super) fn extend(
         &mut self,
         graph: &ObjectGraph,
         owners: &[Owner],
         stored: &TrackableObjectGraph,
+        root: usize,
     ) -> Vec<(usize, usize)> {
         let mut walk = Walk {
             graph,
@@ -62,7 +63,7 @@ impl Bindings {
             visited: HashSet::new(),
             queue: VecDeque::new(),
         };
-        walk.bind(0, 0);
+        walk.bind(0, root);
         loop {
             walk.follow_edges();
             walk.bind_slots();

@@ -44,7 +44,7 @@ use std::{
     cell::RefCell,
     fmt,
     path::{Path, PathBuf},
-    rc::Rc,
+    sync::Arc,
     thread::JoinHandle,
 };
 
@@ -61,7 +61,7 @@ pub struct Checkpoint<'a> {
     root: Option<Box<dyn Trackable + 'a>>,
     save_counter: RefCell<Option<Variable>>,
     /// What was restored last: it may have values for objects that are attached later.
-    restoring: RefCell<Option<Rc<Restoring>>>,
+    restoring: RefCell<Option<Arc<Restoring>>>,
 }
 
 impl fmt::Debug for Checkpoint<'_> {
@@ -223,14 +223,15 @@ impl<'a> Checkpoint<'a> {
     /// SavedModel.
     ///
     /// Objects that it has no values for stay as they are, values without an object wait for
-    /// [`attach`](Checkpoint::attach); the status tells of both.
+    /// [`attach`](Checkpoint::attach), and for slot variables that optimizers make when they first step;
+    /// the status tells of both.
     ///
     /// # Errors
     ///
     /// When there is no such checkpoint, it is damaged, or a value does not fit; in that last case
     /// nothing has changed.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<RestoreStatus<'_, 'a>> {
-        let restoring = Rc::new(Restoring::open(path.as_ref())?);
+        let restoring = Arc::new(Restoring::open(path.as_ref())?);
         restoring.run(&self.graph()?)?;
         *self.restoring.borrow_mut() = Some(restoring.clone());
         Ok(RestoreStatus::new(self, restoring))

@@ -12,14 +12,16 @@ use crate::{
     restore::{OBJECT_GRAPH_KEY, object_graph},
 };
 use ferroflow_ir::{HostTensor, Limits, PartialShape};
-use ferroflow_runtime::trackable::{Kind, ObjectGraph};
+use ferroflow_runtime::{
+    self as runtime,
+    trackable::{DeferredRestore, Kind, ObjectGraph},
+};
 use std::{
-    cell::{Cell, RefCell},
     collections::{HashMap, HashSet},
     path::Path,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -29,9 +31,9 @@ pub(crate) struct Restoring {
     reader: Reader,
     /// `None` for a checkpoint that knows variables by their names only.
     stored: Option<TrackableObjectGraph>,
-    progress: RefCell<Progress>,
+    progress: Mutex<Progress>,
     /// Whether it is as it should be that some values find no object.
-    is_partial: Cell<bool>,
+    is_partial: AtomicBool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,7 +58,7 @@ impl Restoring {
             Some(_) => Some(object_graph(&reader)?),
             None => None,
         };
-        let (progress, is_partial) = (RefCell::default(), Cell::new(false));
+        let (progress, is_partial) = (Mutex::default(), AtomicBool::new(false));
         Ok(Restoring { reader, stored, progress, is_partial })
     }
 
@@ -65,21 +67,43 @@ impl Restoring {
     }
 
     pub(super) fn expect_partial(&self) {
-        self.is_partial.set(true);
+        self.is_partial.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the objects of a graph the values that they have not taken over yet.
-    pub(crate) fn run(&self, graph: &ObjectGraph) -> Result<()> {
-        let mut progress = self.progress.borrow().clone();
+    /// Gives the objects of a graph the values that they have not taken over yet. Values for what
+    /// objects make later wait with those.
+    pub(crate) fn run(self: &Arc<Self>, graph: &ObjectGraph) -> Result<()> {
+        let pairs = self.run_from(graph, 0)?;
+        let is_over = self.unused().is_empty();
+        for (node, twin) in pairs {
+            if let Some(deferral) = &graph.nodes[node].deferral {
+                let waiting = || {
+                    let restoring = self.clone();
+                    Arc::new(Waiting { restoring, twin }) as Arc<dyn DeferredRestore>
+                };
+                deferral.wait_with((!is_over).then(waiting));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a graph whose root is bound to a stored object; the pairs of nodes and stored
+    /// objects.
+    fn run_from(&self, graph: &ObjectGraph, root: usize) -> Result<Vec<(usize, usize)>> {
+        let mut progress = self.progress().clone();
         let owners = owners(graph);
-        let jobs = match &self.stored {
-            Some(stored) => progress.by_structure(graph, &owners, stored),
-            None => progress.by_name(graph, &owners, &self.reader),
+        let (jobs, pairs) = match &self.stored {
+            Some(stored) => progress.by_structure(graph, &owners, stored, root),
+            None => (progress.by_name(graph, &owners, &self.reader), Vec::new()),
         };
         jobs.iter().try_for_each(|job| self.check(job))?;
         self.take_over(&jobs)?;
-        *self.progress.borrow_mut() = progress;
-        Ok(())
+        *self.progress() = progress;
+        Ok(pairs)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self, job: &Job) -> Result<()> {
@@ -150,12 +174,17 @@ impl Progress {
         graph: &ObjectGraph,
         owners: &[Owner],
         stored: &TrackableObjectGraph,
-    ) -> Vec<Job> {
+        root: usize,
+    ) -> (Vec<Job>, Vec<(usize, usize)>) {
         let present: HashSet<&Owner> = owners.iter().collect();
         let restored = &self.restored;
-        self.bindings.retain(|owner| present.contains(owner) || restored.contains_key(owner));
+        // A part of the objects does not tell which others are gone.
+        if root == 0 {
+            self.bindings.retain(|owner| present.contains(owner) || restored.contains_key(owner));
+        }
         let mut jobs = Vec::new();
-        for (node, twin) in self.bindings.extend(graph, owners, stored) {
+        let pairs = self.bindings.extend(graph, owners, stored, root);
+        for &(node, twin) in &pairs {
             let (mut names, is_first) =
                 (HashSet::new(), !self.restored.contains_key(&owners[node]));
             for (name, value) in attributes(&graph.nodes[node]) {
@@ -172,7 +201,7 @@ impl Progress {
                 self.restored.insert(owners[node].clone(), names);
             }
         }
-        jobs
+        (jobs, pairs)
     }
 
     /// The values of variables by their names, as checkpoints of TensorFlow 1 have them.
@@ -203,7 +232,7 @@ impl Restoring {
         };
         // Only `save` counts; what `write` or a SavedModel left has no counter to restore.
         let without_counter = !self.stored.as_ref().is_some_and(has_counter);
-        let progress = self.progress.borrow();
+        let progress = self.progress();
         let (owners, paths) = (owners(graph), graph.paths());
         let is_restored = |id: usize| {
             let names = progress.restored.get(&owners[id]);
@@ -223,7 +252,7 @@ impl Restoring {
 
     /// The keys of the values that belong to no object.
     pub(super) fn unused(&self) -> Vec<String> {
-        let progress = self.progress.borrow();
+        let progress = self.progress();
         let is_unused = |key: &&str| !progress.consumed.contains(*key);
         match &self.stored {
             Some(stored) => {
@@ -239,10 +268,27 @@ impl Restoring {
     }
 }
 
+/// Values that wait with an object: those of a stored object and what it leads to.
+struct Waiting {
+    restoring: Arc<Restoring>,
+    twin: usize,
+}
+
+impl DeferredRestore for Waiting {
+    fn restore(&self, graph: &ObjectGraph) -> runtime::Result<bool> {
+        let run = self.restoring.run_from(graph, self.twin);
+        run.map_err(|error| runtime::Error::Status {
+            code: error.code(),
+            message: format!("restoring what an object has made since: {error}"),
+        })?;
+        Ok(!self.restoring.unused().is_empty())
+    }
+}
+
 impl Drop for Restoring {
     /// Warns of values that no object has taken over, unless that is as it should be.
     fn drop(&mut self) {
-        if self.is_partial.get() {
+        if self.is_partial.load(Ordering::Relaxed) {
             return;
         }
         let keys = self.unused();

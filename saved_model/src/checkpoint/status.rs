@@ -2,20 +2,20 @@
 
 use super::{Checkpoint, restoring::Restoring};
 use crate::error::{Error, Result};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The outcome of a restoration. When the last of it goes, values that no object has taken over are
 /// told in a warning, unless [`expect_partial`](RestoreStatus::expect_partial) was called.
 #[derive(Debug)]
 pub struct RestoreStatus<'c, 'a> {
     checkpoint: &'c Checkpoint<'a>,
-    restoring: Rc<Restoring>,
+    restoring: Arc<Restoring>,
 }
 
 impl<'c, 'a> RestoreStatus<'c, 'a> {
     pub(crate) fn new(
         checkpoint: &'c Checkpoint<'a>,
-        restoring: Rc<Restoring>,
+        restoring: Arc<Restoring>,
     ) -> RestoreStatus<'c, 'a> {
         RestoreStatus { checkpoint, restoring }
     }

@@ -5,7 +5,7 @@ use crate::state::state;
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
     collective::Replica,
-    trackable::{Description, Identity, Trackable},
+    trackable::{Deferral, Description, Identity, Trackable},
 };
 use ferroflow_tracer::{
     context::init_scope,
@@ -51,6 +51,8 @@ struct Inner {
     iterations: Variable,
     /// The slots of each variable, in the order in which variables were first seen.
     slots: Mutex<Vec<(Variable, Vec<Variable>)>>,
+    /// Where restored values wait for slots.
+    deferral: Deferral,
 }
 
 /// What all optimizers have.
@@ -116,7 +118,8 @@ impl Optimizer {
         }
         let iterations = state(&format!("{}/iteration", options.name), 0i64.into())?;
         let (algorithm, slots) = (Box::new(algorithm), Mutex::default());
-        Ok(Optimizer(Arc::new(Inner { algorithm, options, iterations, slots })))
+        let deferral = Deferral::default();
+        Ok(Optimizer(Arc::new(Inner { algorithm, options, iterations, slots, deferral })))
     }
 
     /// The number of steps made, an `i64`.
@@ -133,14 +136,20 @@ impl Optimizer {
         self.0.options.learning_rate.at(&self.0.iterations.read()?)
     }
 
-    /// Makes the slots of variables, which otherwise are made when they are first stepped.
+    /// Makes the slots of variables, which otherwise are made when they are first stepped. They take the
+    /// values that a restored checkpoint has for them.
     ///
     /// # Errors
     ///
     /// [`Error::Conversion`] for a variable of unknown shape, or one that is an argument of a
-    /// function that is being traced.
+    /// function that is being traced; when a restored value does not fit its slot.
     pub fn build(&self, variables: &[Variable]) -> Result<()> {
-        variables.iter().try_for_each(|variable| self.slots_of(variable).map(drop))
+        let n_before = self.0.slots.lock().len();
+        variables.iter().try_for_each(|variable| self.slots_of(variable).map(drop))?;
+        if self.0.slots.lock().len() > n_before {
+            self.0.deferral.appeared(self)?;
+        }
+        Ok(())
     }
 
     /// The slot of a variable that has this name.
@@ -277,6 +286,7 @@ impl Optimizer {
 impl Trackable for Optimizer {
     fn describe(&self, object: &mut Description<'_>) {
         let mut variables = self.variables();
+        object.deferral(&self.0.deferral);
         object.child("_iterations", &self.0.iterations);
         if let LearningRate::Variable(rate) = &self.0.options.learning_rate {
             object.child("_learning_rate", rate);

@@ -11,14 +11,10 @@ use std::ops::ControlFlow;
 pub struct ReduceOnPlateau {
     rate: Variable,
     monitor: Monitor,
-    /// What the rate is multiplied by: 0.1.
-    pub factor: f64,
-    /// The epochs without a better one that are waited for: 10.
-    pub patience: u64,
-    /// The epochs after a change in which none is waited for: 0.
-    pub cooldown: u64,
-    /// The smallest rate: 0.
-    pub min_rate: f64,
+    factor: f64,
+    patience: u64,
+    cooldown: u64,
+    min_rate: f64,
     waited: u64,
     cooling: u64,
 }
@@ -37,6 +33,30 @@ impl ReduceOnPlateau {
             waited: 0,
             cooling: 0,
         }
+    }
+
+    /// The factor of the rate, 0.1 unless set.
+    #[must_use]
+    pub fn factor(self, factor: f64) -> ReduceOnPlateau {
+        ReduceOnPlateau { factor, ..self }
+    }
+
+    /// The epochs without a better one that are waited for, 10 unless set.
+    #[must_use]
+    pub fn patience(self, epochs: u64) -> ReduceOnPlateau {
+        ReduceOnPlateau { patience: epochs, ..self }
+    }
+
+    /// The epochs after a change that do not count, 0 unless set.
+    #[must_use]
+    pub fn cooldown(self, epochs: u64) -> ReduceOnPlateau {
+        ReduceOnPlateau { cooldown: epochs, ..self }
+    }
+
+    /// The smallest rate, 0 unless set.
+    #[must_use]
+    pub fn min_rate(self, rate: f64) -> ReduceOnPlateau {
+        ReduceOnPlateau { min_rate: rate, ..self }
     }
 
     fn reduce(&mut self) -> Result<(), ferroflow_tracer::Error> {
