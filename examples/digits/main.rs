@@ -22,7 +22,7 @@ use ferroflow::{
         optimizers::{Adam, Optimizer},
     },
     tracer,
-    train::{Callback, CallbackResult, FitOptions, ProgressBar, Trainer},
+    train::{Callback, CallbackResult, FitOptions, ProgressBar, Trainer, Training},
 };
 use std::{ops::ControlFlow, path::Path};
 
@@ -58,7 +58,7 @@ fn main() -> Result<()> {
 struct Losses(Vec<f32>);
 
 impl Callback for Losses {
-    fn batch_end(&mut self, _: &Trainer, _: usize, loss: f64) -> CallbackResult {
+    fn batch_end(&mut self, _: &Training, _: usize, loss: f64) -> CallbackResult {
         self.0.push(loss as f32);
         Ok(ControlFlow::Continue(()))
     }

@@ -1,6 +1,6 @@
 //! Checkpoints of trainings.
 
-use ferroflow_nn::train::{CallbackResult, Direction, Logs, Monitor, Trainer};
+use ferroflow_nn::train::{CallbackResult, Direction, Logs, Monitor, Training};
 use ferroflow_saved_model::CheckpointManager;
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ pub struct Checkpoints<'m, 'a> {
 }
 
 impl<'m, 'a> Checkpoints<'m, 'a> {
-    /// After each epoch, by a manager of what is to be saved, such as the [`Trainer`].
+    /// After each epoch, by a manager of what is to be saved, such as the [`Trainer`](ferroflow_nn::train::Trainer).
     pub fn new(manager: &'m mut CheckpointManager<'a>) -> Checkpoints<'m, 'a> {
         Checkpoints { manager, monitor: None }
     }
@@ -31,7 +31,7 @@ impl<'m, 'a> Checkpoints<'m, 'a> {
 }
 
 impl ferroflow_nn::train::Callback for Checkpoints<'_, '_> {
-    fn epoch_end(&mut self, _: &Trainer, _: u64, logs: &Logs) -> CallbackResult {
+    fn epoch_end(&mut self, _: &Training, _: u64, logs: &Logs) -> CallbackResult {
         let is_due = match &mut self.monitor {
             Some(monitor) => monitor.is_best(logs)?,
             None => true,

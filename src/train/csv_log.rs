@@ -1,6 +1,6 @@
 //! Figures of trainings as a table.
 
-use ferroflow_nn::train::{Callback, CallbackResult, Logs, Trainer};
+use ferroflow_nn::train::{Callback, CallbackResult, Logs, Training};
 use std::{
     fs::{File, OpenOptions},
     io,
@@ -39,7 +39,7 @@ impl CsvLog {
 }
 
 impl Callback for CsvLog {
-    fn epoch_end(&mut self, _: &Trainer, epoch: u64, logs: &Logs) -> CallbackResult {
+    fn epoch_end(&mut self, _: &Training, epoch: u64, logs: &Logs) -> CallbackResult {
         if !self.has_heading {
             let names = logs.iter().map(|(name, _)| name);
             self.writer.write_record(std::iter::once("epoch").chain(names))?;

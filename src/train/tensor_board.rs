@@ -1,7 +1,7 @@
 //! Figures of trainings for TensorBoard.
 
 use crate::summary::{self, SummaryWriter};
-use ferroflow_nn::train::{Callback, CallbackResult, Logs, Trainer};
+use ferroflow_nn::train::{Callback, CallbackResult, Logs, Training};
 use ferroflow_tracer::Tensor;
 use std::{error::Error, ops::ControlFlow, path::Path};
 
@@ -26,7 +26,7 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
-    fn epoch_end(&mut self, _: &Trainer, epoch: u64, logs: &Logs) -> CallbackResult {
+    fn epoch_end(&mut self, _: &Training, epoch: u64, logs: &Logs) -> CallbackResult {
         for (name, figure) in logs.iter() {
             let (writer, name) = match name.strip_prefix("val_") {
                 Some(name) => (&self.validation, name),
@@ -38,7 +38,7 @@ impl Callback for TensorBoard {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn train_end(&mut self, _: &Trainer) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn train_end(&mut self, _: &Training) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.train.flush()?;
         Ok(self.validation.flush()?)
     }

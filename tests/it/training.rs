@@ -19,7 +19,7 @@ use ferroflow::{
     },
     train::{
         Checkpoints, CsvLog, EarlyStopping, EpochEnd, Examples, FitOptions, ReduceOnPlateau,
-        StopOnNan, TensorBoard, TrainError, Trainer,
+        StopOnNan, TensorBoard, TrainError, Trainer, Training,
     },
 };
 use std::{
@@ -64,7 +64,7 @@ fn trainer() -> Result<Trainer, Box<dyn Error>> {
     Ok(trainer.metric(sparse_categorical_accuracy()?.named("accuracy")))
 }
 
-fn values(trainer: &Trainer) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
+fn values(trainer: &Training) -> Result<Vec<Vec<f32>>, Box<dyn Error>> {
     let variables =
         trainer.network().variables()?.into_iter().chain(trainer.optimizer().variables());
     let values = variables.map(|variable| variable.read()?.cast(DType::F32)?.to_vec());
@@ -116,7 +116,7 @@ fn a_training_that_is_killed_and_resumed_ends_as_one_that_was_not() -> Outcome {
     let undisturbed = trainer()?;
     let whole = undisturbed.fit(&train, last, FitOptions::default())?;
     assert_eq!(whole.epochs[first as usize..], history.epochs);
-    assert_eq!(values(&undisturbed)?, values(&resumed)?);
+    assert_eq!(values(undisturbed.training())?, values(resumed.training())?);
     assert!(whole.last("loss") < whole.epochs[0].get("loss"));
     Ok(())
 }
@@ -162,10 +162,10 @@ fn a_training_that_gets_no_better_ends_with_its_best_weights() -> Outcome {
     let ((train, test), trainer) = (digits()?, trainer()?);
     let mut best = Vec::new();
     let mut seen = f64::INFINITY;
-    let mut remember = EpochEnd(|trainer: &Trainer, _, logs: &ferroflow::train::Logs| {
+    let mut remember = EpochEnd(|training: &Training, _, logs: &ferroflow::train::Logs| {
         let loss = logs.get("val_loss").ok_or("validated")?;
         if loss < seen {
-            (seen, best) = (loss, values(trainer).map_err(|error| error.to_string())?);
+            (seen, best) = (loss, values(training).map_err(|error| error.to_string())?);
         }
         Ok(ControlFlow::Continue(()))
     });
@@ -180,7 +180,7 @@ fn a_training_that_gets_no_better_ends_with_its_best_weights() -> Outcome {
         "{losses:?}"
     );
     let weights = trainer.network().variables()?.len();
-    assert_eq!(values(&trainer)?[..weights], best[..weights]);
+    assert_eq!(values(trainer.training())?[..weights], best[..weights]);
     assert_eq!(trainer.evaluate(&test)?.get("loss"), Some(seen));
     Ok(())
 }

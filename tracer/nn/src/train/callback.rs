@@ -1,6 +1,6 @@
 //! Code that is called while a training goes on.
 
-use super::{Logs, Trainer};
+use super::{Logs, Training};
 use ferroflow_tracer::Variable;
 use std::{error::Error, ops::ControlFlow};
 
@@ -17,11 +17,11 @@ pub trait Callback {
     /// The callback's own, which ends the training.
     fn epoch_begin(
         &mut self,
-        trainer: &Trainer,
+        training: &Training,
         epoch: u64,
         n_batches: Option<usize>,
     ) -> CallbackResult {
-        let _ = (trainer, epoch, n_batches);
+        let _ = (training, epoch, n_batches);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -30,8 +30,8 @@ pub trait Callback {
     /// # Errors
     ///
     /// The callback's own, which ends the training.
-    fn batch_end(&mut self, trainer: &Trainer, batch: usize, loss: f64) -> CallbackResult {
-        let _ = (trainer, batch, loss);
+    fn batch_end(&mut self, training: &Training, batch: usize, loss: f64) -> CallbackResult {
+        let _ = (training, batch, loss);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -40,8 +40,8 @@ pub trait Callback {
     /// # Errors
     ///
     /// The callback's own, which ends the training.
-    fn epoch_end(&mut self, trainer: &Trainer, epoch: u64, logs: &Logs) -> CallbackResult {
-        let _ = (trainer, epoch, logs);
+    fn epoch_end(&mut self, training: &Training, epoch: u64, logs: &Logs) -> CallbackResult {
+        let _ = (training, epoch, logs);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -50,8 +50,8 @@ pub trait Callback {
     /// # Errors
     ///
     /// The callback's own.
-    fn train_end(&mut self, trainer: &Trainer) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let _ = trainer;
+    fn train_end(&mut self, training: &Training) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let _ = training;
         Ok(())
     }
 }
@@ -60,9 +60,9 @@ pub trait Callback {
 #[derive(Debug, Clone)]
 pub struct EpochEnd<F>(pub F);
 
-impl<F: FnMut(&Trainer, u64, &Logs) -> CallbackResult> Callback for EpochEnd<F> {
-    fn epoch_end(&mut self, trainer: &Trainer, epoch: u64, logs: &Logs) -> CallbackResult {
-        (self.0)(trainer, epoch, logs)
+impl<F: FnMut(&Training, u64, &Logs) -> CallbackResult> Callback for EpochEnd<F> {
+    fn epoch_end(&mut self, training: &Training, epoch: u64, logs: &Logs) -> CallbackResult {
+        (self.0)(training, epoch, logs)
     }
 }
 
@@ -71,7 +71,7 @@ impl<F: FnMut(&Trainer, u64, &Logs) -> CallbackResult> Callback for EpochEnd<F> 
 pub struct StopOnNan;
 
 impl Callback for StopOnNan {
-    fn batch_end(&mut self, _: &Trainer, batch: usize, loss: f64) -> CallbackResult {
+    fn batch_end(&mut self, _: &Training, batch: usize, loss: f64) -> CallbackResult {
         if loss.is_finite() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -97,7 +97,7 @@ impl<F: FnMut(u64, f64) -> f64> RateSchedule<F> {
 }
 
 impl<F: FnMut(u64, f64) -> f64> Callback for RateSchedule<F> {
-    fn epoch_begin(&mut self, _: &Trainer, epoch: u64, _: Option<usize>) -> CallbackResult {
+    fn epoch_begin(&mut self, _: &Training, epoch: u64, _: Option<usize>) -> CallbackResult {
         let now = f64::from(self.rate.read()?.to_scalar::<f32>()?);
         self.rate.assign((self.next)(epoch, now) as f32)?;
         Ok(ControlFlow::Continue(()))

@@ -1,6 +1,6 @@
 //! The end of a training that gets no better.
 
-use super::{Callback, CallbackResult, Direction, Logs, Monitor, Trainer};
+use super::{Callback, CallbackResult, Direction, Logs, Monitor, Training};
 use crate::Module;
 use ferroflow_tracer::Tensor;
 use std::{error::Error, ops::ControlFlow};
@@ -75,14 +75,14 @@ impl EarlyStopping {
 }
 
 impl Callback for EarlyStopping {
-    fn epoch_end(&mut self, trainer: &Trainer, epoch: u64, logs: &Logs) -> CallbackResult {
+    fn epoch_end(&mut self, training: &Training, epoch: u64, logs: &Logs) -> CallbackResult {
         if epoch < self.first_epoch {
             return Ok(ControlFlow::Continue(()));
         }
         if self.monitor.is_best(logs)? {
             self.waited = 0;
             if self.restores {
-                let weights = trainer.network().variables()?;
+                let weights = training.network().variables()?;
                 self.best = Some(weights.iter().map(|w| w.read()).collect::<Result<_, _>>()?);
             }
             return Ok(ControlFlow::Continue(()));
@@ -95,9 +95,9 @@ impl Callback for EarlyStopping {
         Ok(ControlFlow::Break(()))
     }
 
-    fn train_end(&mut self, trainer: &Trainer) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn train_end(&mut self, training: &Training) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Some(best) = self.best.take() {
-            for (weight, value) in trainer.network().variables()?.iter().zip(&best) {
+            for (weight, value) in training.network().variables()?.iter().zip(&best) {
                 weight.assign(value)?;
             }
         }

@@ -47,14 +47,14 @@ impl fmt::Display for Logs {
 
 /// The figures of all epochs of a training.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct History {
+pub struct FitHistory {
     /// The number of the first epoch: not 0 where a training was resumed.
     pub first_epoch: u64,
     /// The figures of each epoch.
     pub epochs: Vec<Logs>,
 }
 
-impl History {
+impl FitHistory {
     /// A figure of all epochs.
     pub fn all(&self, name: &str) -> Vec<f64> {
         self.epochs.iter().filter_map(|logs| logs.get(name)).collect()

@@ -30,7 +30,7 @@
 //! checkpoint goes on where it was, with the data of the next epoch.
 //!
 //! - `trainer.rs`: the loop; `step.rs`: what is traced; `examples.rs`: where batches come from; `logs.rs`: figures of epochs;
-//! - `callback.rs`: code that is called on the way, `monitor.rs`, `early_stopping.rs`, `plateau.rs`:
+//! - `training.rs`: what is trained; `callback.rs`: code that is called on the way, `monitor.rs`, `early_stopping.rs`, `plateau.rs`:
 //!   some of it.
 
 mod callback;
@@ -42,12 +42,14 @@ mod monitor;
 mod plateau;
 mod step;
 mod trainer;
+mod training;
 
 pub use callback::{Callback, CallbackResult, EpochEnd, RateSchedule, StopOnNan};
 pub use early_stopping::EarlyStopping;
 pub use error::TrainError;
 pub use examples::{ExampleBatches, Examples};
-pub use logs::{History, Logs};
+pub use logs::{FitHistory, Logs};
 pub use monitor::{Direction, Monitor};
 pub use plateau::ReduceOnPlateau;
 pub use trainer::{FitOptions, Trainer};
+pub use training::Training;

@@ -1,6 +1,6 @@
 //! Learning rates that fall where a training gets no better.
 
-use super::{Callback, CallbackResult, Logs, Monitor, Trainer};
+use super::{Callback, CallbackResult, Logs, Monitor, Training};
 use ferroflow_tracer::Variable;
 use std::ops::ControlFlow;
 
@@ -71,7 +71,7 @@ impl ReduceOnPlateau {
 }
 
 impl Callback for ReduceOnPlateau {
-    fn epoch_end(&mut self, _: &Trainer, _: u64, logs: &Logs) -> CallbackResult {
+    fn epoch_end(&mut self, _: &Training, _: u64, logs: &Logs) -> CallbackResult {
         let is_cooling = self.cooling > 0;
         if is_cooling {
             self.cooling -= 1;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a step works with.
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct StepParts {
     pub(super) network: Arc<dyn Layer>,
     pub(super) optimizer: Optimizer,
     pub(super) loss: Arc<dyn Loss>,
@@ -22,7 +22,7 @@ pub(super) struct Parts {
     pub(super) compute: Option<DType>,
 }
 
-impl Parts {
+impl StepParts {
     /// The predictions, in `float32` where they are computed in another dtype.
     pub(super) fn predict(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let Some(dtype) = self.compute else { return self.network.call(x, mode) };

@@ -1,6 +1,8 @@
 //! The loop of a training.
 
-use super::{Callback, CallbackResult, Examples, History, Logs, TrainError, step::Parts};
+use super::{
+    Callback, CallbackResult, Examples, FitHistory, Logs, TrainError, Training, step::StepParts,
+};
 use crate::{
     Layer, Mode,
     losses::Loss,
@@ -23,8 +25,8 @@ type Step = Function<(Tensor, Tensor, Option<Tensor>), Tensor>;
 /// In object graphs and checkpoints it is `network`, `optimizer` and `epoch`, the number of epochs that
 /// are finished.
 pub struct Trainer {
-    parts: Arc<Parts>,
-    epoch: Variable,
+    parts: Arc<StepParts>,
+    training: Training,
     step: Step,
     test: Step,
     predict: Function<(Tensor,), Tensor>,
@@ -64,7 +66,7 @@ impl Trainer {
         optimizer: Optimizer,
         loss: impl Loss + 'static,
     ) -> Result<Trainer> {
-        let parts = Parts {
+        let parts = StepParts {
             network: Arc::new(network),
             optimizer,
             loss: Arc::new(loss),
@@ -75,7 +77,9 @@ impl Trainer {
         Ok(Trainer::of(parts, state("epoch", 0i64.into())?))
     }
 
-    fn of(parts: Parts, epoch: Variable) -> Trainer {
+    fn of(parts: StepParts, epoch: Variable) -> Trainer {
+        let StepParts { network, optimizer, .. } = parts.clone();
+        let training = Training { network, optimizer, epoch };
         // One trace for all batches, also the last one of an epoch, which may be smaller.
         let options = |name: &str| FunctionOptions {
             name: name.into(),
@@ -83,12 +87,12 @@ impl Trainer {
             ..FunctionOptions::default()
         };
         let parts = Arc::new(parts);
-        let (training, testing, predicting) = (parts.clone(), parts.clone(), parts.clone());
+        let (stepping, testing, predicting) = (parts.clone(), parts.clone(), parts.clone());
         Trainer {
-            epoch,
+            training,
             step: function_with(
                 options("train_step"),
-                move |x: Tensor, y: Tensor, w: Option<Tensor>| training.train(&x, &y, w.as_ref()),
+                move |x: Tensor, y: Tensor, w: Option<Tensor>| stepping.train(&x, &y, w.as_ref()),
             ),
             test: function_with(
                 options("test_step"),
@@ -101,10 +105,10 @@ impl Trainer {
         }
     }
 
-    fn with_parts(self, change: impl FnOnce(&mut Parts)) -> Trainer {
-        let mut parts = Parts::clone(&self.parts);
+    fn with_parts(self, change: impl FnOnce(&mut StepParts)) -> Trainer {
+        let mut parts = StepParts::clone(&self.parts);
         change(&mut parts);
-        Trainer::of(parts, self.epoch)
+        Trainer::of(parts, self.training.epoch)
     }
 
     /// The same trainer with one more metric.
@@ -123,17 +127,22 @@ impl Trainer {
 
     /// The network.
     pub fn network(&self) -> &Arc<dyn Layer> {
-        &self.parts.network
+        self.training.network()
     }
 
     /// The optimizer.
     pub fn optimizer(&self) -> &Optimizer {
-        &self.parts.optimizer
+        self.training.optimizer()
     }
 
     /// The number of epochs that are finished, an `int64`.
     pub fn epoch(&self) -> &Variable {
-        &self.epoch
+        self.training.epoch()
+    }
+
+    /// What callbacks see.
+    pub fn training(&self) -> &Training {
+        &self.training
     }
 
     /// Trains until so many epochs are finished, counted from the first `fit` on.
@@ -146,9 +155,9 @@ impl Trainer {
         examples: &dyn Examples,
         epochs: u64,
         mut options: FitOptions<'_>,
-    ) -> Result<History, TrainError> {
+    ) -> Result<FitHistory, TrainError> {
         let first = self.finished()?;
-        let mut history = History { first_epoch: first, epochs: Vec::new() };
+        let mut history = FitHistory { first_epoch: first, epochs: Vec::new() };
         for epoch in first..epochs {
             let flow = self.fit_epoch(examples, epoch, &mut options, &mut history)?;
             if flow.is_break() {
@@ -157,14 +166,14 @@ impl Trainer {
         }
         let last = self.finished()?.saturating_sub(1);
         for callback in &mut options.callbacks {
-            let ended = callback.train_end(self);
+            let ended = callback.train_end(&self.training);
             ended.map_err(|source| TrainError::Callback { epoch: last, source })?;
         }
         Ok(history)
     }
 
     fn finished(&self) -> Result<u64> {
-        Ok(self.epoch.read()?.to_scalar::<i64>()?.max(0).unsigned_abs())
+        Ok(self.training.epoch.read()?.to_scalar::<i64>()?.max(0).unsigned_abs())
     }
 
     fn fit_epoch(
@@ -172,11 +181,13 @@ impl Trainer {
         examples: &dyn Examples,
         epoch: u64,
         options: &mut FitOptions<'_>,
-        history: &mut History,
+        history: &mut FitHistory,
     ) -> Result<ControlFlow<()>, TrainError> {
         let callbacks = &mut options.callbacks;
         let n_batches = examples.n_batches();
-        let begin = all(callbacks, epoch, |callback| callback.epoch_begin(self, epoch, n_batches))?;
+        let begin = all(callbacks, epoch, |callback| {
+            callback.epoch_begin(&self.training, epoch, n_batches)
+        })?;
         if begin.is_break() {
             return Ok(begin);
         }
@@ -186,7 +197,7 @@ impl Trainer {
                 return Ok(ControlFlow::Continue(()));
             }
             let loss = f64::from(loss.to_scalar::<f32>()?);
-            all(callbacks, epoch, |callback| callback.batch_end(self, batch, loss))
+            all(callbacks, epoch, |callback| callback.batch_end(&self.training, batch, loss))
         })?;
         if flow.is_break() {
             return Ok(flow);
@@ -195,8 +206,9 @@ impl Trainer {
         if let Some(validation) = options.validation {
             logs.extend_validation(self.evaluate_epoch(validation, epoch)?);
         }
-        self.epoch.assign(epoch as i64 + 1)?;
-        let flow = all(callbacks, epoch, |callback| callback.epoch_end(self, epoch, &logs))?;
+        self.training.epoch.assign(epoch as i64 + 1)?;
+        let flow =
+            all(callbacks, epoch, |callback| callback.epoch_end(&self.training, epoch, &logs))?;
         history.epochs.push(logs);
         Ok(flow)
     }
@@ -270,15 +282,18 @@ fn all(
 
 impl Trackable for Trainer {
     fn describe(&self, object: &mut Description<'_>) {
-        object.child("network", &self.parts.network);
-        object.child("optimizer", &self.parts.optimizer);
-        object.child("epoch", &self.epoch);
+        object.child("network", &self.training.network);
+        object.child("optimizer", &self.training.optimizer);
+        object.child("epoch", &self.training.epoch);
     }
 }
 
 impl fmt::Debug for Trainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.parts.metrics.iter().map(|metric| metric.name()).collect();
-        f.debug_struct("Trainer").field("metrics", &names).field("epoch", &self.epoch).finish()
+        f.debug_struct("Trainer")
+            .field("metrics", &names)
+            .field("epoch", &self.training.epoch)
+            .finish()
     }
 }

@@ -1,0 +1,36 @@
+//! What is trained.
+
+use crate::{Layer, optimizers::Optimizer};
+use ferroflow_tracer::Variable;
+use std::{fmt, sync::Arc};
+
+/// The objects of a training, as callbacks see them.
+#[derive(Clone)]
+pub struct Training {
+    pub(super) network: Arc<dyn Layer>,
+    pub(super) optimizer: Optimizer,
+    pub(super) epoch: Variable,
+}
+
+impl Training {
+    /// The network.
+    pub fn network(&self) -> &Arc<dyn Layer> {
+        &self.network
+    }
+
+    /// The optimizer.
+    pub fn optimizer(&self) -> &Optimizer {
+        &self.optimizer
+    }
+
+    /// The number of epochs that are finished, an `int64`.
+    pub fn epoch(&self) -> &Variable {
+        &self.epoch
+    }
+}
+
+impl fmt::Debug for Training {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Training").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
