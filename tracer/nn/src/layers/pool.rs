@@ -1,6 +1,10 @@
 //! Layers without weights, as functions.
 
-use super::{compute, conv::of_all};
+use super::{
+    compute,
+    conv::of_all,
+    shapes::{rank, unfit},
+};
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
@@ -55,7 +59,7 @@ pub fn flatten(x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let sizes = shape.dims().and_then(|dims| dims.get(1..));
     let size = sizes.and_then(|sizes| sizes.iter().copied().product::<Option<usize>>());
-    let size = size.ok_or_else(|| unknown("a tensor whose sizes but the first are known", x))?;
+    let size = size.ok_or_else(|| unfit("a tensor whose sizes but the first are known", x))?;
     x.reshape(&[-1, size as i64])
 }
 
@@ -81,12 +85,4 @@ fn pooled<const N: usize>(
             found: format!("{window:?}"),
         }),
     }
-}
-
-fn rank(x: &Tensor) -> Result<usize> {
-    x.shape().rank().ok_or_else(|| unknown("a tensor of known rank", x))
-}
-
-fn unknown(expected: &str, x: &Tensor) -> Error {
-    Error::Conversion { expected: expected.into(), found: x.spec().to_string() }
 }

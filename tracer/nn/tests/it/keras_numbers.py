@@ -1,4 +1,4 @@
-"""Prints what layers of Keras give for equal weights and inputs: the numbers in keras.rs.
+"""Prints results of Keras' layers for equal weights and inputs: the numbers in keras.rs, and keras_numbers.txt.
 
 Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
 """
@@ -83,3 +83,55 @@ layer = L.Dense(2, kernel_regularizer=keras.regularizers.L1L2(0.01, 0.02))
 layer(numbers(1, 3))
 fill(layer)
 show("regularizer", np.array(layer.losses[0]))
+
+
+def gradients(name, f, x, weights):
+    """The result, and the gradients of the sum of its squares by the input and by each weight."""
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+        loss = tf.reduce_sum(y**2)
+    show(name, y)
+    by_input, by_weight = tape.gradient(loss, [x, [w.value for w in weights]])
+    show(f"{name} d x", by_input, 3)
+    for i, g in enumerate(by_weight):
+        show(f"{name} d {i}", g, 3)
+
+
+def trained(name, layer, *shape, training=True):
+    x = numbers(*shape)
+    f = layer
+    layer(x)
+    fill(layer)
+    if layer._call_has_training_arg:
+        f = lambda x: layer(x, training=training)
+    gradients(name, f, x, layer.trainable_weights)
+
+
+trained("group_norm", L.GroupNormalization(2), 2, 3, 4, 6)
+trained("group_norm plain", L.GroupNormalization(3, center=False, scale=False, epsilon=0.01), 2, 6)
+trained("rms_norm", L.RMSNormalization(), 2, 5, 3)
+trained("unit_norm", L.UnitNormalization(), 2, 5, 3)
+trained("unit_norm axes", L.UnitNormalization(axis=[1, 2]), 2, 5, 3)
+layer = L.Normalization()
+layer.adapt([numbers(2, 5, 3), numbers(4, 5, 3) + 1])
+show("normalization mean", layer.adapt_mean)
+show("normalization variance", layer.adapt_variance)
+show("normalization", layer(numbers(2, 5, 3)))
+inverse = L.Normalization(invert=True)
+inverse.adapt([numbers(2, 5, 3), numbers(4, 5, 3) + 1])
+show("normalization invert", inverse(numbers(2, 5, 3)))
+layer = L.Normalization(axis=None)
+layer.adapt(numbers(2, 5, 3))
+show("normalization all", layer(numbers(2, 5, 3)))
+layer = L.Normalization(mean=[1.0, 2.0, 0.5], variance=[2.0, 0.0, 0.25])
+show("normalization given", layer(numbers(2, 5, 3)))
+dense = L.Dense(4)
+layer = L.SpectralNormalization(dense, power_iterations=3)
+layer(numbers(2, 3))
+dense.set_weights([numbers(3, 4), numbers(4)])
+layer.vector_u.assign(numbers(1, 4))
+show("spectral_norm", layer(numbers(2, 3), training=True))
+show("spectral_norm kernel", dense.kernel)
+show("spectral_norm vector_u", layer.vector_u)

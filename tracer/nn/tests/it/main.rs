@@ -7,3 +7,5 @@ mod integers;
 mod keras;
 mod mixed;
 mod modules;
+mod normalization;
+mod recorded;
