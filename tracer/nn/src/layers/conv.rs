@@ -1,13 +1,15 @@
 //! Convolutions in one, two and three dimensions.
 
-use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, compute::input_for};
-use crate::initializers::Initializer;
-use ferroflow_tracer::{
-    error::{Error, Result},
-    ops,
-    tensor::Tensor,
-    variable::Variable,
+use super::{
+    Activation, Layer, Mode, Penalty, Regularizer, Weights,
+    compute::input_for,
+    geometry::{
+        check_dimensions, check_sizes, kernel_of, over_images, padded, padding_name, window,
+    },
+    shapes::wrong,
 };
+use crate::initializers::Initializer;
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
 /// A convolution over `N` dimensions, a bias, and an activation:
@@ -85,7 +87,7 @@ impl<const N: usize> Conv<N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`] when the channels do not make so many groups, for causal padding of
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the channels do not make so many groups, for causal padding of
     /// what is no sequence, and for more than three dimensions; as [`Weights::make`].
     pub fn new(
         weights: &mut Weights,
@@ -115,43 +117,31 @@ impl<const N: usize> Conv<N> {
     }
 
     fn convolved(&self, x: &Tensor, kernel: &Tensor) -> Result<Tensor> {
-        let ConvOptions { strides, dilations, padding, .. } = &self.options;
-        let padding = if *padding == Padding::Same { "SAME" } else { "VALID" };
-        match N {
-            // A sequence is an image of one row.
-            1 => {
-                let (x, kernel) = (x.expand_dims(1)?, kernel.expand_dims(0)?);
-                let (strides, dilations) = ([1, strides[0]], [1, dilations[0]]);
-                let y = in_plane(&x, &kernel, strides, dilations, padding)?;
-                ops::squeeze_with(&y, &ops::SqueezeAttrs { squeeze_dims: vec![1] })
+        let (strides, dilations) =
+            (window(&self.options.strides, 1), window(&self.options.dilations, 1));
+        let (kernel, padding) = (kernel_of::<N>(kernel)?, padding_name(self.options.padding));
+        over_images::<N>(x, |x| {
+            if N == 3 {
+                let attrs = ops::Conv3DAttrs { dilations, ..Default::default() };
+                return ops::conv3d_with(x, &kernel, &strides, padding, &attrs);
             }
-            2 => {
-                let pair = |sizes: &[usize; N]| [sizes[0], sizes[1]];
-                in_plane(x, kernel, pair(strides), pair(dilations), padding)
-            }
-            _ => {
-                let attrs = ops::Conv3DAttrs { dilations: of_all(dilations), ..Default::default() };
-                ops::conv3d_with(x, kernel, &of_all(strides), padding, &attrs)
-            }
-        }
+            let attrs = ops::Conv2DAttrs { dilations, ..Default::default() };
+            ops::conv2d_with(x, &kernel, &strides, padding, &attrs)
+        })
     }
 }
 
 impl<const N: usize> ConvOptions<N> {
     fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
-        let wrong = |expected: &str, found: String| {
-            Err(Error::Conversion { expected: expected.into(), found })
-        };
         let groups = self.groups;
-        if !(1..=3).contains(&N) {
-            return wrong("a convolution over one to three dimensions", format!("{N}"));
-        }
+        check_dimensions(N, 3)?;
+        check_sizes(&[&self.strides, &self.dilations])?;
         if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             let found = format!("{inputs} inputs and {outputs} outputs in {groups} groups");
-            return wrong("channels that can be divided into groups", found);
+            return Err(wrong("channels that can be divided into groups", found));
         }
         if self.padding == Padding::Causal && N != 1 {
-            return wrong("causal padding of a sequence", format!("{N} dimensions"));
+            return Err(wrong("causal padding of a sequence", format!("{N} dimensions")));
         }
         Ok(())
     }
@@ -165,34 +155,21 @@ impl<const N: usize> Layer for Conv<N> {
             Padding::Causal => self.convolved(&padded_before(&x, self)?, &kernel)?,
             Padding::Valid | Padding::Same => self.convolved(&x, &kernel)?,
         };
-        let y = match &self.bias {
-            Some(bias) => ops::bias_add(&y, &bias.read()?.cast(x.dtype())?)?,
-            None => y,
-        };
-        self.options.activation.apply(&y)
+        ended(&y, self.bias.as_ref(), self.options.activation)
     }
 }
 
-fn in_plane(
-    x: &Tensor,
-    kernel: &Tensor,
-    strides: [usize; 2],
-    dilations: [usize; 2],
-    padding: &str,
-) -> Result<Tensor> {
-    let attrs = ops::Conv2DAttrs { dilations: of_all(&dilations), ..Default::default() };
-    ops::conv2d_with(x, kernel, &of_all(&strides), padding, &attrs)
+/// The end of a convolution: the bias is added, and the activation applied.
+pub(super) fn ended(y: &Tensor, bias: Option<&Variable>, by: Activation) -> Result<Tensor> {
+    match bias {
+        Some(bias) => by.apply(&ops::bias_add(y, &bias.read()?.cast(y.dtype())?)?),
+        None => by.apply(y),
+    }
 }
 
 /// Zeros before the first step, as many as the window reaches back.
 fn padded_before<const N: usize>(x: &Tensor, layer: &Conv<N>) -> Result<Tensor> {
     let window = layer.kernel.shape().dim(0).unwrap_or(1);
-    let before = (layer.options.dilations[0] * window.saturating_sub(1)) as i32;
-    ops::pad(x, &Tensor::from([[0, 0], [before, 0], [0, 0]]))
-}
-
-/// Numbers for the dimensions of a window as numbers for all of them.
-pub(super) fn of_all(window: &[usize]) -> Vec<i64> {
-    let window = window.iter().map(|&size| size as i64);
-    std::iter::once(1).chain(window).chain([1]).collect()
+    let before = layer.options.dilations[0] * window.saturating_sub(1);
+    padded(x, &[[0, 0], [before, 0], [0, 0]])
 }

@@ -5,10 +5,12 @@ mod attention;
 mod batch_norm;
 mod compute;
 mod conv;
+mod conv_transpose;
 mod dense;
 mod depthwise;
 mod dropout;
 mod embedding;
+mod geometry;
 mod group_norm;
 mod gru;
 mod layer_norm;
@@ -28,8 +30,14 @@ pub use activation::Activation;
 pub use attention::MultiHeadAttention;
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions, Padding};
+pub use conv_transpose::{
+    Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose, ConvTransposeOptions,
+};
 pub use dense::{Dense, DenseOptions};
-pub use depthwise::DepthwiseConv2D;
+pub use depthwise::{
+    DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, SeparableConv, SeparableConv1D,
+    SeparableConv2D,
+};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use group_norm::{GroupNorm, GroupNormOptions};

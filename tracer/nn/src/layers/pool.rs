@@ -2,14 +2,10 @@
 
 use super::{
     compute,
-    conv::of_all,
+    geometry::{check_dimensions, over_images, window},
     shapes::{rank, unfit},
 };
-use ferroflow_tracer::{
-    error::{Error, Result},
-    ops,
-    tensor::Tensor,
-};
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 
 /// The largest element of each window: `[batch, ..sizes, channels]`, in one to three dimensions.
 /// Windows do not overlap; what is left at the end makes none.
@@ -44,7 +40,7 @@ pub fn avg_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor
 ///
 /// # Errors
 ///
-/// [`Error::Conversion`] for a tensor of unknown rank.
+/// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for a tensor of unknown rank.
 pub fn global_avg_pool(x: &Tensor) -> Result<Tensor> {
     let axes: Vec<i32> = (1..rank(x)? as i32 - 1).collect();
     compute::input(x)?.mean(&axes)
@@ -54,7 +50,7 @@ pub fn global_avg_pool(x: &Tensor) -> Result<Tensor> {
 ///
 /// # Errors
 ///
-/// [`Error::Conversion`] for a tensor whose sizes but the first are not known.
+/// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for a tensor whose sizes but the first are not known.
 pub fn flatten(x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let sizes = shape.dims().and_then(|dims| dims.get(1..));
@@ -67,22 +63,11 @@ type Pool = fn(&Tensor, &[i64], &[i64], &str) -> Result<Tensor>;
 
 fn pooled<const N: usize>(
     x: &Tensor,
-    window: [usize; N],
+    window_sizes: [usize; N],
     in_plane: Pool,
     in_space: Pool,
 ) -> Result<Tensor> {
-    let squeezed = ops::SqueezeAttrs { squeeze_dims: vec![1] };
-    match N {
-        1 => {
-            let sizes = of_all(&[1, window[0]]);
-            let y = in_plane(&x.expand_dims(1)?, &sizes, &sizes, "VALID")?;
-            ops::squeeze_with(&y, &squeezed)
-        }
-        2 => in_plane(x, &of_all(&window), &of_all(&window), "VALID"),
-        3 => in_space(x, &of_all(&window), &of_all(&window), "VALID"),
-        _ => Err(Error::Conversion {
-            expected: "a window of one to three dimensions".into(),
-            found: format!("{window:?}"),
-        }),
-    }
+    check_dimensions(N, 3)?;
+    let (pool, sizes) = (if N == 3 { in_space } else { in_plane }, window(&window_sizes, 1));
+    over_images::<N>(x, |x| pool(x, &sizes, &sizes, "VALID"))
 }
