@@ -3,9 +3,7 @@
 use super::{
     Activation, Layer, Mode, Penalty, Regularizer, Weights,
     compute::input_for,
-    geometry::{
-        check_dimensions, check_sizes, kernel_of, over_images, padded, padding_name, window,
-    },
+    geometry::{check_dimensions, check_sizes, convolved, padded},
     shapes::wrong,
 };
 use crate::initializers::Initializer;
@@ -115,20 +113,6 @@ impl<const N: usize> Conv<N> {
     pub fn bias(&self) -> Option<&Variable> {
         self.bias.as_ref()
     }
-
-    fn convolved(&self, x: &Tensor, kernel: &Tensor) -> Result<Tensor> {
-        let (strides, dilations) =
-            (window(&self.options.strides, 1), window(&self.options.dilations, 1));
-        let (kernel, padding) = (kernel_of::<N>(kernel)?, padding_name(self.options.padding));
-        over_images::<N>(x, |x| {
-            if N == 3 {
-                let attrs = ops::Conv3DAttrs { dilations, ..Default::default() };
-                return ops::conv3d_with(x, &kernel, &strides, padding, &attrs);
-            }
-            let attrs = ops::Conv2DAttrs { dilations, ..Default::default() };
-            ops::conv2d_with(x, &kernel, &strides, padding, &attrs)
-        })
-    }
 }
 
 impl<const N: usize> ConvOptions<N> {
@@ -151,10 +135,12 @@ impl<const N: usize> Layer for Conv<N> {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
-        let y = match self.options.padding {
-            Padding::Causal => self.convolved(&padded_before(&x, self)?, &kernel)?,
-            Padding::Valid | Padding::Same => self.convolved(&x, &kernel)?,
+        let ConvOptions { strides, dilations, padding, .. } = &self.options;
+        let x = match padding {
+            Padding::Causal => padded_before(&x, self)?,
+            Padding::Valid | Padding::Same => x,
         };
+        let y = convolved(&x, &kernel, strides, dilations, *padding)?;
         ended(&y, self.bias.as_ref(), self.options.activation)
     }
 }

@@ -20,7 +20,27 @@ fn of_all(window: &[usize]) -> Vec<i64> {
     std::iter::once(1).chain(window).chain([1]).collect()
 }
 
-/// The name that ops know a padding by. Causal padding is done before, with zeros.
+/// A convolution. Causal padding is done before, with zeros.
+pub(super) fn convolved<const N: usize>(
+    x: &Tensor,
+    kernel: &Tensor,
+    strides: &[usize; N],
+    dilations: &[usize; N],
+    padding: Padding,
+) -> Result<Tensor> {
+    let (strides, dilations) = (window(strides, 1), window(dilations, 1));
+    let (kernel, padding) = (kernel_of::<N>(kernel)?, padding_name(padding));
+    over_images::<N>(x, |x| {
+        if N == 3 {
+            let attrs = ops::Conv3DAttrs { dilations, ..Default::default() };
+            return ops::conv3d_with(x, &kernel, &strides, padding, &attrs);
+        }
+        let attrs = ops::Conv2DAttrs { dilations, ..Default::default() };
+        ops::conv2d_with(x, &kernel, &strides, padding, &attrs)
+    })
+}
+
+/// The name that ops know a padding by.
 pub(super) fn padding_name(padding: Padding) -> &'static str {
     if padding == Padding::Same { "SAME" } else { "VALID" }
 }

@@ -3,8 +3,10 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod bidirectional;
 mod compute;
 mod conv;
+mod conv_lstm;
 mod conv_transpose;
 mod dense;
 mod depthwise;
@@ -23,13 +25,16 @@ mod rms_norm;
 mod rows;
 mod sequential;
 mod shapes;
+mod simple_rnn;
 mod spectral_norm;
 mod weights;
 
 pub use activation::Activation;
 pub use attention::MultiHeadAttention;
 pub use batch_norm::{BatchNorm, BatchNormOptions};
+pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
 pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions, Padding};
+pub use conv_lstm::{ConvLstm, ConvLstm1D, ConvLstm2D, ConvLstm3D, ConvLstmOptions};
 pub use conv_transpose::{
     Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose, ConvTransposeOptions,
 };
@@ -46,9 +51,11 @@ pub use layer_norm::LayerNorm;
 pub use lstm::{Lstm, LstmCell, LstmState};
 pub use normalization::Normalization;
 pub use pool::{avg_pool, flatten, global_avg_pool, max_pool};
+pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
 pub use rms_norm::{RmsNorm, UnitNorm};
 pub use sequential::Sequential;
+pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
 pub use spectral_norm::SpectralNorm;
 pub use weights::Weights;
 

@@ -10,3 +10,4 @@ mod mixed;
 mod modules;
 mod normalization;
 mod recorded;
+mod recurrence;
