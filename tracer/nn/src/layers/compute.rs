@@ -42,6 +42,11 @@ pub(super) fn sum(x: &Tensor, axes: &[i32]) -> Result<Tensor> {
     ops::sum_with(x, &Tensor::from(axes), &ops::SumAttrs { keep_dims: true })
 }
 
+/// The largest element over axes, which become dimensions of size 1.
+pub(super) fn max(x: &Tensor, axes: &[i32]) -> Result<Tensor> {
+    ops::max_with(x, &Tensor::from(axes), &ops::MaxAttrs { keep_dims: true })
+}
+
 /// Mean and biased variance over axes, which become dimensions of size 1.
 pub(super) fn moments(x: &Tensor, axes: &[i32]) -> Result<(Tensor, Tensor)> {
     let center = mean(x, axes)?;

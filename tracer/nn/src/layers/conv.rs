@@ -3,7 +3,7 @@
 use super::{
     Activation, Layer, Mode, Penalty, Regularizer, Weights,
     compute::input_for,
-    geometry::{check_dimensions, check_sizes, convolved, padded},
+    geometry::{Padding, check_dimensions, check_sizes, convolved, padded},
     shapes::wrong,
 };
 use crate::initializers::Initializer;
@@ -30,18 +30,6 @@ pub type Conv1D = Conv<1>;
 pub type Conv2D = Conv<2>;
 /// A convolution over volumes: `[batch, depth, height, width, inputs]`.
 pub type Conv3D = Conv<3>;
-
-/// What is done at the edges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Padding {
-    /// Nothing: the result is smaller.
-    #[default]
-    Valid,
-    /// Zeros on both sides: with strides of 1 the result has the size of the input.
-    Same,
-    /// Zeros before the first step of a sequence, so that no result depends on a later input.
-    Causal,
-}
 
 /// What a [`Conv`] may be.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,12 @@
 //! Long short-term memory of images.
 
 use super::{
-    Layer, LstmState, Mode, Padding, Weights,
+    Layer, LstmState, Mode, Weights,
     compute::input_for,
-    geometry::{check_dimensions, check_sizes, convolved},
+    geometry::{Padding, check_dimensions, check_sizes, convolved},
     lstm::{forgetting, next},
-    recurrent::{self, RecurrentLayer, Steps, called, swapped},
-    shapes::{dim, dims, has_rank, rank, wrong},
+    recurrent::{self, RecurrentLayer, StepOrder, called, swapped},
+    shapes::{DimSize, has_rank, operand, rank, reshaped, wrong},
 };
 use crate::initializers::Initializer;
 use ferroflow_tracer::{
@@ -61,7 +61,7 @@ impl<const N: usize> Default for ConvLstmOptions<N> {
 pub struct ConvLstm<const N: usize> {
     cell: ConvLstmCell<N>,
     #[trackable(skip)]
-    steps: Steps,
+    steps: StepOrder,
 }
 
 /// Long short-term memory over sequences of sequences: `[batch, steps, size, inputs]`.
@@ -99,13 +99,13 @@ impl<const N: usize> ConvLstm<N> {
             outputs,
             options: options.clone(),
         };
-        Ok(ConvLstm { cell, steps: Steps::default() })
+        Ok(ConvLstm { cell, steps: StepOrder::default() })
     }
 
     /// The same layer, which returns the result of each step.
     #[must_use]
     pub fn of_sequences(self) -> ConvLstm<N> {
-        ConvLstm { steps: Steps { returns_all: true, ..self.steps }, ..self }
+        ConvLstm { steps: StepOrder { returns_all: true, ..self.steps }, ..self }
     }
 }
 
@@ -114,8 +114,8 @@ impl<const N: usize> ConvLstmCell<N> {
     /// `[batch, steps, ..sizes, inputs] → [steps, batch, ..sizes, 4·outputs]`.
     fn by_inputs(&self, x: &Tensor) -> Result<Tensor> {
         let (x, ConvLstmOptions { strides, dilations, padding }) = (swapped(x)?, &self.options);
-        let (steps, batch) = (dim(&x, 0)?, dim(&x, 1)?);
-        let images = shaped(&x, &[(&steps * &batch)?], 2)?;
+        let (steps, batch) = (DimSize::of(&x, 0)?, DimSize::of(&x, 1)?);
+        let images = shaped(&x, &[steps.times(&batch)?], 2)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
         let sums = convolved(&images, &kernel, strides, dilations, *padding)?;
         let sums = ops::bias_add(&sums, &self.bias.read()?.cast(x.dtype())?)?;
@@ -124,16 +124,16 @@ impl<const N: usize> ConvLstmCell<N> {
 
     /// A state of zeros for each example, by the sums of the gates.
     fn zeros(&self, sums: &Tensor) -> Result<Tensor> {
-        let mut sizes = (1..=N + 1).map(|axis| dim(sums, axis)).collect::<Result<Vec<_>>>()?;
-        sizes.push(Tensor::from(self.outputs as i32));
-        ops::fill(&dims(&sizes)?, &0.0.into_operand(sums.dtype())?)
+        let mut sizes = DimSize::of_all(sums, 1..=N + 1)?;
+        sizes.push(DimSize::Known(self.outputs));
+        ops::fill(&operand(&sizes)?, &0.0.into_operand(sums.dtype())?)
     }
 }
 
 /// A tensor whose first `n` dimensions become those of the sizes.
-fn shaped(x: &Tensor, first: &[Tensor], n: usize) -> Result<Tensor> {
-    let rest = (n..rank(x)?).map(|axis| dim(x, axis)).collect::<Result<Vec<_>>>()?;
-    ops::reshape(x, &dims(&[first, &rest[..]].concat())?)
+fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
+    let rest = DimSize::of_all(x, n..rank(x)?)?;
+    reshaped(x, &[first, &rest[..]].concat())
 }
 
 impl<const N: usize> Layer for ConvLstm<N> {

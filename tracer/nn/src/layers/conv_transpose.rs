@@ -1,16 +1,16 @@
 //! Transposed convolutions in one, two and three dimensions.
 
 use super::{
-    Activation, Layer, Mode, Padding, Penalty, Regularizer, Weights,
+    Activation, Layer, Mode, Penalty, Regularizer, Weights,
     compute::input_for,
     conv::ended,
     geometry::{
-        check_dimensions, check_sizes, dilated, kernel_of, over_images, padding_name, window,
+        Padding, check_dimensions, check_sizes, dilated, kernel_of, over_images, padding_name,
+        window,
     },
-    shapes::{dim, dims, has_rank, wrong},
+    shapes::{DimSize, has_rank, operand, with_sizes, wrong},
 };
 use crate::initializers::Initializer;
-use ferroflow_ir::PartialShape;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -108,32 +108,15 @@ impl<const N: usize> ConvTranspose<N> {
         self.bias.as_ref()
     }
 
-    /// The sizes of the result as far as they are known, and all of them as a shape operand.
-    fn sizes(&self, x: &Tensor) -> Result<(PartialShape, Tensor)> {
-        let (given, outputs) = (x.shape(), self.kernel.shape().dim(-2));
-        let (mut known, mut sizes) = (vec![given.dim(0)], vec![dim(x, 0)?]);
-        for axis in 0..N {
+    /// The sizes of the result.
+    fn sizes(&self, x: &Tensor) -> Result<Vec<DimSize>> {
+        let mut sizes = DimSize::of_all(x, 0..=N)?;
+        for (axis, size) in sizes.iter_mut().skip(1).enumerate() {
             let (factor, more) = self.options.growth(self.window[axis], axis);
-            let size = given.dim(axis as isize + 1);
-            let larger = size.map(|size| (size as i64 * factor + more).max(0));
-            known.push(larger.map(|size| size as usize));
-            sizes.push(match larger {
-                Some(size) => Tensor::from(size as i32),
-                None => ((dim(x, axis + 1)? * factor)? + more)?,
-            });
+            *size = size.scaled(factor, more)?;
         }
-        known.push(outputs);
-        sizes.push(Tensor::from(outputs.unwrap_or_default() as i32));
-        let shape = PartialShape::ranked(known.iter().copied());
-        if N == 1 {
-            // The height of a sequence as an image.
-            known.insert(1, Some(1));
-            sizes.insert(1, Tensor::from(1));
-        }
-        let constant: Option<Vec<i32>> =
-            known.iter().map(|dim| dim.map(|dim| dim as i32)).collect();
-        let operand = constant.map_or_else(|| dims(&sizes), |sizes| Ok(Tensor::from(sizes)))?;
-        Ok((shape, operand))
+        sizes.push(DimSize::Known(self.kernel.shape().dim(-2).unwrap_or_default()));
+        Ok(sizes)
     }
 }
 
@@ -177,16 +160,19 @@ impl<const N: usize> Layer for ConvTranspose<N> {
         has_rank(x, N + 2)?;
         let x = input_for(&self.kernel, x)?;
         let kernel = dilated(&self.kernel.read()?.cast(x.dtype())?, &self.options.dilations)?;
-        let (shape, sizes) = self.sizes(&x)?;
+        let sizes = self.sizes(&x)?;
+        // A sequence has a height of 1 as an image.
+        let height = (N == 1).then_some(DimSize::Known(1));
+        let of_images: Vec<DimSize> = sizes[..1].iter().cloned().chain(height).collect();
+        let of_images = operand(&[&of_images[..], &sizes[1..]].concat())?;
         let (strides, padding) =
             (window(&self.options.strides, 1), padding_name(self.options.padding));
         let kernel = kernel_of::<N>(&kernel)?;
         let y = over_images::<N>(&x, |x| match N {
-            3 => ops::conv3d_backprop_input_v2(&sizes, &kernel, x, &strides, padding),
-            _ => ops::conv2d_backprop_input(&sizes, &kernel, x, &strides, padding),
+            3 => ops::conv3d_backprop_input_v2(&of_images, &kernel, x, &strides, padding),
+            _ => ops::conv2d_backprop_input(&of_images, &kernel, x, &strides, padding),
         })?;
-        let is_known = y.shape() == shape;
-        let y = if is_known { y } else { ops::ensure_shape(&y, shape)? };
+        let y = with_sizes(y, &sizes)?;
         ended(&y, self.bias.as_ref(), self.options.activation)
     }
 }

@@ -1,10 +1,12 @@
 //! Convolutions of each channel on its own, and mixed by a second kernel.
 
 use super::{
-    ConvOptions, Layer, Mode, Padding, Penalty, Weights,
+    ConvOptions, Layer, Mode, Penalty, Weights,
     compute::input_for,
     conv::ended,
-    geometry::{check_dimensions, check_sizes, kernel_of, over_images, padding_name, window},
+    geometry::{
+        Padding, check_dimensions, check_sizes, kernel_of, over_images, padding_name, window,
+    },
     shapes::wrong,
 };
 use crate::initializers::Initializer;

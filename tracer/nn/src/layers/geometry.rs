@@ -2,12 +2,24 @@
 //!
 //! There are ops for images and volumes. A sequence is an image of height 1.
 
-use super::{Padding, shapes::wrong};
+use super::shapes::wrong;
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
     tensor::Tensor,
 };
+
+/// What is done at the edges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Padding {
+    /// Nothing: the result is smaller.
+    #[default]
+    Valid,
+    /// Zeros on both sides: with strides of 1 the result has the size of the input.
+    Same,
+    /// Zeros before the first step of a sequence, so that no result depends on a later input.
+    Causal,
+}
 
 /// Sizes along the dimensions of a window as sizes along those of a batch of images or volumes;
 /// `first` is that of the height of sequences.
@@ -85,7 +97,7 @@ pub(super) fn dilated<const N: usize>(kernel: &Tensor, by: &[usize; N]) -> Resul
 /// A tensor with so many zeros before and after each of its dimensions.
 pub(super) fn padded(x: &Tensor, by: &[[usize; 2]]) -> Result<Tensor> {
     let by: Vec<i32> = by.iter().flatten().map(|&n| n as i32).collect();
-    ops::pad(x, &Tensor::from(by).reshape(&[-1, 2])?)
+    ops::pad(x, &Tensor::from_slice(&[by.len() / 2, 2], &by)?)
 }
 
 /// Checks that ops exist for so many dimensions.

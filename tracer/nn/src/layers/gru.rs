@@ -3,7 +3,7 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, Steps, called},
+    recurrent::{self, RecurrentLayer, StepOrder, called},
     rows,
 };
 use crate::initializers::Initializer;
@@ -94,7 +94,7 @@ impl Read {
 pub struct Gru {
     cell: GruCell,
     #[trackable(skip)]
-    steps: Steps,
+    steps: StepOrder,
 }
 
 impl Gru {
@@ -104,7 +104,7 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: Steps::default() })
+        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: StepOrder::default() })
     }
 
     /// A layer that gives what each step does.
@@ -113,7 +113,7 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { steps: Steps::ALL, ..Gru::new(weights, inputs, units)? })
+        Ok(Gru { steps: StepOrder::ALL, ..Gru::new(weights, inputs, units)? })
     }
 
     /// The cell.

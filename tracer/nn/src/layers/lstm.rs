@@ -3,7 +3,7 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, Steps, called},
+    recurrent::{self, RecurrentLayer, StepOrder, called},
     rows,
 };
 use crate::initializers::Initializer;
@@ -96,7 +96,7 @@ pub(super) fn next(sums: &Tensor, memory: &Tensor) -> Result<LstmState> {
 pub struct Lstm {
     cell: LstmCell,
     #[trackable(skip)]
-    steps: Steps,
+    steps: StepOrder,
 }
 
 impl Lstm {
@@ -106,7 +106,7 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: Steps::default() })
+        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: StepOrder::default() })
     }
 
     /// A layer that gives what each step does.
@@ -115,7 +115,7 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { steps: Steps::ALL, ..Lstm::new(weights, inputs, units)? })
+        Ok(Lstm { steps: StepOrder::ALL, ..Lstm::new(weights, inputs, units)? })
     }
 
     /// The cell.

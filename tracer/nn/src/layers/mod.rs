@@ -11,6 +11,7 @@ mod conv_transpose;
 mod dense;
 mod depthwise;
 mod dropout;
+mod edges;
 mod embedding;
 mod geometry;
 mod group_norm;
@@ -21,6 +22,8 @@ mod normalization;
 mod pool;
 mod recurrent;
 mod regularizer;
+mod reshape;
+mod resize;
 mod rms_norm;
 mod rows;
 mod sequential;
@@ -33,7 +36,7 @@ pub use activation::Activation;
 pub use attention::MultiHeadAttention;
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
-pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions, Padding};
+pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions};
 pub use conv_lstm::{ConvLstm, ConvLstm1D, ConvLstm2D, ConvLstm3D, ConvLstmOptions};
 pub use conv_transpose::{
     Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose, ConvTransposeOptions,
@@ -44,15 +47,26 @@ pub use depthwise::{
     SeparableConv2D,
 };
 pub use dropout::Dropout;
+pub use edges::{
+    Cropping, Cropping1D, Cropping2D, Cropping3D, ZeroPadding, ZeroPadding1D, ZeroPadding2D,
+    ZeroPadding3D,
+};
 pub use embedding::Embedding;
+pub use geometry::Padding;
 pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use gru::{Gru, GruCell};
 pub use layer_norm::LayerNorm;
 pub use lstm::{Lstm, LstmCell, LstmState};
 pub use normalization::Normalization;
-pub use pool::{avg_pool, flatten, global_avg_pool, max_pool};
+pub use pool::{
+    AveragePooling, AveragePooling1D, AveragePooling2D, AveragePooling3D, GlobalAveragePooling,
+    GlobalMaxPooling, MaxPooling, MaxPooling1D, MaxPooling2D, MaxPooling3D, avg_pool,
+    global_avg_pool, max_pool,
+};
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
+pub use reshape::{Flatten, Permute, RepeatVector, Reshape, flatten};
+pub use resize::{Interpolation, UpSampling, UpSampling1D, UpSampling2D, UpSampling3D};
 pub use rms_norm::{RmsNorm, UnitNorm};
 pub use sequential::Sequential;
 pub use simple_rnn::{SimpleRnn, SimpleRnnCell};

@@ -39,18 +39,18 @@ pub trait RecurrentLayer: Layer {
 
 /// The order of the steps of a layer, and the results it returns.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Steps {
+pub(super) struct StepOrder {
     pub(super) returns_all: bool,
     pub(super) backwards: bool,
 }
 
-impl Steps {
+impl StepOrder {
     /// All results.
-    pub(super) const ALL: Steps = Steps { returns_all: true, backwards: false };
+    pub(super) const ALL: StepOrder = StepOrder { returns_all: true, backwards: false };
 
     /// The steps from the end.
-    pub(super) fn reversed(self) -> Steps {
-        Steps { backwards: true, ..self }
+    pub(super) fn reversed(self) -> StepOrder {
+        StepOrder { backwards: true, ..self }
     }
 
     /// The sequence in the order of the steps.

@@ -3,7 +3,7 @@
 use super::{
     Activation, Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, Steps, called},
+    recurrent::{self, RecurrentLayer, StepOrder, called},
     rows,
 };
 use crate::initializers::Initializer;
@@ -66,7 +66,7 @@ impl SimpleRnnCell {
 pub struct SimpleRnn {
     cell: SimpleRnnCell,
     #[trackable(skip)]
-    steps: Steps,
+    steps: StepOrder,
 }
 
 impl SimpleRnn {
@@ -77,7 +77,7 @@ impl SimpleRnn {
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<SimpleRnn> {
         let cell = SimpleRnnCell::new(weights, inputs, units)?;
-        Ok(SimpleRnn { cell, steps: Steps::default() })
+        Ok(SimpleRnn { cell, steps: StepOrder::default() })
     }
 
     /// A layer that returns the result of each step.
@@ -86,7 +86,7 @@ impl SimpleRnn {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<SimpleRnn> {
-        Ok(SimpleRnn { steps: Steps::ALL, ..SimpleRnn::new(weights, inputs, units)? })
+        Ok(SimpleRnn { steps: StepOrder::ALL, ..SimpleRnn::new(weights, inputs, units)? })
     }
 
     /// The same layer with another activation than the hyperbolic tangent.

@@ -164,3 +164,33 @@ for mode in ["concat", "sum", "mul", "ave"]:
 trained("time_distributed", L.TimeDistributed(L.Conv1D(2, 2)), 2, 3, 4, 2)
 trained("conv_lstm2d", L.ConvLSTM2D(2, 2, padding="same", strides=2), 2, 3, 4, 5, 2)
 trained("conv_lstm1d", L.ConvLSTM1D(2, 3, return_sequences=True, go_backwards=True), 2, 3, 6, 2)
+
+shaping = {
+    "up_sampling1d": (L.UpSampling1D(3), (2, 4, 3)),
+    "up_sampling2d": (L.UpSampling2D((2, 3)), (2, 3, 4, 2)),
+    "up_sampling3d": (L.UpSampling3D((2, 1, 3)), (1, 2, 3, 2, 2)),
+    "zero_padding1d": (L.ZeroPadding1D((1, 2)), (2, 4, 3)),
+    "zero_padding2d": (L.ZeroPadding2D(((0, 2), (1, 0))), (2, 3, 4, 2)),
+    "zero_padding3d": (L.ZeroPadding3D(), (1, 2, 3, 2, 2)),
+    "cropping1d": (L.Cropping1D((1, 2)), (2, 4, 3)),
+    "cropping2d": (L.Cropping2D(((0, 2), (1, 0))), (2, 3, 4, 2)),
+    "cropping3d": (L.Cropping3D(((1, 0), (1, 1), (0, 1))), (1, 2, 3, 2, 2)),
+    "repeat_vector": (L.RepeatVector(3), (2, 4)),
+    "permute": (L.Permute((3, 1, 2)), (2, 3, 4, 2)),
+    "reshape": (L.Reshape((-1, 6)), (2, 3, 4, 2)),
+    "flatten": (L.Flatten(), (2, 3, 4, 2)),
+    "max_pooling1d": (L.MaxPooling1D(3, strides=2, padding="same"), (2, 5, 3)),
+    "max_pooling2d": (L.MaxPooling2D((2, 3), strides=1), (2, 4, 5, 2)),
+    "max_pooling3d": (L.MaxPooling3D(2), (1, 4, 4, 2, 2)),
+    "average_pooling1d": (L.AveragePooling1D(2), (2, 5, 3)),
+    "average_pooling2d": (L.AveragePooling2D(3, strides=2, padding="same"), (2, 4, 5, 2)),
+    "average_pooling3d": (L.AveragePooling3D(2, strides=1), (1, 3, 3, 3, 2)),
+    "global_max_pooling": (L.GlobalMaxPooling2D(), (2, 4, 5, 2)),
+    "global_max_pooling keep": (L.GlobalMaxPooling1D(keepdims=True), (2, 5, 3)),
+    "global_average_pooling": (L.GlobalAveragePooling3D(), (1, 3, 3, 3, 2)),
+    "global_average_pooling keep": (L.GlobalAveragePooling1D(keepdims=True), (2, 5, 3)),
+}
+for interpolation in ["bilinear", "bicubic", "lanczos3", "lanczos5"]:
+    shaping[f"up_sampling2d {interpolation}"] = (L.UpSampling2D((2, 3), interpolation=interpolation), (2, 3, 4, 2))
+for name, (layer, shape) in shaping.items():
+    trained(name, layer, *shape)

@@ -11,3 +11,4 @@ mod modules;
 mod normalization;
 mod recorded;
 mod recurrence;
+mod shaping;
