@@ -1,8 +1,7 @@
 //! Attention with several heads.
 
-use super::{Layer, Mode, Weights, compute::input_for, rows};
+use super::{Layer, Mode, Weights, compute::input_for, relu::lowest, rows};
 use crate::initializers::Initializer;
-use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
@@ -133,9 +132,7 @@ impl Layer for MultiHeadAttention {
 
 /// Scores that stay where the mask is true, and are too low to matter elsewhere.
 fn without(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    // The largest magnitudes that sums of scores of the dtype leave finite.
-    let low = if scores.dtype() == DType::F16 { -3e4 } else { -1e9 };
-    scores + ((1.0 - mask.cast(scores.dtype())?)? * low)?
+    scores + ((1.0 - mask.cast(scores.dtype())?)? * lowest(scores.dtype()))?
 }
 
 /// Whether a source is not later than a target: `[targets, sources]`.

@@ -18,10 +18,13 @@ mod group_norm;
 mod gru;
 mod layer_norm;
 mod lstm;
+pub mod merge;
+mod noise;
 mod normalization;
 mod pool;
 mod recurrent;
 mod regularizer;
+mod relu;
 mod reshape;
 mod resize;
 mod rms_norm;
@@ -57,6 +60,7 @@ pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use gru::{Gru, GruCell};
 pub use layer_norm::LayerNorm;
 pub use lstm::{Lstm, LstmCell, LstmState};
+pub use noise::{AlphaDropout, GaussianDropout, GaussianNoise, SpatialDropout};
 pub use normalization::Normalization;
 pub use pool::{
     AveragePooling, AveragePooling1D, AveragePooling2D, AveragePooling3D, GlobalAveragePooling,
@@ -65,6 +69,7 @@ pub use pool::{
 };
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
+pub use relu::{Elu, PRelu, Relu, Softmax};
 pub use reshape::{Flatten, Permute, RepeatVector, Reshape, flatten};
 pub use resize::{Interpolation, UpSampling, UpSampling1D, UpSampling2D, UpSampling3D};
 pub use rms_norm::{RmsNorm, UnitNorm};

@@ -20,6 +20,16 @@ pub(super) fn has_rank(x: &Tensor, rank: usize) -> Result<()> {
     }
 }
 
+/// An axis as an index of a dimension; negative ones count from the end.
+pub(super) fn axis(x: &Tensor, axis: i32) -> Result<usize> {
+    let rank = rank(x)? as i32;
+    let index = if axis < 0 { axis + rank } else { axis };
+    if (0..rank).contains(&index) {
+        return Ok(index as usize);
+    }
+    Err(wrong(format!("an axis of {}", x.spec()), axis.to_string()))
+}
+
 /// A size of a shape.
 #[derive(Clone)]
 pub(super) enum DimSize {

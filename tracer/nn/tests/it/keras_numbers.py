@@ -194,3 +194,35 @@ for interpolation in ["bilinear", "bicubic", "lanczos3", "lanczos5"]:
     shaping[f"up_sampling2d {interpolation}"] = (L.UpSampling2D((2, 3), interpolation=interpolation), (2, 3, 4, 2))
 for name, (layer, shape) in shaping.items():
     trained(name, layer, *shape)
+
+A = keras.activations
+activations = {
+    "celu": lambda x: A.celu(x, 1.5), "gelu_tanh": lambda x: A.gelu(x, approximate=True), "hard_silu": A.hard_silu,
+    "mish": A.mish, "squareplus": lambda x: A.squareplus(x, 3), "sparse_plus": A.sparse_plus,
+    "hard_sigmoid": A.hard_sigmoid, "sparse_sigmoid": A.sparse_sigmoid, "log_sigmoid": A.log_sigmoid,
+    "hard_tanh": A.hard_tanh, "tanh_shrink": A.tanh_shrink, "soft_shrink": lambda x: A.soft_shrink(x, 0.7),
+    "hard_shrink": lambda x: A.hard_shrink(x, 0.7), "threshold": lambda x: A.threshold(x, 0.3, -2.0),
+    "softsign": A.softsign, "exponential": A.exponential, "glu": A.glu, "log_softmax": A.log_softmax,
+    "softmax": A.softmax,
+    "layer relu": L.ReLU(max_value=1.5, negative_slope=0.1, threshold=0.3), "layer relu6": L.ReLU(6.0),
+    "layer relu slope": L.ReLU(negative_slope=0.2), "layer elu": L.ELU(0.5), "layer softmax": L.Softmax(axis=[1, 2]),
+    "layer softmax axis": L.Softmax(axis=1),
+}
+for name, f in activations.items():
+    gradients(name, f, numbers(2, 3, 4) * 4, [])
+show("layer softmax masked", L.Softmax()(numbers(2, 3, 4), mask=numbers(2, 3, 4) > 0))
+trained("prelu", L.PReLU(shared_axes=[1]), 2, 3, 4)
+
+a, b, c = numbers(2, 3, 4), numbers(2, 3, 4)[::-1, :, ::-1] + 0.3, numbers(2, 4)
+for name, merge in {"add": L.Add, "multiply": L.Multiply, "average": L.Average, "maximum": L.Maximum, "minimum": L.Minimum}.items():
+    show(f"merge {name}", merge()([a, b, c]))
+show("merge subtract", L.Subtract()([a, c]))
+show("merge concatenate", L.Concatenate(axis=1)([a, b]))
+show("merge dot", L.Dot(axes=(2, 2))([a, b]))
+show("merge dot first", L.Dot(axes=1)([a, b]))
+show("merge dot vector", L.Dot(axes=(1, 2))([c, a]))
+show("merge dot vectors", L.Dot(axes=-1)([c, c + 1]))
+show("merge cosine", L.Dot(axes=(3, 1), normalize=True)([numbers(2, 3, 2, 4), numbers(2, 4, 5)]))
+layer = L.ActivityRegularization(l1=0.1, l2=0.2)
+layer(a)
+show("activity", layer.losses[0])

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod activations;
 mod convolution;
 mod distribute;
 mod integers;
 mod keras;
+mod merging;
 mod mixed;
 mod modules;
+mod noise;
 mod normalization;
 mod recorded;
 mod recurrence;
