@@ -10,12 +10,15 @@ mod conv_lstm;
 mod conv_transpose;
 mod dense;
 mod depthwise;
+mod dot_attention;
 mod dropout;
 mod edges;
 mod embedding;
 mod geometry;
 mod group_norm;
+mod grouped_attention;
 mod gru;
+mod heads;
 mod layer_norm;
 mod lstm;
 pub mod merge;
@@ -49,6 +52,9 @@ pub use depthwise::{
     DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, SeparableConv, SeparableConv1D,
     SeparableConv2D,
 };
+pub use dot_attention::{
+    AdditiveAttention, AttentionMasks, AttentionOptions, DotProductAttention, ScoreMode,
+};
 pub use dropout::Dropout;
 pub use edges::{
     Cropping, Cropping1D, Cropping2D, Cropping3D, ZeroPadding, ZeroPadding1D, ZeroPadding2D,
@@ -57,6 +63,7 @@ pub use edges::{
 pub use embedding::Embedding;
 pub use geometry::Padding;
 pub use group_norm::{GroupNorm, GroupNormOptions};
+pub use grouped_attention::{GroupedQueryAttention, GroupedQueryOptions};
 pub use gru::{Gru, GruCell};
 pub use layer_norm::LayerNorm;
 pub use lstm::{Lstm, LstmCell, LstmState};

@@ -3,7 +3,7 @@
 use super::{
     Layer, Mode,
     compute::input,
-    shapes::{DimSize, has_rank, operand, rank, reshaped},
+    shapes::{DimSize, has_rank, operand, repeated},
 };
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
@@ -108,12 +108,4 @@ impl<const N: usize> Layer for UpSampling<N> {
         let size = |axis: usize| DimSize::of(&x, axis)?.scaled(self.factors[axis - 1] as i64, 0);
         resized(&x, [size(1)?, size(2)?], self.by)?.cast(x.dtype())
     }
-}
-
-/// Each element `n` times along a dimension.
-fn repeated(x: &Tensor, axis: usize, n: usize) -> Result<Tensor> {
-    let mut sizes = DimSize::of_all(x, 0..rank(x)?)?;
-    let mut times = vec![1; sizes.len() + 1];
-    (times[axis + 1], sizes[axis]) = (n as i32, sizes[axis].scaled(n as i64, 0)?);
-    reshaped(&ops::tile(&x.expand_dims(axis as i32 + 1)?, &Tensor::from(times))?, &sizes)
 }

@@ -119,6 +119,14 @@ pub(super) fn reshaped(x: &Tensor, sizes: &[DimSize]) -> Result<Tensor> {
     x.reshape(&sizes.collect::<Vec<_>>())
 }
 
+/// Each element `n` times along a dimension.
+pub(super) fn repeated(x: &Tensor, axis: usize, n: usize) -> Result<Tensor> {
+    let mut sizes = DimSize::of_all(x, 0..rank(x)?)?;
+    let mut times = vec![1; sizes.len() + 1];
+    (times[axis + 1], sizes[axis]) = (n as i32, sizes[axis].scaled(n as i64, 0)?);
+    reshaped(&ops::tile(&x.expand_dims(axis as i32 + 1)?, &Tensor::from(times))?, &sizes)
+}
+
 /// The error of a tensor that does not fit a layer.
 pub(super) fn unfit(expected: &str, x: &Tensor) -> Error {
     wrong(expected, x.spec().to_string())

@@ -226,3 +226,23 @@ show("merge cosine", L.Dot(axes=(3, 1), normalize=True)([numbers(2, 3, 2, 4), nu
 layer = L.ActivityRegularization(l1=0.1, l2=0.2)
 layer(a)
 show("activity", layer.losses[0])
+
+
+def attention(name, layer, x, *masks, **kwargs):
+    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, L.GroupQueryAttention) else (lambda x: layer([x, x], *masks, **kwargs))
+    f(x)
+    fill(layer)
+    gradients(name, f, x, layer.trainable_weights)
+
+
+x = numbers(2, 5, 3)
+masks = [np.arange(10).reshape(2, 5) % 3 > 0, np.arange(10).reshape(2, 5) % 4 != 2]
+attention("attention", L.Attention(), x)
+attention("attention scale", L.Attention(use_scale=True), x)
+attention("attention concat", L.Attention(use_scale=True, score_mode="concat"), x, masks)
+attention("attention causal", L.Attention(), x, masks, use_causal_mask=True)
+attention("attention additive", L.AdditiveAttention(), x, masks)
+attention("attention unscaled", L.AdditiveAttention(use_scale=False), x, use_causal_mask=True)
+attention("attention grouped", L.GroupQueryAttention(3, 4, 2), x)
+attention("attention windowed", L.GroupQueryAttention(3, 4, 1, use_bias=False, use_gate=True, sliding_window=2), x, use_causal_mask=True)
+attention("attention masked", L.GroupQueryAttention(2, 2, 2), x, attention_mask=masks[1][:, None, :])

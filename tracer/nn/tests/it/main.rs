@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod activations;
+mod attention;
 mod convolution;
 mod distribute;
 mod integers;
