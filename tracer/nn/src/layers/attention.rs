@@ -1,9 +1,11 @@
 //! Attention with several heads.
 
-use super::{Layer, Mode, Weights, compute::input_for, rows};
-use crate::initializers::Initializer;
-use ferroflow_ir::DType;
-use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
+use super::{
+    Layer, Mode, Weights,
+    compute::input_for,
+    heads::{Projection, not_later, without},
+};
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// Scaled dot products of queries with keys choose values, in several heads (Vaswani et al. 2017).
@@ -24,18 +26,9 @@ pub struct MultiHeadAttention {
     #[trackable(name = "_output_dense")]
     output: Projection,
     #[trackable(skip)]
-    heads: usize,
-    #[trackable(skip)]
     key_size: usize,
     #[trackable(skip)]
     causal: bool,
-}
-
-#[derive(Trackable, Debug, Clone)]
-struct Projection {
-    #[trackable(also = "_kernel")]
-    kernel: Variable,
-    bias: Variable,
 }
 
 impl MultiHeadAttention {
@@ -50,19 +43,14 @@ impl MultiHeadAttention {
         heads: usize,
         key_size: usize,
     ) -> Result<MultiHeadAttention> {
-        let mut projection = |kernel: [usize; 3], bias: &[usize]| -> Result<Projection> {
-            Ok(Projection {
-                kernel: weights.make("kernel", Initializer::GLOROT_UNIFORM, &kernel)?,
-                bias: weights.make("bias", Initializer::Zeros, bias)?,
-            })
-        };
+        let mut projection =
+            |kernel: [usize; 3], bias: &[usize]| Projection::new(weights, kernel, Some(bias));
         let (inner, of_heads) = ([size, heads, key_size], [heads, key_size]);
         Ok(MultiHeadAttention {
             query: projection(inner, &of_heads)?,
             key: projection(inner, &of_heads)?,
             value: projection(inner, &of_heads)?,
             output: projection([heads, key_size, size], &[size])?,
-            heads,
             key_size,
             causal: false,
         })
@@ -88,11 +76,11 @@ impl MultiHeadAttention {
         value: &Tensor,
         mask: Option<&Tensor>,
     ) -> Result<Tensor> {
-        let float = |x: &Tensor| input_for(&self.query.kernel, x);
+        let float = |x: &Tensor| input_for(self.query.kernel(), x);
         let (query, key, value) = (&float(query)?, &float(key)?, &float(value)?);
         let scale = 1.0 / (self.key_size as f64).sqrt();
-        let q = (self.heads_of(&self.query, query)? * scale)?;
-        let k = self.heads_of(&self.key, key)?;
+        let q = (self.query.split_heads(query)? * scale)?;
+        let k = self.key.split_heads(key)?;
         let attrs = ops::BatchMatMulV2Attrs { adj_y: true, ..Default::default() };
         let mut scores = ops::batch_matmul_v2_with(&q, &k, &attrs)?;
         if let Some(mask) = mask {
@@ -101,27 +89,8 @@ impl MultiHeadAttention {
         if self.causal {
             scores = without(&scores, &not_later(query, key)?)?;
         }
-        let found = scores.softmax()?.matmul(&self.heads_of(&self.value, value)?)?;
-        self.out_of_heads(&found, query)
-    }
-
-    /// `[batch, steps, size] → [batch, heads, steps, key_size]`.
-    fn heads_of(&self, projection: &Projection, x: &Tensor) -> Result<Tensor> {
-        let (heads, key_size) = (self.heads as i64, self.key_size as i64);
-        let kernel = projection.kernel.read()?.cast(x.dtype())?;
-        let kernel = kernel.reshape(&[-1, heads * key_size])?;
-        let bias = projection.bias.read()?.cast(x.dtype())?.reshape(&[-1])?;
-        let flat = (x.reshape(&[-1, rows::size(&kernel, 0)?])?.matmul(&kernel)? + bias)?;
-        rows::with_last(&flat, x, &[heads, key_size])?.transpose(&[0, 2, 1, 3])
-    }
-
-    /// `[batch, heads, steps, key_size] → [batch, steps, size]`.
-    fn out_of_heads(&self, x: &Tensor, query: &Tensor) -> Result<Tensor> {
-        let width = (self.heads * self.key_size) as i64;
-        let kernel = self.output.kernel.read()?.cast(x.dtype())?.reshape(&[width, -1])?;
-        let flat = x.transpose(&[0, 2, 1, 3])?.reshape(&[-1, width])?;
-        let flat = (flat.matmul(&kernel)? + self.output.bias.read()?.cast(x.dtype())?)?;
-        rows::with_last(&flat, query, &[rows::size(&kernel, 1)?])
+        let found = scores.softmax()?.matmul(&self.value.split_heads(value)?)?;
+        self.output.merged_heads(&found, query)
     }
 }
 
@@ -129,23 +98,4 @@ impl Layer for MultiHeadAttention {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         self.attend(x, x, x, None)
     }
-}
-
-/// Scores that stay where the mask is true, and are too low to matter elsewhere.
-fn without(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    // The largest magnitudes that sums of scores of the dtype leave finite.
-    let low = if scores.dtype() == DType::F16 { -3e4 } else { -1e9 };
-    scores + ((1.0 - mask.cast(scores.dtype())?)? * low)?
-}
-
-/// Whether a source is not later than a target: `[targets, sources]`.
-fn not_later(query: &Tensor, key: &Tensor) -> Result<Tensor> {
-    let steps = |x: &Tensor| {
-        let n = match x.shape().dim(1) {
-            Some(n) => Tensor::from(n as i32),
-            None => x.shape_tensor()?.gather(&Tensor::from(1))?,
-        };
-        ops::range(&Tensor::from(0), &n, &Tensor::from(1))
-    };
-    steps(query)?.expand_dims(1)?.greater_equal(&steps(key)?)
 }

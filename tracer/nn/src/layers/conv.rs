@@ -1,13 +1,13 @@
 //! Convolutions in one, two and three dimensions.
 
-use super::{Activation, Layer, Mode, Penalty, Regularizer, Weights, compute::input_for};
-use crate::initializers::Initializer;
-use ferroflow_tracer::{
-    error::{Error, Result},
-    ops,
-    tensor::Tensor,
-    variable::Variable,
+use super::{
+    Activation, Layer, Mode, Penalty, Regularizer, Weights,
+    compute::input_for,
+    geometry::{Padding, check_dimensions, check_sizes, convolved, padded},
+    shapes::wrong,
 };
+use crate::initializers::Initializer;
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
 /// A convolution over `N` dimensions, a bias, and an activation:
@@ -30,18 +30,6 @@ pub type Conv1D = Conv<1>;
 pub type Conv2D = Conv<2>;
 /// A convolution over volumes: `[batch, depth, height, width, inputs]`.
 pub type Conv3D = Conv<3>;
-
-/// What is done at the edges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Padding {
-    /// Nothing: the result is smaller.
-    #[default]
-    Valid,
-    /// Zeros on both sides: with strides of 1 the result has the size of the input.
-    Same,
-    /// Zeros before the first step of a sequence, so that no result depends on a later input.
-    Causal,
-}
 
 /// What a [`Conv`] may be.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +73,7 @@ impl<const N: usize> Conv<N> {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`] when the channels do not make so many groups, for causal padding of
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the channels do not make so many groups, for causal padding of
     /// what is no sequence, and for more than three dimensions; as [`Weights::make`].
     pub fn new(
         weights: &mut Weights,
@@ -113,45 +101,19 @@ impl<const N: usize> Conv<N> {
     pub fn bias(&self) -> Option<&Variable> {
         self.bias.as_ref()
     }
-
-    fn convolved(&self, x: &Tensor, kernel: &Tensor) -> Result<Tensor> {
-        let ConvOptions { strides, dilations, padding, .. } = &self.options;
-        let padding = if *padding == Padding::Same { "SAME" } else { "VALID" };
-        match N {
-            // A sequence is an image of one row.
-            1 => {
-                let (x, kernel) = (x.expand_dims(1)?, kernel.expand_dims(0)?);
-                let (strides, dilations) = ([1, strides[0]], [1, dilations[0]]);
-                let y = in_plane(&x, &kernel, strides, dilations, padding)?;
-                ops::squeeze_with(&y, &ops::SqueezeAttrs { squeeze_dims: vec![1] })
-            }
-            2 => {
-                let pair = |sizes: &[usize; N]| [sizes[0], sizes[1]];
-                in_plane(x, kernel, pair(strides), pair(dilations), padding)
-            }
-            _ => {
-                let attrs = ops::Conv3DAttrs { dilations: of_all(dilations), ..Default::default() };
-                ops::conv3d_with(x, kernel, &of_all(strides), padding, &attrs)
-            }
-        }
-    }
 }
 
 impl<const N: usize> ConvOptions<N> {
     fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
-        let wrong = |expected: &str, found: String| {
-            Err(Error::Conversion { expected: expected.into(), found })
-        };
         let groups = self.groups;
-        if !(1..=3).contains(&N) {
-            return wrong("a convolution over one to three dimensions", format!("{N}"));
-        }
+        check_dimensions(N, 3)?;
+        check_sizes(&[&self.strides, &self.dilations])?;
         if groups == 0 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             let found = format!("{inputs} inputs and {outputs} outputs in {groups} groups");
-            return wrong("channels that can be divided into groups", found);
+            return Err(wrong("channels that can be divided into groups", found));
         }
         if self.padding == Padding::Causal && N != 1 {
-            return wrong("causal padding of a sequence", format!("{N} dimensions"));
+            return Err(wrong("causal padding of a sequence", format!("{N} dimensions")));
         }
         Ok(())
     }
@@ -161,38 +123,27 @@ impl<const N: usize> Layer for Conv<N> {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
         let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
-        let y = match self.options.padding {
-            Padding::Causal => self.convolved(&padded_before(&x, self)?, &kernel)?,
-            Padding::Valid | Padding::Same => self.convolved(&x, &kernel)?,
+        let ConvOptions { strides, dilations, padding, .. } = &self.options;
+        let x = match padding {
+            Padding::Causal => padded_before(&x, self)?,
+            Padding::Valid | Padding::Same => x,
         };
-        let y = match &self.bias {
-            Some(bias) => ops::bias_add(&y, &bias.read()?.cast(x.dtype())?)?,
-            None => y,
-        };
-        self.options.activation.apply(&y)
+        let y = convolved(&x, &kernel, strides, dilations, *padding)?;
+        ended(&y, self.bias.as_ref(), self.options.activation)
     }
 }
 
-fn in_plane(
-    x: &Tensor,
-    kernel: &Tensor,
-    strides: [usize; 2],
-    dilations: [usize; 2],
-    padding: &str,
-) -> Result<Tensor> {
-    let attrs = ops::Conv2DAttrs { dilations: of_all(&dilations), ..Default::default() };
-    ops::conv2d_with(x, kernel, &of_all(&strides), padding, &attrs)
+/// The end of a convolution: the bias is added, and the activation applied.
+pub(super) fn ended(y: &Tensor, bias: Option<&Variable>, by: Activation) -> Result<Tensor> {
+    match bias {
+        Some(bias) => by.apply(&ops::bias_add(y, &bias.read()?.cast(y.dtype())?)?),
+        None => by.apply(y),
+    }
 }
 
 /// Zeros before the first step, as many as the window reaches back.
 fn padded_before<const N: usize>(x: &Tensor, layer: &Conv<N>) -> Result<Tensor> {
     let window = layer.kernel.shape().dim(0).unwrap_or(1);
-    let before = (layer.options.dilations[0] * window.saturating_sub(1)) as i32;
-    ops::pad(x, &Tensor::from([[0, 0], [before, 0], [0, 0]]))
-}
-
-/// Numbers for the dimensions of a window as numbers for all of them.
-pub(super) fn of_all(window: &[usize]) -> Vec<i64> {
-    let window = window.iter().map(|&size| size as i64);
-    std::iter::once(1).chain(window).chain([1]).collect()
+    let before = layer.options.dilations[0] * window.saturating_sub(1);
+    padded(x, &[[0, 0], [before, 0], [0, 0]])
 }

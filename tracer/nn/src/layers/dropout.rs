@@ -1,11 +1,7 @@
 //! Noise that keeps layers from relying on single inputs.
 
-use super::{Layer, Mode};
-use ferroflow_tracer::{
-    error::{Error, Result},
-    ops,
-    tensor::Tensor,
-};
+use super::{Layer, Mode, shapes::wrong};
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// In training, sets elements to 0 at random and scales the others so that the sum is expected to be
@@ -21,7 +17,7 @@ impl Dropout {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`] when the rate is not from 0 to below 1.
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the rate is not from 0 to below 1.
     pub fn new(rate: f64) -> Result<Dropout> {
         Dropout::seeded(rate, 0)
     }
@@ -32,10 +28,7 @@ impl Dropout {
     ///
     /// As [`new`](Dropout::new).
     pub fn seeded(rate: f64, seed: i64) -> Result<Dropout> {
-        if !(0.0..1.0).contains(&rate) {
-            let (expected, found) = ("a rate from 0 to below 1".into(), rate.to_string());
-            return Err(Error::Conversion { expected, found });
-        }
+        check_rate(rate)?;
         Ok(Dropout { rate, seed })
     }
 }
@@ -45,9 +38,22 @@ impl Layer for Dropout {
         if mode == Mode::Inference || self.rate == 0.0 {
             return Ok(x.clone());
         }
-        let attrs = ops::RandomUniformAttrs { seed: self.seed, seed2: self.seed };
-        let drawn = ops::random_uniform_with(&x.shape_tensor()?, x.dtype(), &attrs)?;
-        let kept = drawn.greater_equal(self.rate)?;
-        kept.select(&(x * (1.0 / (1.0 - self.rate)))?, 0.0)
+        dropped(x, &x.shape_tensor()?, self.rate, self.seed)
     }
+}
+
+/// Checks that a rate leaves elements.
+pub(super) fn check_rate(rate: f64) -> Result<()> {
+    if (0.0..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(wrong("a rate from 0 to below 1", rate.to_string()))
+}
+
+/// Elements set to 0 at random, by numbers of a shape that broadcasts to that of `x`.
+pub(super) fn dropped(x: &Tensor, noise_shape: &Tensor, rate: f64, seed: i64) -> Result<Tensor> {
+    let attrs = ops::RandomUniformAttrs { seed, seed2: seed };
+    let drawn = ops::random_uniform_with(noise_shape, x.dtype(), &attrs)?;
+    let kept = drawn.greater_equal(rate)?;
+    kept.select(&(x * (1.0 / (1.0 - rate)))?, 0.0)
 }

@@ -1,6 +1,11 @@
 //! Gated recurrent units.
 
-use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
+use super::{
+    Layer, Mode, Weights,
+    compute::input_for,
+    recurrent::{self, RecurrentLayer, StepOrder, called},
+    rows,
+};
 use crate::initializers::Initializer;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
@@ -89,7 +94,7 @@ impl Read {
 pub struct Gru {
     cell: GruCell,
     #[trackable(skip)]
-    gives_all: bool,
+    steps: StepOrder,
 }
 
 impl Gru {
@@ -99,7 +104,7 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, gives_all: false })
+        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: StepOrder::default() })
     }
 
     /// A layer that gives what each step does.
@@ -108,12 +113,18 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { gives_all: true, ..Gru::new(weights, inputs, units)? })
+        Ok(Gru { steps: StepOrder::ALL, ..Gru::new(weights, inputs, units)? })
     }
 
     /// The cell.
     pub fn cell(&self) -> &GruCell {
         &self.cell
+    }
+
+    /// The same layer, which goes through sequences from their end.
+    #[must_use]
+    pub fn backwards(self) -> Gru {
+        Gru { steps: self.steps.reversed(), ..self }
     }
 
     /// What each step gives, and the state after the last. Without a state it begins with zeros.
@@ -122,7 +133,7 @@ impl Gru {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
-        let x = input_for(&self.cell.kernel, x)?;
+        let x = self.steps.in_order(&input_for(&self.cell.kernel, x)?)?;
         let weights = self.cell.read(&x)?;
         let sums = recurrent::projected(&x, &weights.kernel, &weights.input_bias)?;
         let initial = match state {
@@ -138,7 +149,26 @@ impl Gru {
 
 impl Layer for Gru {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        let (outputs, last) = self.run(x, None)?;
-        Ok(if self.gives_all { outputs } else { last })
+        called(self, x)
+    }
+}
+
+impl RecurrentLayer for Gru {
+    type State = Tensor;
+
+    fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+        Gru::run(self, x, state)
+    }
+
+    fn last(state: &Tensor) -> &Tensor {
+        state
+    }
+
+    fn returns_sequences(&self) -> bool {
+        self.steps.returns_all
+    }
+
+    fn backwards(self) -> Gru {
+        Gru::backwards(self)
     }
 }

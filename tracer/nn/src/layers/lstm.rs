@@ -1,6 +1,11 @@
 //! Long short-term memory.
 
-use super::{Layer, Mode, Weights, compute::input_for, recurrent, rows};
+use super::{
+    Layer, Mode, Weights,
+    compute::input_for,
+    recurrent::{self, RecurrentLayer, StepOrder, called},
+    rows,
+};
 use crate::initializers::Initializer;
 use ferroflow_tracer::{Nest, error::Result, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
@@ -38,8 +43,7 @@ impl LstmCell {
         let kernel = weights.make("kernel", Initializer::GLOROT_UNIFORM, &[inputs, gates])?;
         let orthogonal = Initializer::Orthogonal { gain: 1.0 };
         let recurrent_kernel = weights.make("recurrent_kernel", orthogonal, &[units, gates])?;
-        let first = (0..gates).map(|gate| if gate / units == 1 { 1.0f32 } else { 0.0 });
-        let bias = weights.of("bias", Tensor::from(first.collect::<Vec<_>>()))?;
+        let bias = weights.of("bias", forgetting(units))?;
         Ok(LstmCell { kernel, recurrent_kernel, bias, units })
     }
 
@@ -52,15 +56,21 @@ impl LstmCell {
         let x = input_for(&self.kernel, x)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
-        next(&sums, state, &of(&self.recurrent_kernel)?)
+        let sums = (sums + state.output.matmul(of(&self.recurrent_kernel)?)?)?;
+        next(&sums, &state.memory)
     }
 }
 
-/// The state after that in which the inputs add up to `sums`.
-fn next(sums: &Tensor, state: &LstmState, recurrent_kernel: &Tensor) -> Result<LstmState> {
-    let sums = (sums + state.output.matmul(recurrent_kernel)?)?;
-    let gates = recurrent::gates(&sums, 4)?;
-    let kept = (gates[1].sigmoid()? * &state.memory)?;
+/// A bias of 1 for the forget gate, and 0 for the others: `[4·units]`.
+pub(super) fn forgetting(units: usize) -> Tensor {
+    let first = (0..4 * units).map(|gate| if gate / units == 1 { 1.0f32 } else { 0.0 });
+    Tensor::from(first.collect::<Vec<_>>())
+}
+
+/// The state after that in which inputs and output add up to `sums`.
+pub(super) fn next(sums: &Tensor, memory: &Tensor) -> Result<LstmState> {
+    let gates = recurrent::gates(sums, 4)?;
+    let kept = (gates[1].sigmoid()? * memory)?;
     let memory = (kept + (gates[0].sigmoid()? * gates[2].tanh()?)?)?;
     let output = (gates[3].sigmoid()? * memory.tanh()?)?;
     Ok(LstmState { output, memory })
@@ -86,7 +96,7 @@ fn next(sums: &Tensor, state: &LstmState, recurrent_kernel: &Tensor) -> Result<L
 pub struct Lstm {
     cell: LstmCell,
     #[trackable(skip)]
-    gives_all: bool,
+    steps: StepOrder,
 }
 
 impl Lstm {
@@ -96,7 +106,7 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, gives_all: false })
+        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: StepOrder::default() })
     }
 
     /// A layer that gives what each step does.
@@ -105,12 +115,18 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { gives_all: true, ..Lstm::new(weights, inputs, units)? })
+        Ok(Lstm { steps: StepOrder::ALL, ..Lstm::new(weights, inputs, units)? })
     }
 
     /// The cell.
     pub fn cell(&self) -> &LstmCell {
         &self.cell
+    }
+
+    /// The same layer, which goes through sequences from their end.
+    #[must_use]
+    pub fn backwards(self) -> Lstm {
+        Lstm { steps: self.steps.reversed(), ..self }
     }
 
     /// What each step gives, and the state after the last. Without a state it begins with zeros.
@@ -120,7 +136,7 @@ impl Lstm {
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
         let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
-        let x = input_for(kernel, x)?;
+        let x = self.steps.in_order(&input_for(kernel, x)?)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
         let recurrent_kernel = of(recurrent_kernel)?;
@@ -133,7 +149,8 @@ impl Lstm {
         };
         let like = initial.output.clone();
         recurrent::stepped(&sums, &like, initial, |sums, state| {
-            let state = next(sums, &state, &recurrent_kernel)?;
+            let sums = (sums + state.output.matmul(&recurrent_kernel)?)?;
+            let state = next(&sums, &state.memory)?;
             Ok((state.output.clone(), state))
         })
     }
@@ -141,7 +158,26 @@ impl Lstm {
 
 impl Layer for Lstm {
     fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        let (outputs, last) = self.run(x, None)?;
-        Ok(if self.gives_all { outputs } else { last.output })
+        called(self, x)
+    }
+}
+
+impl RecurrentLayer for Lstm {
+    type State = LstmState;
+
+    fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
+        Lstm::run(self, x, state)
+    }
+
+    fn last(state: &LstmState) -> &Tensor {
+        &state.output
+    }
+
+    fn returns_sequences(&self) -> bool {
+        self.steps.returns_all
+    }
+
+    fn backwards(self) -> Lstm {
+        Lstm::backwards(self)
     }
 }

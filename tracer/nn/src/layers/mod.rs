@@ -3,36 +3,86 @@
 mod activation;
 mod attention;
 mod batch_norm;
+mod bidirectional;
 mod compute;
 mod conv;
+mod conv_lstm;
+mod conv_transpose;
 mod dense;
 mod depthwise;
+mod dot_attention;
 mod dropout;
+mod edges;
 mod embedding;
+mod geometry;
+mod group_norm;
+mod grouped_attention;
 mod gru;
+mod heads;
 mod layer_norm;
 mod lstm;
+pub mod merge;
+mod noise;
+mod normalization;
 mod pool;
 mod recurrent;
 mod regularizer;
+mod relu;
+mod reshape;
+mod resize;
+mod rms_norm;
 mod rows;
 mod sequential;
+mod shapes;
+mod simple_rnn;
+mod spectral_norm;
 mod weights;
 
 pub use activation::Activation;
 pub use attention::MultiHeadAttention;
 pub use batch_norm::{BatchNorm, BatchNormOptions};
-pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions, Padding};
+pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
+pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions};
+pub use conv_lstm::{ConvLstm, ConvLstm1D, ConvLstm2D, ConvLstm3D, ConvLstmOptions};
+pub use conv_transpose::{
+    Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose, ConvTransposeOptions,
+};
 pub use dense::{Dense, DenseOptions};
-pub use depthwise::DepthwiseConv2D;
+pub use depthwise::{
+    DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, SeparableConv, SeparableConv1D,
+    SeparableConv2D,
+};
+pub use dot_attention::{
+    AdditiveAttention, AttentionMasks, AttentionOptions, DotProductAttention, ScoreMode,
+};
 pub use dropout::Dropout;
+pub use edges::{
+    Cropping, Cropping1D, Cropping2D, Cropping3D, ZeroPadding, ZeroPadding1D, ZeroPadding2D,
+    ZeroPadding3D,
+};
 pub use embedding::Embedding;
+pub use geometry::Padding;
+pub use group_norm::{GroupNorm, GroupNormOptions};
+pub use grouped_attention::{GroupedQueryAttention, GroupedQueryOptions};
 pub use gru::{Gru, GruCell};
 pub use layer_norm::LayerNorm;
 pub use lstm::{Lstm, LstmCell, LstmState};
-pub use pool::{avg_pool, flatten, global_avg_pool, max_pool};
+pub use noise::{AlphaDropout, GaussianDropout, GaussianNoise, SpatialDropout};
+pub use normalization::Normalization;
+pub use pool::{
+    AveragePooling, AveragePooling1D, AveragePooling2D, AveragePooling3D, GlobalAveragePooling,
+    GlobalMaxPooling, MaxPooling, MaxPooling1D, MaxPooling2D, MaxPooling3D, avg_pool,
+    global_avg_pool, max_pool,
+};
+pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
+pub use relu::{Elu, PRelu, Relu, Softmax};
+pub use reshape::{Flatten, Permute, RepeatVector, Reshape, flatten};
+pub use resize::{Interpolation, UpSampling, UpSampling1D, UpSampling2D, UpSampling3D};
+pub use rms_norm::{RmsNorm, UnitNorm};
 pub use sequential::Sequential;
+pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
+pub use spectral_norm::SpectralNorm;
 pub use weights::Weights;
 
 use ferroflow_runtime::trackable::Trackable;

@@ -1,11 +1,12 @@
-//! Layers without weights, as functions.
+//! Pooling, as functions and as layers.
 
-use super::{compute, conv::of_all};
-use ferroflow_tracer::{
-    error::{Error, Result},
-    ops,
-    tensor::Tensor,
+use super::{
+    Layer, Mode, compute,
+    geometry::{Padding, check_dimensions, check_sizes, over_images, padding_name, window},
+    shapes::rank,
 };
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use ferroflow_tracer_macros::Trackable;
 
 /// The largest element of each window: `[batch, ..sizes, channels]`, in one to three dimensions.
 /// Windows do not overlap; what is left at the end makes none.
@@ -24,7 +25,7 @@ use ferroflow_tracer::{
 ///
 /// When `x` does not have these dimensions.
 pub fn max_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor> {
-    pooled(x, window, ops::max_pool, ops::max_pool3d)
+    MaxPooling::new(window).pooled(x)
 }
 
 /// The mean of each window, as [`max_pool`].
@@ -33,60 +34,143 @@ pub fn max_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor
 ///
 /// As [`max_pool`].
 pub fn avg_pool<const N: usize>(x: &Tensor, window: [usize; N]) -> Result<Tensor> {
-    pooled(x, window, ops::avg_pool, ops::avg_pool3d)
+    AveragePooling::new(window).pooled(x)
 }
 
 /// The mean of each channel: `[batch, .., channels] → [batch, channels]`; of integers in `float32`.
 ///
 /// # Errors
 ///
-/// [`Error::Conversion`] for a tensor of unknown rank.
+/// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for a tensor of unknown rank.
 pub fn global_avg_pool(x: &Tensor) -> Result<Tensor> {
-    let axes: Vec<i32> = (1..rank(x)? as i32 - 1).collect();
-    compute::input(x)?.mean(&axes)
+    GlobalAveragePooling::default().call(x, Mode::Inference)
 }
 
-/// All but the first dimension as one: `[batch, ..] → [batch, size]`.
-///
-/// # Errors
-///
-/// [`Error::Conversion`] for a tensor whose sizes but the first are not known.
-pub fn flatten(x: &Tensor) -> Result<Tensor> {
-    let shape = x.shape();
-    let sizes = shape.dims().and_then(|dims| dims.get(1..));
-    let size = sizes.and_then(|sizes| sizes.iter().copied().product::<Option<usize>>());
-    let size = size.ok_or_else(|| unknown("a tensor whose sizes but the first are known", x))?;
-    x.reshape(&[-1, size as i64])
+/// The largest element of each window: `[batch, ..sizes, channels]`, over one to three dimensions.
+#[derive(Trackable, Debug, Clone, PartialEq)]
+pub struct MaxPooling<const N: usize> {
+    #[trackable(skip)]
+    window: PoolWindow<N>,
+}
+
+/// Maxima over sequences: `[batch, steps, channels]`.
+pub type MaxPooling1D = MaxPooling<1>;
+/// Maxima over images: `[batch, height, width, channels]`.
+pub type MaxPooling2D = MaxPooling<2>;
+/// Maxima over volumes: `[batch, depth, height, width, channels]`.
+pub type MaxPooling3D = MaxPooling<3>;
+
+/// The mean of each window, without what lies outside: `[batch, ..sizes, channels]`, over one to
+/// three dimensions.
+#[derive(Trackable, Debug, Clone, PartialEq)]
+pub struct AveragePooling<const N: usize> {
+    #[trackable(skip)]
+    window: PoolWindow<N>,
+}
+
+/// Means over sequences: `[batch, steps, channels]`.
+pub type AveragePooling1D = AveragePooling<1>;
+/// Means over images: `[batch, height, width, channels]`.
+pub type AveragePooling2D = AveragePooling<2>;
+/// Means over volumes: `[batch, depth, height, width, channels]`.
+pub type AveragePooling3D = AveragePooling<3>;
+
+#[derive(Debug, Clone, PartialEq)]
+struct PoolWindow<const N: usize> {
+    sizes: [usize; N],
+    strides: [usize; N],
+    padding: Padding,
+}
+
+/// Constructors of a layer with a window.
+macro_rules! windowed {
+    ($($layer:ident, $in_plane:ident, $in_space:ident;)*) => {$(
+        impl<const N: usize> $layer<N> {
+            /// Windows of these sizes that do not overlap; elements left at the end are ignored.
+            pub fn new(sizes: [usize; N]) -> $layer<N> {
+                let padding = Padding::Valid;
+                $layer { window: PoolWindow { sizes, strides: sizes, padding } }
+            }
+
+            /// The same windows, at other distances.
+            #[must_use]
+            pub fn with_strides(self, strides: [usize; N]) -> $layer<N> {
+                $layer { window: PoolWindow { strides, ..self.window } }
+            }
+
+            /// Windows that reach over the edges.
+            #[must_use]
+            pub fn same(self) -> $layer<N> {
+                $layer { window: PoolWindow { padding: Padding::Same, ..self.window } }
+            }
+
+            fn pooled(&self, x: &Tensor) -> Result<Tensor> {
+                self.window.pooled(x, ops::$in_plane, ops::$in_space)
+            }
+        }
+    )*};
+}
+
+windowed! {
+    MaxPooling, max_pool, max_pool3d;
+    AveragePooling, avg_pool, avg_pool3d;
+}
+
+impl<const N: usize> Layer for MaxPooling<N> {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        self.pooled(x)
+    }
+}
+
+impl<const N: usize> Layer for AveragePooling<N> {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        self.pooled(&compute::input(x)?)
+    }
 }
 
 type Pool = fn(&Tensor, &[i64], &[i64], &str) -> Result<Tensor>;
 
-fn pooled<const N: usize>(
-    x: &Tensor,
-    window: [usize; N],
-    in_plane: Pool,
-    in_space: Pool,
-) -> Result<Tensor> {
-    let squeezed = ops::SqueezeAttrs { squeeze_dims: vec![1] };
-    match N {
-        1 => {
-            let sizes = of_all(&[1, window[0]]);
-            let y = in_plane(&x.expand_dims(1)?, &sizes, &sizes, "VALID")?;
-            ops::squeeze_with(&y, &squeezed)
-        }
-        2 => in_plane(x, &of_all(&window), &of_all(&window), "VALID"),
-        3 => in_space(x, &of_all(&window), &of_all(&window), "VALID"),
-        _ => Err(Error::Conversion {
-            expected: "a window of one to three dimensions".into(),
-            found: format!("{window:?}"),
-        }),
+impl<const N: usize> PoolWindow<N> {
+    fn pooled(&self, x: &Tensor, in_plane: Pool, in_space: Pool) -> Result<Tensor> {
+        check_dimensions(N, 3)?;
+        check_sizes(&[&self.sizes, &self.strides])?;
+        let (sizes, strides) = (window(&self.sizes, 1), window(&self.strides, 1));
+        let pool = if N == 3 { in_space } else { in_plane };
+        over_images::<N>(x, |x| pool(x, &sizes, &strides, padding_name(self.padding)))
     }
 }
 
-fn rank(x: &Tensor) -> Result<usize> {
-    x.shape().rank().ok_or_else(|| unknown("a tensor of known rank", x))
+/// The largest element of each channel: `[batch, .., channels] → [batch, channels]`.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlobalMaxPooling {
+    /// Whether the other dimensions stay, with a size of 1.
+    #[trackable(skip)]
+    pub keep_dims: bool,
 }
 
-fn unknown(expected: &str, x: &Tensor) -> Error {
-    Error::Conversion { expected: expected.into(), found: x.spec().to_string() }
+/// The mean of each channel: `[batch, .., channels] → [batch, channels]`.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GlobalAveragePooling {
+    /// Whether the other dimensions stay, with a size of 1.
+    #[trackable(skip)]
+    pub keep_dims: bool,
+}
+
+impl Layer for GlobalMaxPooling {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let axes = positions(x)?;
+        if self.keep_dims { compute::max(x, &axes) } else { x.max(&axes) }
+    }
+}
+
+impl Layer for GlobalAveragePooling {
+    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+        let (x, axes) = (compute::input(x)?, positions(x)?);
+        if self.keep_dims { compute::mean(&x, &axes) } else { x.mean(&axes) }
+    }
+}
+
+/// The dimensions between batch and channels.
+fn positions(x: &Tensor) -> Result<Vec<i32>> {
+    Ok((1..rank(x)? as i32 - 1).collect())
 }

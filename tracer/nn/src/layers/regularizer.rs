@@ -1,10 +1,12 @@
 //! Losses that keep weights small.
 
+use super::shapes::DimSize;
 use ferroflow_runtime::trackable::{Description, Identity, Trackable};
 use ferroflow_tracer::{
     error::Result,
     function::{Function, function},
     function_spec::ArgSpec,
+    ops,
     tensor::Tensor,
     variable::Variable,
 };
@@ -42,6 +44,23 @@ impl Regularizer {
             (true, true) => by_size()? + by_square()?,
             (true, false) => by_size(),
             (false, _) => by_square(),
+        }
+    }
+
+    /// The loss of results of a layer `[batch, ..]`, for an example on average, a scalar. It is added
+    /// to the loss of the task.
+    ///
+    /// # Errors
+    ///
+    /// When they are not of floats.
+    pub fn of_activity(&self, y: &Tensor) -> Result<Tensor> {
+        let loss = self.of(y)?;
+        match y.shape().rank() {
+            Some(0) => Ok(loss),
+            _ => {
+                let batch = DimSize::of(y, 0)?.tensor().cast(loss.dtype())?;
+                ops::div_no_nan(&loss, &batch)
+            }
         }
     }
 }

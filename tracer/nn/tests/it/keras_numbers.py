@@ -1,4 +1,4 @@
-"""Prints what layers of Keras give for equal weights and inputs: the numbers in keras.rs.
+"""Prints results of Keras' layers for equal weights and inputs: the numbers in keras.rs, and keras_numbers.txt.
 
 Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
 """
@@ -83,3 +83,166 @@ layer = L.Dense(2, kernel_regularizer=keras.regularizers.L1L2(0.01, 0.02))
 layer(numbers(1, 3))
 fill(layer)
 show("regularizer", np.array(layer.losses[0]))
+
+
+def gradients(name, f, x, weights):
+    """The result, and the gradients of the sum of its squares by the input and by each weight."""
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+        loss = tf.reduce_sum(y**2)
+    show(name, y)
+    by_input, by_weight = tape.gradient(loss, [x, [w.value for w in weights]])
+    show(f"{name} d x", by_input, 3)
+    for i, g in enumerate(by_weight):
+        show(f"{name} d {i}", g, 3)
+
+
+def trained(name, layer, *shape, training=True):
+    x = numbers(*shape)
+    f = layer
+    layer(x)
+    fill(layer)
+    if layer._call_has_training_arg:
+        f = lambda x: layer(x, training=training)
+    gradients(name, f, x, layer.trainable_weights)
+
+
+trained("group_norm", L.GroupNormalization(2), 2, 3, 4, 6)
+trained("group_norm plain", L.GroupNormalization(3, center=False, scale=False, epsilon=0.01), 2, 6)
+trained("rms_norm", L.RMSNormalization(), 2, 5, 3)
+trained("unit_norm", L.UnitNormalization(), 2, 5, 3)
+trained("unit_norm axes", L.UnitNormalization(axis=[1, 2]), 2, 5, 3)
+layer = L.Normalization()
+layer.adapt([numbers(2, 5, 3), numbers(4, 5, 3) + 1])
+show("normalization mean", layer.adapt_mean)
+show("normalization variance", layer.adapt_variance)
+show("normalization", layer(numbers(2, 5, 3)))
+inverse = L.Normalization(invert=True)
+inverse.adapt([numbers(2, 5, 3), numbers(4, 5, 3) + 1])
+show("normalization invert", inverse(numbers(2, 5, 3)))
+layer = L.Normalization(axis=None)
+layer.adapt(numbers(2, 5, 3))
+show("normalization all", layer(numbers(2, 5, 3)))
+layer = L.Normalization(mean=[1.0, 2.0, 0.5], variance=[2.0, 0.0, 0.25])
+show("normalization given", layer(numbers(2, 5, 3)))
+dense = L.Dense(4)
+layer = L.SpectralNormalization(dense, power_iterations=3)
+layer(numbers(2, 3))
+dense.set_weights([numbers(3, 4), numbers(4)])
+layer.vector_u.assign(numbers(1, 4))
+show("spectral_norm", layer(numbers(2, 3), training=True))
+show("spectral_norm kernel", dense.kernel)
+show("spectral_norm vector_u", layer.vector_u)
+
+trained("conv1d_transpose", L.Conv1DTranspose(4, 3, strides=2, padding="same"), 2, 5, 3)
+trained("conv1d_transpose valid", L.Conv1DTranspose(4, 2, strides=3), 2, 5, 3)
+trained("conv2d_transpose", L.Conv2DTranspose(2, 3, strides=2, padding="same", output_padding=0, activation="tanh"), 2, 3, 4, 2)
+trained("conv2d_transpose padded", L.Conv2DTranspose(2, (3, 2), strides=(3, 2), output_padding=1, use_bias=False), 2, 3, 4, 2)
+trained("conv3d_transpose", L.Conv3DTranspose(2, 2, strides=(1, 2, 1)), 1, 2, 3, 2, 2)
+trained("separable_conv1d", L.SeparableConv1D(4, 3, strides=2, depth_multiplier=2, padding="same"), 2, 5, 3)
+trained("separable_conv2d", L.SeparableConv2D(3, 2, dilation_rate=2), 2, 5, 4, 2)
+trained("depthwise_conv1d", L.DepthwiseConv1D(3, strides=2, depth_multiplier=2), 2, 6, 3)
+trained("depthwise_conv1d dilated", L.DepthwiseConv1D(2, dilation_rate=2, padding="same"), 2, 6, 3)
+trained("depthwise_conv2d", L.DepthwiseConv2D((2, 3), strides=2, padding="same"), 2, 5, 6, 2)
+# TensorFlow's CPU has no dilated transposed convolutions: the same with a kernel of zeros in between.
+layer = L.Conv2DTranspose(2, 3)
+layer(numbers(1, 3, 3, 2))
+kernel = np.zeros([3, 3, 2, 2], np.float32)
+kernel[::2, ::2] = numbers(2, 2, 2, 2)
+layer.set_weights([kernel, numbers(2)])
+show("conv2d_transpose dilated", layer(numbers(1, 3, 3, 2)))
+
+trained("simple_rnn", L.SimpleRNN(4), 2, 5, 3)
+trained("simple_rnn sequences", L.SimpleRNN(4, return_sequences=True, go_backwards=True, activation="relu"), 2, 5, 3)
+trained("lstm backwards", L.LSTM(4, return_sequences=True, go_backwards=True), 2, 5, 3)
+trained("gru backwards", L.GRU(4, go_backwards=True), 2, 5, 3)
+trained("bidirectional", L.Bidirectional(L.LSTM(2)), 2, 5, 3)
+for mode in ["concat", "sum", "mul", "ave"]:
+    trained(f"bidirectional {mode}", L.Bidirectional(L.GRU(2, return_sequences=True), merge_mode=mode), 2, 5, 3)
+trained("time_distributed", L.TimeDistributed(L.Conv1D(2, 2)), 2, 3, 4, 2)
+trained("conv_lstm2d", L.ConvLSTM2D(2, 2, padding="same", strides=2), 2, 3, 4, 5, 2)
+trained("conv_lstm1d", L.ConvLSTM1D(2, 3, return_sequences=True, go_backwards=True), 2, 3, 6, 2)
+
+shaping = {
+    "up_sampling1d": (L.UpSampling1D(3), (2, 4, 3)),
+    "up_sampling2d": (L.UpSampling2D((2, 3)), (2, 3, 4, 2)),
+    "up_sampling3d": (L.UpSampling3D((2, 1, 3)), (1, 2, 3, 2, 2)),
+    "zero_padding1d": (L.ZeroPadding1D((1, 2)), (2, 4, 3)),
+    "zero_padding2d": (L.ZeroPadding2D(((0, 2), (1, 0))), (2, 3, 4, 2)),
+    "zero_padding3d": (L.ZeroPadding3D(), (1, 2, 3, 2, 2)),
+    "cropping1d": (L.Cropping1D((1, 2)), (2, 4, 3)),
+    "cropping2d": (L.Cropping2D(((0, 2), (1, 0))), (2, 3, 4, 2)),
+    "cropping3d": (L.Cropping3D(((1, 0), (1, 1), (0, 1))), (1, 2, 3, 2, 2)),
+    "repeat_vector": (L.RepeatVector(3), (2, 4)),
+    "permute": (L.Permute((3, 1, 2)), (2, 3, 4, 2)),
+    "reshape": (L.Reshape((-1, 6)), (2, 3, 4, 2)),
+    "flatten": (L.Flatten(), (2, 3, 4, 2)),
+    "max_pooling1d": (L.MaxPooling1D(3, strides=2, padding="same"), (2, 5, 3)),
+    "max_pooling2d": (L.MaxPooling2D((2, 3), strides=1), (2, 4, 5, 2)),
+    "max_pooling3d": (L.MaxPooling3D(2), (1, 4, 4, 2, 2)),
+    "average_pooling1d": (L.AveragePooling1D(2), (2, 5, 3)),
+    "average_pooling2d": (L.AveragePooling2D(3, strides=2, padding="same"), (2, 4, 5, 2)),
+    "average_pooling3d": (L.AveragePooling3D(2, strides=1), (1, 3, 3, 3, 2)),
+    "global_max_pooling": (L.GlobalMaxPooling2D(), (2, 4, 5, 2)),
+    "global_max_pooling keep": (L.GlobalMaxPooling1D(keepdims=True), (2, 5, 3)),
+    "global_average_pooling": (L.GlobalAveragePooling3D(), (1, 3, 3, 3, 2)),
+    "global_average_pooling keep": (L.GlobalAveragePooling1D(keepdims=True), (2, 5, 3)),
+}
+for interpolation in ["bilinear", "bicubic", "lanczos3", "lanczos5"]:
+    shaping[f"up_sampling2d {interpolation}"] = (L.UpSampling2D((2, 3), interpolation=interpolation), (2, 3, 4, 2))
+for name, (layer, shape) in shaping.items():
+    trained(name, layer, *shape)
+
+A = keras.activations
+activations = {
+    "celu": lambda x: A.celu(x, 1.5), "gelu_tanh": lambda x: A.gelu(x, approximate=True), "hard_silu": A.hard_silu,
+    "mish": A.mish, "squareplus": lambda x: A.squareplus(x, 3), "sparse_plus": A.sparse_plus,
+    "hard_sigmoid": A.hard_sigmoid, "sparse_sigmoid": A.sparse_sigmoid, "log_sigmoid": A.log_sigmoid,
+    "hard_tanh": A.hard_tanh, "tanh_shrink": A.tanh_shrink, "soft_shrink": lambda x: A.soft_shrink(x, 0.7),
+    "hard_shrink": lambda x: A.hard_shrink(x, 0.7), "threshold": lambda x: A.threshold(x, 0.3, -2.0),
+    "softsign": A.softsign, "exponential": A.exponential, "glu": A.glu, "log_softmax": A.log_softmax,
+    "softmax": A.softmax,
+    "layer relu": L.ReLU(max_value=1.5, negative_slope=0.1, threshold=0.3), "layer relu6": L.ReLU(6.0),
+    "layer relu slope": L.ReLU(negative_slope=0.2), "layer elu": L.ELU(0.5), "layer softmax": L.Softmax(axis=[1, 2]),
+    "layer softmax axis": L.Softmax(axis=1),
+}
+for name, f in activations.items():
+    gradients(name, f, numbers(2, 3, 4) * 4, [])
+show("layer softmax masked", L.Softmax()(numbers(2, 3, 4), mask=numbers(2, 3, 4) > 0))
+trained("prelu", L.PReLU(shared_axes=[1]), 2, 3, 4)
+
+a, b, c = numbers(2, 3, 4), numbers(2, 3, 4)[::-1, :, ::-1] + 0.3, numbers(2, 4)
+for name, merge in {"add": L.Add, "multiply": L.Multiply, "average": L.Average, "maximum": L.Maximum, "minimum": L.Minimum}.items():
+    show(f"merge {name}", merge()([a, b, c]))
+show("merge subtract", L.Subtract()([a, c]))
+show("merge concatenate", L.Concatenate(axis=1)([a, b]))
+show("merge dot", L.Dot(axes=(2, 2))([a, b]))
+show("merge dot first", L.Dot(axes=1)([a, b]))
+show("merge dot vector", L.Dot(axes=(1, 2))([c, a]))
+show("merge dot vectors", L.Dot(axes=-1)([c, c + 1]))
+show("merge cosine", L.Dot(axes=(3, 1), normalize=True)([numbers(2, 3, 2, 4), numbers(2, 4, 5)]))
+layer = L.ActivityRegularization(l1=0.1, l2=0.2)
+layer(a)
+show("activity", layer.losses[0])
+
+
+def attention(name, layer, x, *masks, **kwargs):
+    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, L.GroupQueryAttention) else (lambda x: layer([x, x], *masks, **kwargs))
+    f(x)
+    fill(layer)
+    gradients(name, f, x, layer.trainable_weights)
+
+
+x = numbers(2, 5, 3)
+masks = [np.arange(10).reshape(2, 5) % 3 > 0, np.arange(10).reshape(2, 5) % 4 != 2]
+attention("attention", L.Attention(), x)
+attention("attention scale", L.Attention(use_scale=True), x)
+attention("attention concat", L.Attention(use_scale=True, score_mode="concat"), x, masks)
+attention("attention causal", L.Attention(), x, masks, use_causal_mask=True)
+attention("attention additive", L.AdditiveAttention(), x, masks)
+attention("attention unscaled", L.AdditiveAttention(use_scale=False), x, use_causal_mask=True)
+attention("attention grouped", L.GroupQueryAttention(3, 4, 2), x)
+attention("attention windowed", L.GroupQueryAttention(3, 4, 1, use_bias=False, use_gate=True, sliding_window=2), x, use_causal_mask=True)
+attention("attention masked", L.GroupQueryAttention(2, 2, 2), x, attention_mask=masks[1][:, None, :])

@@ -2,10 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
+mod activations;
+mod attention;
+mod convolution;
 mod distribute;
 mod integers;
 mod keras;
 mod losses;
+mod merging;
 mod metrics;
 mod mixed;
 mod modules;
+mod noise;
+mod normalization;
+mod recorded;
+mod recurrence;
+mod shaping;
