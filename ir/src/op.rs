@@ -200,6 +200,16 @@ impl OpDef {
         Ok(flags)
     }
 
+    /// The inputs that a call of a function hands on ([`Call::Inline`]): all but the single tensors
+    /// before and after them, which tell where the function runs.
+    pub fn handed_on<'a, T>(&self, inputs: &'a [T]) -> &'a [T] {
+        let is_single = |arg: &&ArgDef| matches!(arg.kind, ArgKind::One(_));
+        let before = self.inputs.iter().take_while(is_single).count();
+        let lists = &self.inputs[before..];
+        let after = lists.iter().rev().take_while(is_single).count();
+        inputs.get(before..inputs.len().saturating_sub(after)).unwrap_or_default()
+    }
+
     /// The flat position of output `index` of the output argument `name`, as function bodies
     /// refer to it (`node:name:index`).
     ///
@@ -294,7 +304,8 @@ pub type Formula = for<'e> fn(&Composite<'e>) -> Vec<Value<'e>>;
 pub enum Call {
     /// It calls none.
     None,
-    /// It calls one function with its inputs and gives the function's results.
+    /// It calls one function with the inputs it hands on ([`OpDef::handed_on`]) and gives the
+    /// function's results.
     Inline,
     /// It calls the function that an importer makes of the program its attributes hold
     /// ([`crate::modules`]).

@@ -76,7 +76,10 @@ impl Search<'_> {
                 (Lowering::Alias(AliasKind::Identity), [_]) => 0,
                 _ => return None,
             },
-            (Call::Inline, [callee]) => self.argument_of(callee, index)?,
+            (Call::Inline, [callee]) => {
+                let argument = self.argument_of(callee, index)?;
+                return op.handed_on(inputs).get(argument).copied();
+            }
             (Call::While, [_, body]) => {
                 (self.argument_of(body, index)? == index).then_some(index)?
             }

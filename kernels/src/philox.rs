@@ -97,10 +97,51 @@ impl Words {
         self.block[self.used - 1]
     }
 
+    /// The next number of [0, 1), of one word.
+    pub fn next_f32(&mut self) -> f32 {
+        uniform_f32(self.next_word())
+    }
+
+    /// The next two words, the first as the low half.
+    pub fn next_u64(&mut self) -> u64 {
+        let (low, high) = (self.next_word(), self.next_word());
+        u64::from(low) | u64::from(high) << 32
+    }
+
+    /// An integer below `n`, all equally often: words that would favour some are left out. 0 for no
+    /// integer below. Source: TensorFlow's `exact_uniform_int.h`.
+    pub fn below_u32(&mut self, n: u32) -> u32 {
+        loop {
+            let word = self.next_word();
+            if let Some(found) = evenly(word.into(), n.into(), u32::MAX.into()) {
+                return found as u32;
+            }
+        }
+    }
+
+    /// As [`Words::below_u32`], of two words.
+    pub fn below_u64(&mut self, n: u64) -> u64 {
+        loop {
+            let word = self.next_u64();
+            if let Some(found) = evenly(word, n, u64::MAX) {
+                return found;
+            }
+        }
+    }
+
     /// The next number of [0, 1), of two words.
     pub fn next_f64(&mut self) -> f64 {
         let (low, high) = (self.next_word(), self.next_word());
         uniform_f64(low, high)
+    }
+}
+
+/// The remainder of a word of `0..=largest` by `n`; `None` for the words that have no equal share.
+fn evenly(word: u64, n: u64, largest: u64) -> Option<u64> {
+    match n {
+        0 => Some(0),
+        n if n.is_power_of_two() => Some(word & (n - 1)),
+        n => (word > largest % n).then_some(word % n),
     }
 }
 
@@ -136,6 +177,16 @@ mod tests {
         }
         assert_eq!(one_by_one, Philox::new(7, u128::from(u64::MAX)).skipped(5));
         assert_eq!(one_by_one.counter(), [4, 1]);
+    }
+
+    #[test]
+    fn words_without_an_equal_share_are_left_out() {
+        assert_eq!(evenly(7, 8, u32::MAX.into()), Some(7));
+        assert_eq!(evenly(0, 3, u32::MAX.into()), None);
+        assert_eq!(evenly(4, 3, u32::MAX.into()), Some(1));
+        let mut words = Words::new(Philox::new(1, 2));
+        assert!((0..100).all(|_| words.below_u32(7) < 7 && words.below_u64(7) < 7));
+        assert_eq!(words.below_u32(0), 0);
     }
 
     #[test]

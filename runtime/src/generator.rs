@@ -47,7 +47,7 @@ impl Generators {
 /// The generator of two seeds; if both are 0, one that nobody can foresee.
 ///
 /// Source: `GuardedPhiloxRandom::Init` in TensorFlow's `guarded_philox_random.cc`.
-fn seeded(seeds: [i64; 2]) -> Philox {
+pub(crate) fn seeded(seeds: [i64; 2]) -> Philox {
     let [key, counter] = match seeds {
         [0, 0] => [unforeseen(), unforeseen()],
         [first, second] => [first as u64, second as u64],

@@ -33,9 +33,11 @@
 
 #![forbid(unsafe_code)]
 
+mod accumulator;
 mod budget;
 mod call_cache;
 mod call_key;
+mod candidates;
 pub mod collective;
 mod compile;
 mod compile_options;
@@ -73,6 +75,7 @@ mod single_op;
 pub mod sparse;
 mod specializations;
 mod staging;
+mod staging_map;
 mod table;
 mod tensor_array;
 pub mod trackable;

@@ -5,10 +5,12 @@ use crate::{
     context::Context,
     error::{Error, Result},
     execute::execute,
+    generator::seeded,
     resource::Resource,
     rows::{Part, join, row, stacked},
 };
 use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, PartialShape, Shape};
+use ferroflow_kernels::philox::Words;
 use parking_lot::{Condvar, Mutex};
 use std::{any::Any, collections::VecDeque, sync::Arc};
 
@@ -31,6 +33,13 @@ pub(crate) enum QueueKind {
     Padding,
     /// By the number that is the first tensor of a tuple; among equals, first in, first out.
     Priority,
+    /// In random order.
+    Shuffle {
+        /// As many tuples stay until the queue is closed.
+        kept: usize,
+        /// The seeds of the generator.
+        seeds: [i64; 2],
+    },
 }
 
 type Tuple = Vec<HostTensor>;
@@ -49,6 +58,8 @@ struct State {
     closed: bool,
     /// Whether those who wait to put something in are to give up.
     cancelled: bool,
+    /// The numbers that choose tuples of a queue in random order.
+    words: Option<Words>,
 }
 
 fn wrong(
@@ -81,6 +92,12 @@ impl Queue {
         };
         if let Some(shape) = shapes.iter().find(fits) {
             return Err(wrong("shapes", "known", shape));
+        }
+        if let QueueKind::Shuffle { kept, .. } = options.kind
+            && kept >= options.capacity
+        {
+            let expected = format!("below the capacity, {}", options.capacity);
+            return Err(wrong("min_after_dequeue", expected, kept));
         }
         Ok(Queue { options, state: Mutex::default(), changed: Condvar::new() })
     }
@@ -180,7 +197,9 @@ impl Queue {
                 wait(&self.changed, &mut state)?;
             }
             let position = match self.options.kind {
-                QueueKind::Fifo | QueueKind::Padding => state.tuples.len(),
+                QueueKind::Fifo | QueueKind::Padding | QueueKind::Shuffle { .. } => {
+                    state.tuples.len()
+                }
                 QueueKind::Priority => {
                     let own = priority(&tuple);
                     state.tuples.partition_point(|other| priority(&other.value) <= own)
@@ -222,7 +241,7 @@ impl Queue {
         let mut taken = Vec::new();
         loop {
             while taken.len() < n
-                && let Some(tuple) = state.tuples.pop_front()
+                && let Some(tuple) = self.next(&mut state)
             {
                 taken.push(tuple);
                 self.changed.notify_all();
@@ -241,6 +260,19 @@ impl Queue {
                 return Err(error);
             }
         }
+    }
+
+    /// The tuple that is next, if one may be taken.
+    fn next(&self, state: &mut State) -> Option<KeptTensors<Tuple>> {
+        let QueueKind::Shuffle { kept, seeds } = self.options.kind else {
+            return state.tuples.pop_front();
+        };
+        let n = state.tuples.len();
+        if n <= if state.closed { 0 } else { kept } {
+            return None;
+        }
+        let words = state.words.get_or_insert_with(|| Words::new(seeded(seeds)));
+        state.tuples.swap_remove_back(words.next_word() as usize % n)
     }
 
     /// Tensor `index` of all tuples.

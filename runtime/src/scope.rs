@@ -51,6 +51,11 @@ impl<'a> Scope<'a> {
         Ok(Scope { depth, ..self })
     }
 
+    /// The name of the node of a function that runs, if one does.
+    pub fn node(&self) -> Option<&str> {
+        self.origin.map(|origin| &*origin.node)
+    }
+
     /// Checks that an op may read a file: one in the folder of its model, or any where the context
     /// grants that.
     ///

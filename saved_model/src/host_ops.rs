@@ -17,6 +17,8 @@ pub fn add_ops(context: &Context) {
     context.add_host_op("RestoreV2", restore);
     context.add_host_op("SaveV2", save);
     crate::events::add_ops(context);
+    crate::proto_ops::add_ops(context);
+    crate::readers::add_ops(context);
     crate::sparse_ops::add_ops(context);
     crate::summary_ops::add_ops(context);
 }

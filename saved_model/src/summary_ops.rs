@@ -1,6 +1,11 @@
 //! Ops that make summaries.
 
-use crate::proto::{HistogramProto, Summary, summary};
+use crate::{
+    convert::{shape_message, tensor_message},
+    proto::{HistogramProto, Summary, SummaryMetadata, TensorProto, summary},
+    sound_summary::clips,
+};
+use bytes::Bytes;
 use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, OpDef};
 use ferroflow_runtime::{
     Context, EagerTensor, Error, Result, Results, execute,
@@ -11,9 +16,13 @@ use std::collections::HashSet;
 
 /// Makes the ops known to a context.
 pub(crate) fn add_ops(context: &Context) {
+    context.add_host_op("AudioSummary", audio);
+    context.add_host_op("AudioSummaryV2", audio);
     context.add_host_op("HistogramSummary", histogram);
     context.add_host_op("MergeSummary", merge);
     context.add_host_op("ScalarSummary", scalars);
+    context.add_host_op("TensorSummary", tensor_of_node);
+    context.add_host_op("TensorSummaryV2", tensor);
 }
 
 /// The values in an input as another dtype.
@@ -38,17 +47,74 @@ fn scalars(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 fn histogram(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let tag = match (call.host(0)?.shape().rank(), call.host(0)?.strings()?) {
-        (0, [tag]) => String::from_utf8_lossy(tag).into_owned(),
-        _ => {
-            let found = call.host(0)?.shape();
-            return Err(IrError::argument(call.op.name, "tag", "a scalar", found).into());
-        }
-    };
+    let tag = tag(call)?;
     let histogram = distribution(call.op, &values(call, 1, DType::F64)?)?;
     let value = Some(summary::value::Value::Histo(histogram));
     let value = summary::Value { tag, value, ..summary::Value::default() };
     one(message(Summary { value: vec![value] }))
+}
+
+/// The tag in input 0.
+fn tag(call: &RuntimeCall<'_>) -> Result<String> {
+    match (call.host(0)?.shape().rank(), call.host(0)?.strings()?) {
+        (0, [tag]) => Ok(String::from_utf8_lossy(tag).into_owned()),
+        _ => {
+            let found = call.host(0)?.shape();
+            Err(IrError::argument(call.op.name, "tag", "a scalar", found).into())
+        }
+    }
+}
+
+/// The sample rate is an attribute, or input 2.
+fn audio(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let rate = match call.inputs.get(2) {
+        None => call.attrs.float("sample_rate")?,
+        Some(rate) => rate.host()?.as_slice::<f32>()?.first().copied().unwrap_or(0.0),
+    };
+    let value = clips(call, 1, &tag(call)?, rate)?;
+    one(message(Summary { value }))
+}
+
+/// A tensor under the name of the node.
+fn tensor_of_node(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let node_name = call.scope.node().unwrap_or(call.op.name).into();
+    let named = summary::Value { node_name, ..summary::Value::default() };
+    one(joined(&[named, of_tensor(call.host(0)?)?]))
+}
+
+/// A tensor under a tag; metadata that cannot be read is left out.
+fn tensor(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let metadata = call.host(2)?.strings()?.first().cloned().unwrap_or_default();
+    let metadata = Some(SummaryMetadata::decode(metadata).unwrap_or_default());
+    let tagged = summary::Value { tag: tag(call)?, ..summary::Value::default() };
+    let described = summary::Value { metadata, ..summary::Value::default() };
+    one(joined(&[tagged, of_tensor(call.host(1)?)?, described]))
+}
+
+/// A tensor, whose elements are in `tensor_content`.
+fn of_tensor(tensor: &HostTensor) -> Result<summary::Value> {
+    let message = match tensor.dtype().size() {
+        Some(_) => TensorProto {
+            dtype: tensor.dtype().number(),
+            tensor_shape: Some(shape_message(tensor.shape())),
+            tensor_content: Bytes::copy_from_slice(tensor.bytes()),
+            ..TensorProto::default()
+        },
+        None => tensor_message(tensor)?,
+    };
+    let value = Some(summary::value::Value::Tensor(message));
+    Ok(summary::Value { value, ..summary::Value::default() })
+}
+
+/// A summary of a value in parts, one behind the other as TensorFlow writes them.
+fn joined(parts: &[summary::Value]) -> EagerTensor {
+    const VALUE: u8 = 0x0A;
+    let value: Vec<u8> = parts.iter().flat_map(Message::encode_to_vec).collect();
+    let mut summary = vec![VALUE];
+    prost::encode_length_delimiter(value.len(), &mut summary)
+        .expect("a vector has room for a length");
+    summary.extend(value);
+    HostTensor::scalar_string(summary).into()
 }
 
 /// The distribution of values, which must be finite.

@@ -26,7 +26,7 @@ pub(crate) fn parse<M: Message + Name + Default>(path: &Path, text: &[u8]) -> Re
         what: what.into(),
     };
     let text = std::str::from_utf8(text).map_err(|error| wrong(error.to_string()))?;
-    if depth(text) > DEPTH {
+    if is_too_deep(text) {
         return Err(wrong(format!("messages nest deeper than {DEPTH}")));
     }
     let dynamic = DynamicMessage::parse_text_format(descriptor::<M>(), text)
@@ -44,12 +44,22 @@ pub(crate) fn print<M: Message + Name>(message: &M) -> String {
     text
 }
 
-fn descriptor<M: Name>() -> MessageDescriptor {
+/// The declarations of TensorFlow's messages.
+pub(crate) fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
-    let pool = POOL.get_or_init(|| {
+    POOL.get_or_init(|| {
         DescriptorPool::decode(&include_bytes!("proto/descriptors.binpb")[..])
             .expect("the declarations were compiled")
-    });
+    })
+}
+
+/// Whether messages in a text nest deeper than decoders of the binary form allow.
+pub(crate) fn is_too_deep(text: &str) -> bool {
+    depth(text) > DEPTH
+}
+
+fn descriptor<M: Name>() -> MessageDescriptor {
+    let pool = pool();
     pool.get_message_by_name(&M::full_name()).expect("every message has a declaration")
 }
 

@@ -52,7 +52,12 @@ pub(super) fn of_model(path: &Path, only_missing: bool) -> Result<Report> {
         .clone()
         .map(|(op, nodes, supported)| {
             let nodes = if *nodes == 1 { "1 node".into() } else { format!("{nodes} nodes") };
-            (op.clone(), format!("{nodes}{}", if *supported { "" } else { ", cannot run here" }))
+            let what = match (supported, coverage::reason(op)) {
+                (true, _) => String::new(),
+                (false, None) => ", cannot run here".into(),
+                (false, Some(reason)) => format!(", cannot run here: {reason}"),
+            };
+            (op.clone(), format!("{nodes}{what}"))
         })
         .collect();
     let mut text = columns(&cells, "");
@@ -63,7 +68,10 @@ pub(super) fn of_model(path: &Path, only_missing: bool) -> Result<Report> {
         0 => format!("all {n_needed} ops ({n_nodes} nodes) can run"),
         _ => format!("{n_missing} of {n_needed} ops cannot run here"),
     };
-    let row = |(op, nodes, supported): &(String, usize, bool)| json!({ "op": op, "nodes": nodes, "supported": supported });
+    let row = |(op, nodes, supported): &(String, usize, bool)| {
+        let reason = coverage::reason(op).filter(|_| !supported);
+        json!({ "op": op, "nodes": nodes, "supported": supported, "reason": reason })
+    };
     let json = json!({
         "needed": n_needed, "missing": n_missing, "ops": shown.map(row).collect::<Vec<_>>(),
     });

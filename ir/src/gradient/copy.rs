@@ -127,7 +127,7 @@ impl<'a> Copy<'a> {
             Calls::Inline => {
                 let callee = self.library.get(&callee(op, &node.attrs)?)?;
                 let Some(gradient) = self.library.gradient_of(&callee.name) else {
-                    return Ok(self.inline(&callee, inputs)?.into());
+                    return Ok(self.inline(&callee, op.handed_on(inputs))?.into());
                 };
                 let gradient = Arc::new(carried::OfFunction(self.library.get(&gradient)?));
                 let outputs = output_types(node, op)?;

@@ -160,6 +160,54 @@ pub(crate) fn tridiagonal_matmul<'e>(b: &Backprop<'e>) -> Grads<'e> {
     find().unwrap_or_else(|| b.postponed(SHAPE))
 }
 
+/// Source: `_EigGrad` in TensorFlow's `linalg_grad.py`. Without the eigenvectors they are computed.
+pub(crate) fn eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let values = b.y(0);
+    let vectors = match b.flag("compute_v") {
+        true => b.y(1),
+        false => {
+            let attrs = Attrs::new().with("Tout", values.dtype());
+            calls_with("Eig", attrs, &[b.x(0)]).at(1)
+        }
+    };
+    let by_values = call("MatrixDiag", [b.dy(0)]);
+    let inner = match b.given_dy(1).filter(|_| b.flag("compute_v")) {
+        None => by_values,
+        Some(dy) => {
+            let row = call("ExpandDims", [values, values.literal(-2i64)]);
+            let column = call("ExpandDims", [values, values.literal(-1i64)]);
+            let factors = math::reciprocal_or_zero(row - column).conj();
+            let turned = vectors.batch_matmul(dy, true, false);
+            let lengths = call("MatrixDiagPart", [math::real(turned).cast(turned.dtype())]);
+            let along = call("MatrixDiag", [lengths]);
+            let own = vectors.batch_matmul(vectors, true, false);
+            by_values + factors * (turned - own.batch_matmul(along, false, false))
+        }
+    };
+    let adjoint = adjoint_of(vectors);
+    let found = call("MatrixSolve", [adjoint, inner.batch_matmul(adjoint, false, false)]);
+    let is_real = !b.x(0).dtype().is_complex();
+    grads([if is_real { math::real(found) } else { found }])
+}
+
+/// The derivative in a direction is a block of the exponential of a matrix of four blocks (Van Loan,
+/// "Computing integrals involving the matrix exponential", 1978); that of the adjoint matrix in the
+/// direction `dy` is the gradient.
+pub(crate) fn exponential<'e>(b: &Backprop<'e>) -> Grads<'e> {
+    let (adjoint, dy) = (adjoint_of(b.x(0)), b.dy(0));
+    let Some(dims) = adjoint.dims() else {
+        return b.postponed("its gradient needs a known shape");
+    };
+    let (rank, n) = (dims.len() as i64, dims[dims.len() - 1]);
+    let beside = |left, right| Value::concat(&[left, right], rank - 1);
+    let above = beside(adjoint, dy);
+    let below = beside(adjoint.zeros_like(), adjoint);
+    let whole = call("MatrixExponential", [Value::concat(&[above, below], rank - 2)]);
+    let mut begin = vec![0; dims.len()];
+    begin[dims.len() - 1] = n;
+    grads([whole.slice(&begin, &dims)])
+}
+
 /// Of eigenvalues and eigenvectors (Giles 2008, section 3.1); what differs between equal
 /// eigenvalues is left out.
 pub(crate) fn self_adjoint_eig<'e>(b: &Backprop<'e>) -> Grads<'e> {

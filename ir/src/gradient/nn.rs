@@ -246,27 +246,60 @@ pub(crate) fn rgb_to_hsv<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// The op is linear, first in columns, then in rows: images of single pixels give the weights.
 pub(crate) fn scale_and_translate<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
-    let weights = |axis: i64| {
-        let n = shapes::dim(x, axis as usize + 1);
-        let ones = call("Fill", [n.reshape(&[1]), x.literal(1.0f32)]);
-        let one = x.int_vector(&[1]);
-        let square = if axis == 0 { [one, n, one, n] } else { [one, one, n, n] };
-        let pixels = call("MatrixDiag", [ones]).reshape_to(shapes::join(&square));
-        let along = |of: Value<'e>, other: Value<'e>| {
-            let own = of.slice(&[axis], &[1]);
-            Value::concat(&if axis == 0 { [own, other] } else { [other, own] }, 0)
+    let [rows, columns] = [0, 1].map(|axis| {
+        let square = |pixels, [size, scale, translation]: [Value<'e>; 3]| {
+            b.with_attrs("ScaleAndTranslate", [pixels, size, scale, translation])
         };
-        let size = along(b.x(1), x.int32_vector(&[1]));
-        let scale = along(b.x(2), b.vector(&[1.0f32]));
-        let translation = along(b.x(3), b.vector(&[0.0f32]));
-        let found = b.with_attrs("ScaleAndTranslate", [pixels, size, scale, translation]);
-        found.reshape_to(shapes::join(&[x.int_vector(&[-1]), n]))
+        moved_pixels(axis, x, [b.x(1), b.x(2), b.x(3)], square)
+    });
+    grads([unmoved(dy, rows, columns).cast(x.dtype())])
+}
+
+/// `ScaleAndTranslateGrad` as a formula.
+pub(crate) fn scale_and_translate_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (dy, x) = (c.x(0), c.x(1));
+    let size = dy.shape().to_i64();
+    let size = dy.int32_vector(size.get(1..3).unwrap_or_default());
+    let [rows, columns] = [0, 1].map(|axis| {
+        let square = |pixels, [size, scale, translation]: [Value<'e>; 3]| {
+            call_with("ScaleAndTranslate", c.attrs.clone(), [pixels, size, scale, translation])
+        };
+        moved_pixels(axis, x, [size, c.x(2), c.x(3)], square)
+    });
+    vec![unmoved(dy, rows, columns)]
+}
+
+/// For each pixel along an axis, what becomes of it where it is alone: the weights of the op.
+fn moved_pixels<'e>(
+    axis: i64,
+    x: Value<'e>,
+    [size, scale, translation]: [Value<'e>; 3],
+    apply: impl FnOnce(Value<'e>, [Value<'e>; 3]) -> Value<'e>,
+) -> Value<'e> {
+    let n = shapes::dim(x, axis as usize + 1);
+    let ones = call("Fill", [n.reshape(&[1]), x.literal(1.0f32)]);
+    let one = x.int_vector(&[1]);
+    let square = if axis == 0 { [one, n, one, n] } else { [one, one, n, n] };
+    let pixels = call("MatrixDiag", [ones]).reshape_to(shapes::join(&square));
+    let along = |of: Value<'e>, other: Value<'e>| {
+        let own = of.slice(&[axis], &[1]);
+        Value::concat(&if axis == 0 { [own, other] } else { [other, own] }, 0)
     };
+    let vector = |value: f32| x.literal(value).reshape(&[1]);
+    let steered = [
+        along(size, x.int32_vector(&[1])),
+        along(scale, vector(1.0)),
+        along(translation, vector(0.0)),
+    ];
+    apply(pixels, steered).reshape_to(shapes::join(&[x.int_vector(&[-1]), n]))
+}
+
+/// The gradient of images whose rows and columns were mixed with these weights.
+fn unmoved<'e>(dy: Value<'e>, rows: Value<'e>, columns: Value<'e>) -> Value<'e> {
     let product = |equation: &str, a: Value<'e>, b: Value<'e>| {
         calls_with("Einsum", Attrs::new().with("equation", equation), &[a, b]).at(0)
     };
-    let rows = product("bopc,oh->bhpc", dy, weights(0));
-    grads([product("bhpc,pw->bhwc", rows, weights(1)).cast(x.dtype())])
+    product("bhpc,pw->bhwc", product("bopc,oh->bhpc", dy, rows), columns)
 }
 
 /// The gradients of batch normalisation as arithmetic, to be differentiated once more. When

@@ -26,28 +26,54 @@ pub(crate) fn avg_pool_3d_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// Each element gets its share of the windows it is in.
 pub(crate) fn fractional_avg<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
-    let (Some(dims), Some(out)) = (x.dims(), dy.dims()) else {
+    let (Some(dims), Some(_)) = (x.dims(), dy.dims()) else {
         return b.postponed("its gradient needs a known shape");
     };
-    let overlap = i64::from(b.flag("overlapping"));
-    let [rows, columns] =
-        [1, 2].map(|axis| Side::new(b.y(axis), dims[axis], out[axis], overlap).shares());
-    let sum = |equation: &str, shares: Value<'e>, dy: Value<'e>| {
+    grads([to_shares(dy, [b.y(1), b.y(2)], &dims, b.flag("overlapping"))])
+}
+
+/// As [`fractional_avg`], for an input of these sizes, whose windows have these borders.
+pub(crate) fn to_shares<'e>(
+    dy: Value<'e>,
+    borders: [Value<'e>; 2],
+    dims: &[i64],
+    overlapping: bool,
+) -> Value<'e> {
+    let (Some(out), &[_, height, width, _]) = (dy.dims(), dims) else { return dy };
+    let overlap = i64::from(overlapping);
+    let rows = Side::new(borders[0], height, out[1], overlap);
+    let columns = Side::new(borders[1], width, out[2], overlap);
+    let areas = rows.lengths().reshape(&[-1, 1]) * columns.lengths();
+    let share = dy.cast(DType::F64) / areas.reshape(&[1, out[1], out[2], 1]);
+    let sum = |equation: &str, side: &Side<'e>, dy: Value<'e>| {
         let attrs = Attrs::new().with("equation", equation);
-        calls_with("Einsum", attrs, &[shares.cast(dy.dtype()), dy]).at(0)
+        calls_with("Einsum", attrs, &[side.membership(), dy]).at(0)
     };
-    grads([sum("wj,nhjc->nhwc", columns, sum("hi,nijc->nhjc", rows, dy))])
+    let found = sum("hi,niwc->nhwc", &rows, sum("wj,nijc->niwc", &columns, share));
+    found.cast(dy.dtype())
 }
 
 /// One place of each window at a time, from its first on: the first that has the largest element
 /// takes the gradient.
 pub(crate) fn fractional_max<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, y, dy) = (b.x(0), b.y(0), b.dy(0));
-    let (Some(dims), Some(out)) = (x.dims(), y.dims()) else {
+    if x.dims().is_none() || y.dims().is_none() {
         return b.postponed("its gradient needs a known shape");
-    };
-    let overlap = i64::from(b.flag("overlapping"));
-    let sides = [1, 2].map(|axis| Side::new(b.y(axis), dims[axis], out[axis], overlap));
+    }
+    grads([to_largest(x, y, dy, [b.y(1), b.y(2)], b.flag("overlapping"))])
+}
+
+/// As [`fractional_max`], for windows that have these borders.
+pub(crate) fn to_largest<'e>(
+    x: Value<'e>,
+    y: Value<'e>,
+    dy: Value<'e>,
+    borders: [Value<'e>; 2],
+    overlapping: bool,
+) -> Value<'e> {
+    let (Some(dims), Some(out)) = (x.dims(), y.dims()) else { return x };
+    let overlap = i64::from(overlapping);
+    let sides = [1, 2].map(|axis| Side::new(borders[axis - 1], dims[axis], out[axis], overlap));
     let [rows, columns] = &sides;
     let mut is_free = y.ones_like().cast(DType::Bool);
     let mut total = x.zeros_like();
@@ -67,7 +93,7 @@ pub(crate) fn fractional_max<'e>(b: &Backprop<'e>) -> Grads<'e> {
             total = total + part.transpose(&[2, 1, 0, 3]);
         }
     }
-    grads([total])
+    total
 }
 
 /// The windows along one dimension.
@@ -94,12 +120,16 @@ impl<'e> Side<'e> {
         (place.minimum(place.literal(self.size - 1)), place.less(self.end))
     }
 
-    /// For each place and window the share of the place in the window, `[size, windows]`.
-    fn shares(&self) -> Value<'e> {
+    /// The numbers of places in the windows.
+    fn lengths(&self) -> Value<'e> {
+        (self.end - self.first).cast(DType::F64)
+    }
+
+    /// For each place and window 1 where the place is in the window, `[size, windows]`.
+    fn membership(&self) -> Value<'e> {
         let (first, end) = (self.first, self.end);
         let places = shapes::range(first.literal(self.size)).reshape(&[-1, 1]);
-        let inside = call("LogicalAnd", [places.greater_equal(first), places.less(end)]);
-        inside.cast(DType::F64) / (end - first).cast(DType::F64)
+        call("LogicalAnd", [places.greater_equal(first), places.less(end)]).cast(DType::F64)
     }
 }
 
@@ -159,14 +189,24 @@ pub(crate) fn to_places<'e>(
     places: Value<'e>,
     has_batch: bool,
 ) -> Value<'e> {
-    let places = places.cast(DType::I64);
-    let (batch, size) = (shapes::dim(x, 0), shapes::size(x));
-    let places = if has_batch {
-        places
-    } else {
-        let per_image = call("FloorDiv", [size, batch.maximum(x.literal(1i64))]);
-        places + (shapes::range(batch) * per_image).reshape(&[-1, 1, 1, 1])
-    };
-    let sum = call("UnsortedSegmentSum", [dy.reshape(&[-1]), places.reshape(&[-1]), size]);
+    let places = within_batch(x, places, has_batch);
+    let sum = call("UnsortedSegmentSum", [dy.reshape(&[-1]), places, shapes::size(x)]);
     sum.reshape_like(x)
+}
+
+/// The elements of `x` at the places of maxima, as [`to_places`] tells them.
+pub(crate) fn at_places<'e>(x: Value<'e>, places: Value<'e>, has_batch: bool) -> Value<'e> {
+    let flat = within_batch(x, places, has_batch);
+    call("Gather", [x.reshape(&[-1]), flat]).reshape_like(places)
+}
+
+/// Places within the batch `x`, as a vector.
+fn within_batch<'e>(x: Value<'e>, places: Value<'e>, has_batch: bool) -> Value<'e> {
+    let places = places.cast(DType::I64);
+    if has_batch {
+        return places.reshape(&[-1]);
+    }
+    let (batch, size) = (shapes::dim(x, 0), shapes::size(x));
+    let per_image = call("FloorDiv", [size, batch.maximum(x.literal(1i64))]);
+    (places + (shapes::range(batch) * per_image).reshape(&[-1, 1, 1, 1])).reshape(&[-1])
 }

@@ -70,7 +70,7 @@ fn half<'e>(b: &Backprop<'e>, inverse: &str, rank: usize) -> Grads<'e> {
 }
 
 /// Cut or filled up with zeros to other sizes.
-fn resized<'e>(x: Value<'e>, from: &[i64], to: &[i64]) -> Value<'e> {
+pub(crate) fn resized<'e>(x: Value<'e>, from: &[i64], to: &[i64]) -> Value<'e> {
     let least: Vec<i64> = from.iter().zip(to).map(|(&a, &b)| a.min(b)).collect();
     let cut = if least == from { x } else { x.slice(&vec![0; from.len()], &least) };
     if least == to {

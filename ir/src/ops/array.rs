@@ -6,6 +6,7 @@ use crate::{
     attr::Attrs,
     dtype::DType,
     error::Result,
+    host_tensor::HostTensor,
     infer::{self, OpContext, normalize_axis, reduced_axes},
     op::*,
     shape::{Dim, PartialShape, Shape},
@@ -276,6 +277,24 @@ pub(super) static OPS: &[OpDef] = &[
         infer: tile,
         lowering: Lowering::View(tile_view),
         gradient: Gradient::Rule(gradient::array::tile),
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "ToBool",
+        summary: "Tells whether a scalar is not zero or not empty; of other tensors, whether there is any element.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg_of("output", DType::Bool)],
+        attrs: &[any_ty("T")],
+        infer: infer::scalar,
+        lowering: Lowering::Composite(|c| {
+            let x = c.x(0);
+            vec![match (x.shape().rank(), x.dtype()) {
+                (0, DType::String) => x.not_equal(c.constant(Ok(HostTensor::scalar_string("")))),
+                (0, _) => x.cast(DType::Bool),
+                _ => c.constant(Ok(HostTensor::scalar_bool(x.shape().num_elements() > 0))),
+            }]
+        }),
+        gradient: Gradient::Zero,
         ..OpDef::PURE
     },
     OpDef {

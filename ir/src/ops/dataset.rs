@@ -110,6 +110,33 @@ pub(super) static OPS: &[OpDef] = &[
         ..DATASET
     },
     OpDef {
+        name: "FixedLengthRecordDataset",
+        summary: "Makes a data set of the records of one length in files.",
+        inputs: &[
+            arg_of("filenames", DType::String),
+            arg_of("header_bytes", DType::I64),
+            arg_of("record_bytes", DType::I64),
+            arg_of("footer_bytes", DType::I64),
+            arg_of("buffer_size", DType::I64),
+        ],
+        attrs: &[string_or("metadata", "")],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "FixedLengthRecordDatasetV2",
+        summary: "Makes a data set of the records of one length in files, which may be compressed.",
+        inputs: &[
+            arg_of("filenames", DType::String),
+            arg_of("header_bytes", DType::I64),
+            arg_of("record_bytes", DType::I64),
+            arg_of("footer_bytes", DType::I64),
+            arg_of("buffer_size", DType::I64),
+            arg_of("compression_type", DType::String),
+        ],
+        attrs: &[string_or("metadata", "")],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
         name: "IgnoreErrorsDataset",
         summary: "Leaves out the elements whose computation fails.",
         inputs: &[arg_of("input_dataset", DType::Variant)],
@@ -442,6 +469,40 @@ pub(super) static OPS: &[OpDef] = &[
             flag("replicate_on_split", false),
         ],
         ..DATASET
+    },
+    OpDef {
+        name: "TextLineDataset",
+        summary: "Makes a data set of the lines of files.",
+        inputs: &[
+            arg_of("filenames", DType::String),
+            arg_of("compression_type", DType::String),
+            arg_of("buffer_size", DType::I64),
+        ],
+        attrs: &[string_or("metadata", "")],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "TFRecordDataset",
+        summary: "Makes a data set of the records of files.",
+        inputs: &[
+            arg_of("filenames", DType::String),
+            arg_of("compression_type", DType::String),
+            arg_of("buffer_size", DType::I64),
+        ],
+        attrs: &[string_or("metadata", "")],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "TFRecordDatasetV2",
+        summary: "Makes a data set of the records of files, from places in them on.",
+        inputs: &[
+            arg_of("filenames", DType::String),
+            arg_of("compression_type", DType::String),
+            arg_of("buffer_size", DType::I64),
+            arg_of("byte_offsets", DType::I64),
+        ],
+        attrs: &[string_or("metadata", "")],
+        ..STATEFUL_DATASET
     },
     OpDef {
         name: "UnbatchDataset",

@@ -542,6 +542,32 @@ pub(super) static OPS: &[OpDef] = &[
         gradient: Gradient::Rule(gradient::nn::scale_and_translate),
         ..RESIZE
     },
+    OpDef {
+        name: "ScaleAndTranslateGrad",
+        summary: "Gradient of `ScaleAndTranslate`.",
+        inputs: &[
+            arg("grads", "T"),
+            arg("original_image", "T"),
+            arg_of("scale", F32),
+            arg_of("translation", F32),
+        ],
+        outputs: &[arg("output", "T")],
+        attrs: &[ty("T", &[F32]), string_or("kernel_type", "lanczos3"), flag("antialias", true)],
+        infer: |context| {
+            for index in 2..4 {
+                let [two] = context.dims::<1>(index)?;
+                context.same("the size of scale and translation", two, Some(2))?;
+            }
+            let [grads, _, _, depth] = context.dims::<4>(0)?;
+            let [images, .., channels] = context.dims::<4>(1)?;
+            context.same("the batch", grads, images)?;
+            context.same("the channels", depth, channels)?;
+            context.set(0, context.shape(1).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(gradient::nn::scale_and_translate_grad),
+        ..OpDef::PURE
+    },
 ];
 
 /// The positive height and width in an input.

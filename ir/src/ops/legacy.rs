@@ -7,12 +7,13 @@ use super::{
 };
 use crate::gradient::Gradient;
 use crate::{
+    attr::Attrs,
     dtype::DType,
-    emit::{Composite, Value, call, call_with},
+    emit::{Composite, Value, call, call_with, calls_with},
     error::Result,
     infer::{self, OpContext},
     op::*,
-    shape::PartialShape,
+    shape::{Dim, PartialShape},
 };
 
 /// A function of matrices in single and double precision.
@@ -61,6 +62,24 @@ const NORM: OpDef = OpDef {
     },
     lowering: Lowering::Composite(norm),
     ..OpDef::PURE
+};
+
+/// Eigenvalues as a row above the eigenvectors.
+const EIGEN_ROWS: OpDef = OpDef {
+    infer: |context| {
+        let (matrices, n) = square(context, 0)?;
+        let Some(dims) = matrices.dims() else { return Ok(()) };
+        let stack = dims[..dims.len() - 2].iter().copied();
+        context.set(0, PartialShape::ranked(stack.chain([n.map(|n| n + 1), n])));
+        Ok(())
+    },
+    lowering: Lowering::Composite(|c| {
+        let found = calls_with("SelfAdjointEigV2", Attrs::new(), &[c.x(0)]);
+        let axis = found.at(0).shape().rank() as i64 - 1;
+        let row = call("ExpandDims", [found.at(0), c.scalar(axis as i32)]);
+        vec![Value::concat(&[row, found.at(1)], axis)]
+    }),
+    ..SQUARE
 };
 
 const CONV_GRAD: OpDef = OpDef {
@@ -216,6 +235,38 @@ pub(super) static OPS: &[OpDef] = &[
         ..NORM
     },
     OpDef {
+        name: "BatchNormWithGlobalNormalizationGrad",
+        summary: "Gradient of `BatchNormWithGlobalNormalization`.",
+        inputs: &[
+            arg("t", "T"),
+            arg("m", "T"),
+            arg("v", "T"),
+            arg("gamma", "T"),
+            arg("backprop", "T"),
+        ],
+        outputs: &[arg("dx", "T"), arg("dm", "T"), arg("dv", "T"), arg("db", "T"), arg("dg", "T")],
+        infer: |context| {
+            let images = context.merged(0, 4)?;
+            context.check_rank(0, 4)?;
+            let mut channels = images.dim(-1);
+            for index in 1..4 {
+                let [own] = context.dims::<1>(index)?;
+                channels = context.same("the channels", channels, own)?;
+            }
+            context.set_all(&PartialShape::vector(channels));
+            context.set(0, images);
+            Ok(())
+        },
+        lowering: Lowering::Composite(norm_grad),
+        ..NORM
+    },
+    OpDef {
+        name: "BatchSelfAdjointEig",
+        summary: "As `SelfAdjointEig`.",
+        attrs: &[ty("T", F32_F64)],
+        ..EIGEN_ROWS
+    },
+    OpDef {
         name: "BatchSelfAdjointEigV2",
         summary: "As `SelfAdjointEigV2`.",
         outputs: &[arg("e", "T"), arg("v", "T")],
@@ -284,6 +335,35 @@ pub(super) static OPS: &[OpDef] = &[
         ..ROWS
     },
     OpDef {
+        name: "ParallelConcat",
+        summary: "Joins tensors of one row each.",
+        inputs: &[args("values", "N", "T")],
+        outputs: &[arg("output", "T")],
+        attrs: &[int("N").at_least(1), any_ty("T"), shape("shape")],
+        infer: |context| {
+            let rows = context.n_inputs();
+            let mut row = context.shape(0).clone();
+            for index in 0..rows {
+                context.check_rank_at_least(index, 1)?;
+                let other = context.shape(index);
+                context.same("the rows of a value", other.dim(0), Some(1))?;
+                let wrong =
+                    || context.wrong(index, format!("of shape {row}, as the others"), other);
+                row = row.merge(other).ok_or_else(wrong)?;
+            }
+            if let Some([_, rest @ ..]) = row.dims() {
+                let dims = std::iter::once(Some(rows)).chain(rest.iter().copied());
+                context.set(0, PartialShape::ranked(dims));
+            }
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| match c.inputs() {
+            [single] => vec![*single],
+            inputs => vec![Value::concat(inputs, 0)],
+        }),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "QuantizeAndDequantize",
         summary: "As `QuantizeAndDequantizeV2`, with a range that is an attribute.",
         inputs: &[arg("input", "T")],
@@ -303,6 +383,12 @@ pub(super) static OPS: &[OpDef] = &[
             vec![call_with("QuantizeAndDequantizeV2", c.attrs.clone(), [c.x(0), ends.0, ends.1])]
         }),
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "SelfAdjointEig",
+        summary: "Gives a row of eigenvalues, smallest first, and below it the eigenvectors.",
+        attrs: &[ty("T", IEEE_FLOATS)],
+        ..EIGEN_ROWS
     },
     OpDef {
         name: "SparseMatMul",
@@ -335,6 +421,42 @@ pub(super) static OPS: &[OpDef] = &[
         }),
         ..OpDef::PURE
     },
+    OpDef {
+        name: "TileGrad",
+        summary: "Gradient of `Tile`: adds up the copies.",
+        inputs: &[arg("input", "T"), arg_of("multiples", DType::I32).host()],
+        outputs: &[arg("output", "T")],
+        attrs: &[any_ty("T")],
+        infer: |context| {
+            let [count] = context.dims::<1>(1)?;
+            let Some(dims) = context.shape(0).dims() else { return Ok(()) };
+            context.same("the number of multiples", count, Some(dims.len()))?;
+            let Some(multiples) = context.ints(1)? else {
+                context.set(0, PartialShape::of_rank(dims.len()));
+                return Ok(());
+            };
+            let mut sizes: Vec<Dim> = Vec::with_capacity(dims.len());
+            for (&dim, &copies) in dims.iter().zip(&multiples) {
+                let wrong = || context.wrong(1, "a divisor of the size", copies);
+                let copies = usize::try_from(copies).ok().filter(|&copies| copies > 0);
+                let copies = copies.ok_or_else(wrong)?;
+                if dim.is_some_and(|size| !size.is_multiple_of(copies)) {
+                    return Err(wrong());
+                }
+                sizes.push(dim.map(|size| size / copies));
+            }
+            context.set(0, PartialShape::ranked(sizes));
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let pairs = c.x(0).shape().to_i64().into_iter().zip(c.ints(1));
+            let folded: Vec<i64> =
+                pairs.flat_map(|(size, copies)| [copies, size / copies.max(1)]).collect();
+            let copies: Vec<i64> = (0..folded.len() as i64).step_by(2).collect();
+            vec![c.x(0).reshape(&folded).sum(&copies, false)]
+        }),
+        ..OpDef::PURE
+    },
 ];
 
 /// Numbers of rows go round: -1 is the last.
@@ -343,6 +465,20 @@ fn rows<'e>(c: &Composite<'e>, name: &str) -> Vec<Value<'e>> {
     let n_rows = i32::try_from(n_rows).unwrap_or(i32::MAX).max(1);
     let places = call("FloorMod", [c.x(1), c.scalar(n_rows)]).reshape(&[-1, 1]);
     vec![call(name, [x, places, c.x(2)])]
+}
+
+/// Source: `BatchNormGrad` in `tensorflow/core/kernels/batch_norm_op.h`.
+fn norm_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, mean, variance, gamma, dy) = (c.x(0), c.x(1), c.x(2), c.x(3), c.x(4));
+    let centred = x - mean;
+    let inverse = (variance + f64::from(c.float("variance_epsilon"))).rsqrt();
+    let is_scaled = c.flag("scale_after_normalization");
+    let slope = if is_scaled { inverse * gamma } else { inverse };
+    let over_images = |x: Value<'e>| x.sum(&[0, 1, 2], false);
+    let (by_offset, along) = (over_images(dy), over_images(dy * centred));
+    let by_scale = if is_scaled { along * inverse } else { gamma.zeros_like() };
+    let by_variance = along * slope * inverse.square() * -0.5;
+    vec![dy * slope, -by_offset * slope, by_variance, by_offset, by_scale]
 }
 
 fn norm<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {

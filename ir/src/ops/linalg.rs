@@ -83,6 +83,32 @@ pub(super) static OPS: &[OpDef] = &[
         ..SQUARE
     },
     OpDef {
+        name: "Eig",
+        summary: "Computes eigenvalues and eigenvectors of square matrices.",
+        outputs: &[arg("e", "Tout"), arg("v", "Tout")],
+        attrs: &[
+            flag("compute_v", true),
+            ty("T", &[DType::F32, DType::F64, DType::C64, DType::C128]),
+            ty("Tout", COMPLEX),
+        ],
+        infer: |context| {
+            let (shape, n) = square(context, 0)?;
+            let is_double = matches!(context.dtype(0), DType::F64 | DType::C128);
+            let expected = if is_double { DType::C128 } else { DType::C64 };
+            if context.output_dtype(0) != expected {
+                let found = context.output_dtype(0);
+                return Err(context.wrong_attr("Tout", expected.name(), found));
+            }
+            context.set(0, of_matrices(&shape, &[n]));
+            let vectors = context.attrs.bool("compute_v")?;
+            let vectors = vectors.then(|| of_matrices(&shape, &[n, n]));
+            context.set(1, vectors.unwrap_or_else(PartialShape::scalar));
+            Ok(())
+        },
+        gradient: Gradient::Rule(gradient::linalg::eig),
+        ..SQUARE
+    },
+    OpDef {
         name: "LogMatrixDeterminant",
         summary: "Computes the sign of the determinant and the logarithm of its magnitude.",
         outputs: &[arg("sign", "T"), arg("log_abs_determinant", "T")],
@@ -108,6 +134,12 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the determinant.",
         infer: determinant,
         gradient: Gradient::Rule(gradient::linalg::determinant),
+        ..SQUARE
+    },
+    OpDef {
+        name: "MatrixExponential",
+        summary: "Computes the exponential of the matrix.",
+        gradient: Gradient::Rule(gradient::linalg::exponential),
         ..SQUARE
     },
     OpDef {

@@ -4,9 +4,11 @@
 
 use crate::op::OpDef;
 
+mod accumulator;
 mod activation;
 mod array;
 mod attention;
+mod blocks;
 mod checkpoint;
 mod codec;
 mod collective;
@@ -18,6 +20,7 @@ mod ctc;
 mod dataset;
 mod dataset_experimental;
 mod dataset_function;
+mod debug;
 mod diagonal;
 mod dilation;
 pub(crate) mod einsum;
@@ -39,6 +42,7 @@ mod norm;
 mod optional;
 mod parse;
 mod pool;
+mod proto;
 mod quantized;
 mod queue;
 mod ragged;
@@ -46,6 +50,7 @@ mod ragged_variant;
 mod random;
 mod random_state;
 mod range;
+mod reader;
 mod recurrent;
 mod reduce;
 mod region;
@@ -63,6 +68,7 @@ mod sparse;
 mod sparse_map;
 mod special;
 mod special_series;
+mod staging_map;
 mod state;
 mod string;
 mod summary;
@@ -70,6 +76,7 @@ mod table;
 mod tensor_array;
 mod tensor_map;
 mod text;
+mod tpu;
 mod training;
 mod unicode;
 mod uniform_conv;
@@ -82,9 +89,11 @@ macro_rules! families {
 }
 
 static FAMILIES: &[(&str, &[OpDef])] = families! {
+    accumulator,
     activation,
     array,
     attention,
+    blocks,
     checkpoint,
     codec,
     collective,
@@ -96,6 +105,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     dataset,
     dataset_experimental,
     dataset_function,
+    debug,
     diagonal,
     dilation,
     file,
@@ -115,6 +125,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     optional,
     parse,
     pool,
+    proto,
     quantized,
     queue,
     ragged,
@@ -122,6 +133,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     random,
     random_state,
     range,
+    reader,
     recurrent,
     reduce,
     region,
@@ -137,6 +149,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     sparse,
     sparse_map,
     special,
+    staging_map,
     state,
     string,
     summary,
@@ -144,6 +157,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     tensor_array,
     tensor_map,
     text,
+    tpu,
     training,
     unicode,
     uniform_conv,

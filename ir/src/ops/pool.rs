@@ -89,6 +89,20 @@ const FRACTIONAL: OpDef = OpDef {
     ..OpDef::STATEFUL
 };
 
+const FRACTIONAL_GRAD: &[AttrDef] =
+    &[flag("overlapping", false), ty("T", &[DType::F32, DType::F64, DType::I32, DType::I64])];
+
+const FRACTIONAL_BACK: OpDef = OpDef { outputs: &[arg("output", "T")], ..OpDef::PURE };
+
+const ARGMAX_GRAD: &[AttrDef] = &[
+    ints("ksize").at_least(4),
+    ints("strides").at_least(4),
+    PADDINGS,
+    flag("include_batch_in_index", false),
+    ty("Targmax", INDEX),
+    ty("T", REALS),
+];
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AvgPool",
@@ -141,10 +155,52 @@ pub(super) static OPS: &[OpDef] = &[
         ..FRACTIONAL
     },
     OpDef {
+        name: "FractionalAvgPoolGrad",
+        summary: "Gradient of `FractionalAvgPool`: each element gets its share of its windows.",
+        inputs: &[
+            arg_of("orig_input_tensor_shape", DType::I64).host(),
+            arg("out_backprop", "T"),
+            arg_of("row_pooling_sequence", DType::I64),
+            arg_of("col_pooling_sequence", DType::I64),
+        ],
+        attrs: FRACTIONAL_GRAD,
+        infer: |context| {
+            let shape = context.shape_value(0)?;
+            fractional_gradient(context, 1, shape)
+        },
+        lowering: Lowering::Composite(|c| {
+            let (dims, overlap) = (c.ints(0), c.flag("overlapping"));
+            vec![gradient::pool::to_shares(c.x(1), [c.x(2), c.x(3)], &dims, overlap)]
+        }),
+        ..FRACTIONAL_BACK
+    },
+    OpDef {
         name: "FractionalMaxPool",
         summary: "Takes the largest element of windows with random borders.",
         gradient: Gradient::Rule(gradient::pool::fractional_max),
         ..FRACTIONAL
+    },
+    OpDef {
+        name: "FractionalMaxPoolGrad",
+        summary: "Gradient of `FractionalMaxPool`: the first largest element of a window gets it.",
+        inputs: &[
+            arg("orig_input", "T"),
+            arg("orig_output", "T"),
+            arg("out_backprop", "T"),
+            arg_of("row_pooling_sequence", DType::I64),
+            arg_of("col_pooling_sequence", DType::I64),
+        ],
+        attrs: FRACTIONAL_GRAD,
+        infer: |context| {
+            context.merged(1, 2)?;
+            let shape = context.shape(0).clone();
+            fractional_gradient(context, 2, shape)
+        },
+        lowering: Lowering::Composite(|c| {
+            let (borders, overlap) = ([c.x(3), c.x(4)], c.flag("overlapping"));
+            vec![gradient::pool::to_largest(c.x(0), c.x(1), c.x(2), borders, overlap)]
+        }),
+        ..FRACTIONAL_BACK
     },
     OpDef {
         name: "MaxPool",
@@ -237,6 +293,25 @@ pub(super) static OPS: &[OpDef] = &[
         ..MAX_GRAD_GRAD
     },
     OpDef {
+        name: "MaxPoolGradGradWithArgmax",
+        summary: "Gradient of `MaxPoolGradWithArgmax`: takes the elements at the places.",
+        inputs: &[arg("input", "T"), arg("grad", "T"), arg("argmax", "Targmax")],
+        outputs: &[arg("output", "T")],
+        attrs: ARGMAX_GRAD,
+        infer: |context| {
+            context.merged(0, 1)?;
+            context.check_rank(1, 4)?;
+            context.check_rank(2, 4)?;
+            context.set(0, context.shape(2).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| {
+            let has_batch = c.flag("include_batch_in_index");
+            vec![gradient::pool::at_places(c.x(1), c.x(2), has_batch)]
+        }),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "MaxPoolGradGradV2",
         summary: "As `MaxPoolGradGrad`, with window sizes and strides as inputs.",
         inputs: &[
@@ -284,14 +359,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Gradient of `MaxPoolWithArgmax`.",
         inputs: &[arg("input", "T"), arg("grad", "T"), arg("argmax", "Targmax")],
         outputs: &[arg("output", "T")],
-        attrs: &[
-            ints("ksize").at_least(4),
-            ints("strides").at_least(4),
-            PADDINGS,
-            flag("include_batch_in_index", false),
-            ty("Targmax", INDEX),
-            ty("T", REALS),
-        ],
+        attrs: ARGMAX_GRAD,
         infer: |context| {
             context.check_rank(0, 4)?;
             context.merged(1, 2)?;
@@ -425,5 +493,28 @@ fn fractional(context: &mut OpContext<'_>) -> Result<()> {
     context.set(0, PartialShape::ranked([batch, rows, columns, channels]));
     context.set(1, PartialShape::vector(rows.map(|rows| rows + 1)));
     context.set(2, PartialShape::vector(columns.map(|columns| columns + 1)));
+    Ok(())
+}
+
+/// The gradient of a fractional pool has the shape of what was pooled; input `output` has that of
+/// the pool, whose borders are the inputs after it.
+fn fractional_gradient(
+    context: &mut OpContext<'_>,
+    output: usize,
+    input: PartialShape,
+) -> Result<()> {
+    context.check_rank(output, 4)?;
+    if input.rank().is_some_and(|rank| rank != 4) {
+        return Err(context.wrong(0, "of rank 4", input));
+    }
+    for axis in [1, 2] {
+        let [borders] = context.dims::<1>(output + axis)?;
+        let windows = context.shape(output).dim(axis as isize);
+        context.same("the number of borders", borders, windows.map(|windows| windows + 1))?;
+    }
+    for axis in [0, 3] {
+        context.same("the outer sizes", input.dim(axis), context.shape(output).dim(axis))?;
+    }
+    context.set(0, input);
     Ok(())
 }

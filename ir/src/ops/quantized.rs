@@ -1,9 +1,11 @@
 //! Quantised numbers: integers that stand for an even division of a range of reals.
 
-use super::{array, conv, image, matmul, pool, sets::*};
+use super::{array, conv, image, matmul, pool, sets::*, shape};
 use crate::gradient::{self, Gradient};
 use crate::{
+    attr::Attrs,
     dtype::DType,
+    emit::{Composite, Value, call, call_with},
     error::{Error, Result},
     infer::{self, OpContext},
     op::*,
@@ -457,6 +459,27 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef { name: "QuantizedRelu", summary: "`Relu` of quantised numbers.", ..ACTIVATION },
     OpDef { name: "QuantizedRelu6", summary: "`Relu6` of quantised numbers.", ..ACTIVATION },
     OpDef {
+        name: "QuantizedReshape",
+        summary: "Gives a tensor of quantised numbers another shape.",
+        inputs: &[
+            arg("tensor", "T"),
+            arg("shape", "Tshape").host(),
+            arg_of("input_min", F32),
+            arg_of("input_max", F32),
+        ],
+        outputs: &[arg("output", "T"), arg_of("output_min", F32), arg_of("output_max", F32)],
+        attrs: &[any_ty("T"), ty_or("Tshape", INDEX, DType::I32)],
+        infer: |context| {
+            shape::reshape(context)?;
+            context.set(1, context.shape(2).clone());
+            context.set(2, context.shape(3).clone());
+            Ok(())
+        },
+        lowering: Lowering::Composite(|c| vec![call("Reshape", [c.x(0), c.x(1)]), c.x(2), c.x(3)]),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "QuantizedResizeBilinear",
         summary: "Resizes images of quantised numbers by bilinear interpolation.",
         inputs: &[
@@ -506,6 +529,20 @@ pub(super) static OPS: &[OpDef] = &[
         ..ON_RANGE
     },
     OpDef {
+        name: "RequantizationRangePerChannel",
+        summary: "Gives the range of the reals that occur, of which channels have ranges of their own.",
+        inputs: &[arg("input", "T"), arg_of("input_min", F32), arg_of("input_max", F32)],
+        outputs: &[arg_of("output_min", F32), arg_of("output_max", F32)],
+        attrs: &[ty_or("T", QUANTIZED, DType::QI32), float("clip_value_max")],
+        infer: |context| {
+            channel_ranges(context)?;
+            infer::scalar(context)
+        },
+        lowering: Lowering::Composite(channel_range),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "Requantize",
         summary: "Converts quantised numbers to another type and range.",
         inputs: &[
@@ -516,6 +553,31 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("requested_output_max", F32),
         ],
         ..ON_RANGE
+    },
+    OpDef {
+        name: "RequantizePerChannel",
+        summary: "Converts quantised numbers, of which channels have ranges, to another type and range.",
+        inputs: &[
+            arg("input", "T"),
+            arg_of("input_min", F32),
+            arg_of("input_max", F32),
+            arg_of("requested_output_min", F32),
+            arg_of("requested_output_max", F32),
+        ],
+        outputs: &[arg("output", "out_type"), arg_of("output_min", F32), arg_of("output_max", F32)],
+        attrs: &[ty_or("T", QUANTIZED, DType::QI32), ty_or("out_type", QUANTIZED, DType::QU8)],
+        infer: |context| {
+            channel_ranges(context)?;
+            scalars(context, 3..5)?;
+            if !matches!(context.output_dtype(0), DType::QI8 | DType::QU8) {
+                let found = context.output_dtype(0);
+                return Err(context.wrong_attr("out_type", "qint8 or quint8", found));
+            }
+            shape_and_range(context, context.shape(0).clone())
+        },
+        lowering: Lowering::Composite(requantize_channels),
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
     },
     OpDef {
         name: "UniformDequantize",
@@ -727,6 +789,64 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
 ];
+
+/// Checks that 32-bit numbers have a range for each channel, the last dimension, or one for all.
+fn channel_ranges(context: &OpContext<'_>) -> Result<()> {
+    if context.dtype(0) != DType::QI32 {
+        return Err(context.wrong_attr("T", "qint32", context.dtype(0)));
+    }
+    context.check_rank_at_least(0, 1)?;
+    let channels = context.shape(0).dim(-1);
+    for index in [1, 2] {
+        let [own] = context.dims::<1>(index)?;
+        if own != Some(1) {
+            context.same("the channels and ranges", channels, own)?;
+        }
+    }
+    Ok(())
+}
+
+/// The larger of the magnitudes of two ends.
+fn larger<'e>(low: Value<'e>, high: Value<'e>) -> Value<'e> {
+    low.abs().maximum(high.abs())
+}
+
+/// 32-bit numbers as integers.
+fn integers<'e>(c: &Composite<'e>) -> Value<'e> {
+    call_with("Bitcast", Attrs::new().with("type", DType::I32), [c.x(0)])
+}
+
+/// The numbers that 32 bits have on one side of zero.
+const HALF_RANGE: f64 = (1u64 << 31) as f64;
+
+/// Source: `mkl_requantization_range_per_channel_op.cc` of TensorFlow.
+fn channel_range<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, scale) = (integers(c), larger(c.x(1), c.x(2)));
+    let rank = x.shape().rank() as i64;
+    let images: Vec<i64> = (0..rank - 1).collect();
+    let least = -(-x.cast(DType::F64)).reduce_max(&images, false);
+    let most = x.cast(DType::F64).reduce_max(&images, false);
+    let reals = scale * larger(least, most).cast(F32) / HALF_RANGE;
+    let limit = f64::from(c.float("clip_value_max"));
+    let largest = reals.reduce_max(&[0], false).maximum(f64::from(f32::MIN_POSITIVE));
+    let largest = largest.minimum(limit);
+    let is_negative = (-least).reduce_max(&[0], false).greater(0.0);
+    vec![is_negative.select(-largest, largest.zeros_like()), largest]
+}
+
+/// Source: `mkl_requantize_per_channel_op.cc` of TensorFlow.
+fn requantize_channels<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let out = c.dtype_attr("out_type");
+    let (plain, factor, [low, high]) = match out {
+        DType::QI8 => (DType::I8, 127.0, [-128.0, 127.0]),
+        _ => (DType::U8, 255.0, [0.0, 255.0]),
+    };
+    let scale = larger(c.x(1), c.x(2)) / larger(c.x(3), c.x(4)) / HALF_RANGE * factor;
+    let scaled = call("Round", [integers(c).cast(F32) * scale]);
+    let bounded = scaled.maximum(low).minimum(high).cast(plain);
+    let attrs = Attrs::new().with("type", out);
+    vec![call_with("Bitcast", attrs, [bounded]), c.x(3), c.x(4)]
+}
 
 /// Checks that inputs are scalars.
 fn scalars(context: &OpContext<'_>, mut inputs: std::ops::Range<usize>) -> Result<()> {

@@ -135,6 +135,21 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::READS
     },
     OpDef {
+        name: "RandomShuffleQueueV2",
+        summary: "Makes a queue that gives tensors in random order.",
+        attrs: &[
+            types("component_types").at_least(1),
+            shapes("shapes").or(AttrDefault::Shapes).at_least(0),
+            int_or("capacity", -1),
+            int_or("min_after_dequeue", 0),
+            int_or("seed", 0),
+            int_or("seed2", 0),
+            string_or("container", ""),
+            string_or("shared_name", ""),
+        ],
+        ..CREATION
+    },
+    OpDef {
         name: "Stage",
         summary: "Puts a tuple of tensors into a staging area.",
         inputs: &[args_list("values", "dtypes")],

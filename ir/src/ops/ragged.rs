@@ -10,6 +10,9 @@ use crate::{
     shape::{Dim, PartialShape},
 };
 
+/// The types of features.
+const FEATURE: &[DType] = &[DType::I64, DType::String];
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "RaggedBincount",
@@ -27,6 +30,45 @@ pub(super) static OPS: &[OpDef] = &[
             flag("binary_output", false),
         ],
         infer: bincount,
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "RaggedCross",
+        summary: "Combines features of examples, joined as text or hashed.",
+        inputs: &[
+            args_list("ragged_values", "ragged_values_types"),
+            args_list("ragged_row_splits", "ragged_splits_types"),
+            args_of("sparse_indices", "Nsparse", DType::I64),
+            args_list("sparse_values", "sparse_values_types"),
+            args_of("sparse_shape", "Nsparse", DType::I64),
+            args_list("dense_inputs", "dense_types"),
+        ],
+        outputs: &[
+            arg("output_values", "out_values_type"),
+            arg("output_row_splits", "out_row_splits_type"),
+        ],
+        attrs: &[
+            int("Nsparse").at_least(0),
+            string("input_order"),
+            required_flag("hashed_output"),
+            int("num_buckets").at_least(0),
+            int("hash_key"),
+            types_in("ragged_values_types", FEATURE).at_least(0),
+            types_in("ragged_splits_types", INDEX).at_least(0),
+            types_in("sparse_values_types", FEATURE).at_least(0),
+            types_in("dense_types", FEATURE).at_least(0),
+            ty("out_values_type", FEATURE),
+            ty("out_row_splits_type", INDEX),
+        ],
+        same_length: &[
+            &["ragged_values_types", "ragged_splits_types"],
+            &["Nsparse", "sparse_values_types"],
+        ],
+        infer: |context| {
+            context.set_all(&PartialShape::vector(None));
+            Ok(())
+        },
         lowering: Lowering::Kernel,
         ..OpDef::PURE
     },

@@ -88,7 +88,77 @@ const CANDIDATES: OpDef = OpDef {
     ..OpDef::STATEFUL
 };
 
+/// The dtypes of sizes of images.
+const SIZES: &[DType] = &[DType::U8, DType::I8, DType::I16, DType::I32, DType::I64];
+
+const RATIOS: AttrDef = floats("aspect_ratio_range").or(AttrDefault::Floats(&[0.75, 1.33]));
+
+const AREAS: AttrDef = floats("area_range").or(AttrDefault::Floats(&[0.05, 1.0]));
+
+/// A random window of an image.
+const WINDOW: OpDef = OpDef {
+    outputs: &[arg("begin", "T"), arg("size", "T"), arg_of("bboxes", DType::F32)],
+    infer: window,
+    gradient: Gradient::Zero,
+    ..OpDef::PURE
+};
+
 pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AllCandidateSampler",
+        summary: "Takes every class as a candidate.",
+        attrs: &[
+            int("num_true").at_least(1),
+            int("num_sampled").at_least(1),
+            required_flag("unique"),
+            int_or("seed", 0),
+            int_or("seed2", 0),
+        ],
+        ..CANDIDATES
+    },
+    OpDef {
+        name: "ComputeAccidentalHits",
+        summary: "Finds the candidates that are true classes.",
+        inputs: &[arg_of("true_classes", DType::I64), arg_of("sampled_candidates", DType::I64)],
+        outputs: &[
+            arg_of("indices", DType::I32),
+            arg_of("ids", DType::I64),
+            arg_of("weights", DType::F32),
+        ],
+        attrs: &[int("num_true"), int_or("seed", 0), int_or("seed2", 0)],
+        infer: |context| {
+            context.check_rank(0, 2)?;
+            context.check_rank(1, 1)?;
+            context.set_all(&PartialShape::vector(None));
+            Ok(())
+        },
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "FixedUnigramCandidateSampler",
+        summary: "Draws classes as often as a file or a list says.",
+        attrs: &[
+            int("num_true").at_least(1),
+            int("num_sampled").at_least(1),
+            required_flag("unique"),
+            int("range_max").at_least(1),
+            string_or("vocab_file", ""),
+            float_or("distortion", 1.0),
+            int_or("num_reserved_ids", 0),
+            int_or("num_shards", 1).at_least(1),
+            int_or("shard", 0).at_least(0),
+            floats("unigrams").or(AttrDefault::Floats(&[])),
+            int_or("seed", 0),
+            int_or("seed2", 0),
+        ],
+        ..CANDIDATES
+    },
+    OpDef {
+        name: "LearnedUnigramCandidateSampler",
+        summary: "Draws classes as often as the calls before saw them.",
+        ..CANDIDATES
+    },
     OpDef {
         name: "LogUniformCandidateSampler",
         summary: "Draws classes, low numbers more often: the logarithm of a class is uniform.",
@@ -185,6 +255,45 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[arg("output", "Tout")],
         attrs: &[int_or("seed", 0), int_or("seed2", 0), ty("Tout", INDEX), ty("T", INDEX)],
         ..OF_STATE
+    },
+    OpDef {
+        name: "SampleDistortedBoundingBox",
+        summary: "Draws a window of an image that shows enough of an object.",
+        inputs: &[arg("image_size", "T"), arg_of("bounding_boxes", DType::F32)],
+        attrs: &[
+            ty("T", SIZES),
+            int_or("seed", 0),
+            int_or("seed2", 0),
+            float_or("min_object_covered", 0.1),
+            RATIOS,
+            AREAS,
+            int_or("max_attempts", 100),
+            flag("use_image_if_no_bounding_boxes", false),
+        ],
+        lowering: Lowering::Runtime,
+        effect: Effect::Stateful,
+        ..WINDOW
+    },
+    OpDef {
+        name: "SampleDistortedBoundingBoxV2",
+        summary: "Draws a window of an image that shows enough of an object.",
+        inputs: &[
+            arg("image_size", "T"),
+            arg_of("bounding_boxes", DType::F32),
+            arg_of("min_object_covered", DType::F32),
+        ],
+        attrs: &[
+            ty("T", SIZES),
+            int_or("seed", 0),
+            int_or("seed2", 0),
+            RATIOS,
+            AREAS,
+            int_or("max_attempts", 100),
+            flag("use_image_if_no_bounding_boxes", false),
+        ],
+        lowering: Lowering::Runtime,
+        effect: Effect::Stateful,
+        ..WINDOW
     },
     OpDef {
         name: "StatelessMultinomial",
@@ -413,6 +522,32 @@ pub(super) static OPS: &[OpDef] = &[
         ..OF_KEY
     },
     OpDef {
+        name: "StatelessSampleDistortedBoundingBox",
+        summary: "Draws a window of an image that shows enough of an object, from a seed.",
+        inputs: &[
+            arg("image_size", "T"),
+            arg_of("bounding_boxes", DType::F32),
+            arg_of("min_object_covered", DType::F32),
+            arg("seed", "Tseed"),
+        ],
+        attrs: &[
+            ty("T", SIZES),
+            ty("Tseed", INDEX),
+            RATIOS,
+            AREAS,
+            int_or("max_attempts", 100),
+            flag("use_image_if_no_bounding_boxes", false),
+        ],
+        infer: |context| {
+            check_seed(context, 3)?;
+            window(context)
+        },
+        lowering: Lowering::Composite(|c| {
+            seeded(c, 3, "_SampleDistortedBoundingBox", c.attrs.clone())
+        }),
+        ..WINDOW
+    },
+    OpDef {
         name: "StatelessShuffle",
         summary: "Puts the rows of a tensor in random order, from a key and a counter.",
         inputs: &[
@@ -447,9 +582,39 @@ pub(super) static OPS: &[OpDef] = &[
         ..OF_STATE
     },
     OpDef {
+        name: "ThreadUnsafeUnigramCandidateSampler",
+        summary: "Draws classes as often as the calls before saw them.",
+        ..CANDIDATES
+    },
+    OpDef {
         name: "UniformCandidateSampler",
         summary: "Draws classes, all equally often.",
         ..CANDIDATES
+    },
+    OpDef {
+        name: "_SampleDistortedBoundingBox",
+        summary: "Draws a window of an image that shows enough of an object, from a key and a counter.",
+        inputs: &[
+            arg("image_size", "T"),
+            arg_of("bounding_boxes", DType::F32),
+            arg_of("min_object_covered", DType::F32),
+            arg_of("key", DType::U64),
+            arg_of("counter", DType::U64),
+            arg_of("alg", DType::I32),
+        ],
+        attrs: &[
+            ty("T", SIZES),
+            RATIOS,
+            AREAS,
+            int_or("max_attempts", 100),
+            flag("use_image_if_no_bounding_boxes", false),
+        ],
+        infer: |context| {
+            check_key(context, 3)?;
+            window(context)
+        },
+        lowering: Lowering::Kernel,
+        ..WINDOW
     },
     OpDef {
         name: "_StatelessMultinomialV2",
@@ -682,12 +847,28 @@ fn key_counter(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A window begins somewhere, has a size, and is a box.
+fn window(context: &mut OpContext<'_>) -> Result<()> {
+    let [three] = context.dims::<1>(0)?;
+    context.same("the sizes of an image", three, Some(3))?;
+    let [.., four] = context.dims::<3>(1)?;
+    context.same("the edges of a box", four, Some(4))?;
+    if context.n_inputs() > 2 {
+        context.check_rank(2, 0)?;
+    }
+    context.set_all(&PartialShape::vector(Some(3)));
+    context.set(2, PartialShape::ranked([1, 1, 4].map(Some)));
+    Ok(())
+}
+
 fn candidates(context: &mut OpContext<'_>) -> Result<()> {
     let attr = |name: &'static str| -> Result<usize> {
         let value = context.attrs.int(name)?;
         usize::try_from(value).map_err(|_| context.wrong_attr(name, "positive", value))
     };
-    let (n_true, n_sampled, range) = (attr("num_true")?, attr("num_sampled")?, attr("range_max")?);
+    let (n_true, n_sampled) = (attr("num_true")?, attr("num_sampled")?);
+    let range =
+        if context.attrs.get("range_max").is_some() { attr("range_max")? } else { n_sampled };
     if context.attrs.bool("unique")? && n_sampled > range {
         let detail = format!("{n_sampled} different classes of {range} cannot be drawn");
         let code = Code::InvalidArgument;

@@ -70,12 +70,75 @@ const SEQUENCE: OpDef = OpDef {
     ..CELL
 };
 
+/// The gradient of a run over a sequence, from what the run gave.
+const SEQUENCE_GRAD: OpDef = OpDef {
+    inputs: &[
+        SEQUENCE.inputs[0],
+        SEQUENCE.inputs[1],
+        SEQUENCE.inputs[2],
+        SEQUENCE.inputs[3],
+        SEQUENCE.inputs[4],
+        SEQUENCE.inputs[5],
+        SEQUENCE.inputs[6],
+        SEQUENCE.inputs[7],
+        SEQUENCE.inputs[8],
+        CELL.outputs[0],
+        CELL.outputs[1],
+        CELL.outputs[2],
+        CELL.outputs[3],
+        CELL.outputs[4],
+        CELL.outputs[5],
+        CELL.outputs[6],
+        arg("cs_grad", "T"),
+        arg("h_grad", "T"),
+    ],
+    outputs: &[
+        arg("x_grad", "T"),
+        arg("cs_prev_grad", "T"),
+        arg("h_prev_grad", "T"),
+        arg("w_grad", "T"),
+        arg("wci_grad", "T"),
+        arg("wcf_grad", "T"),
+        arg("wco_grad", "T"),
+        arg("b_grad", "T"),
+    ],
+    attrs: &[required_flag("use_peephole"), ty("T", F16_F32)],
+    infer: |context| {
+        context.check_rank(0, 0)?;
+        let [steps, batch, inputs] = context.dims::<3>(1)?;
+        let cells = cells(context, 2, batch, inputs)?;
+        for index in 9..18 {
+            let [own_steps, own_batch, own_cells] = context.dims::<3>(index)?;
+            context.same("the steps", steps, own_steps)?;
+            context.same("the batch", batch, own_batch)?;
+            context.same("the cells", cells, own_cells)?;
+        }
+        for index in 0..8 {
+            context.set(index, context.shape(index + 1).clone());
+        }
+        Ok(())
+    },
+    ..OpDef::PURE
+};
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "BlockLSTM",
         summary: "Runs a cell of long short-term memory over a sequence.",
         gradient: Gradient::Rule(gradient::recurrent::block_lstm),
         ..SEQUENCE
+    },
+    OpDef {
+        name: "BlockLSTMGrad",
+        summary: "Gradient of `BlockLSTM`.",
+        lowering: Lowering::Composite(gradient::recurrent::block_lstm_grad),
+        ..SEQUENCE_GRAD
+    },
+    OpDef {
+        name: "BlockLSTMGradV2",
+        summary: "Gradient of `BlockLSTMV2`.",
+        lowering: Lowering::Composite(gradient::recurrent::block_lstm_grad_v2),
+        ..SEQUENCE_GRAD
     },
     OpDef {
         name: "BlockLSTMV2",

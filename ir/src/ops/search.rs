@@ -43,6 +43,37 @@ const UNIQUE_ALONG: OpDef = OpDef {
 
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
+        name: "ApproxTopK",
+        summary: "Takes the `k` largest or smallest elements along a dimension, and where they were.",
+        inputs: &[arg("input", "T")],
+        outputs: &[arg("values", "T"), arg_of("indices", DType::I32)],
+        attrs: &[
+            int("k").at_least(0),
+            int_or("reduction_dimension", -1),
+            float_or("recall_target", 0.95),
+            flag("is_max_k", true),
+            int_or("reduction_input_size_override", -1),
+            flag("aggregate_to_topk", true),
+            ty("T", UP_TO_F32),
+        ],
+        infer: |context| {
+            context.check_rank_at_least(0, 1)?;
+            let k = context.attrs.int("k")?;
+            let Some(dims) = context.shape(0).dims() else { return Ok(()) };
+            let axis = normalize_axis(context.attrs.int("reduction_dimension")?, dims.len())?;
+            if let Some(size) = dims[axis].filter(|&size| (size as i64) < k) {
+                let expected = format!("of {k} elements or more in dimension {axis}, not {size}");
+                return Err(context.wrong(0, expected, context.shape(0)));
+            }
+            let mut dims: SmallVec<[Dim; 6]> = dims.into();
+            dims[axis] = Some(k as usize);
+            context.set_all(&PartialShape::Ranked(dims));
+            Ok(())
+        },
+        lowering: Lowering::Composite(approximate_top_k),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "InTopK",
         summary: "Tells whether the class of each row is among those of the `k` largest scores.",
         inputs: &[arg_of("predictions", DType::F32), arg("targets", "T")],
@@ -173,6 +204,25 @@ pub(super) static OPS: &[OpDef] = &[
         ..BOUND
     },
 ];
+
+/// The exact elements, which are as good as any approximation.
+fn approximate_top_k<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    let (x, is_largest) = (c.x(0), c.flag("is_max_k"));
+    let rank = x.shape().rank() as i64;
+    let axis = c.int("reduction_dimension").rem_euclid(rank.max(1));
+    let swapped: Vec<i64> = (0..rank)
+        .map(|at| match at {
+            at if at == axis => rank - 1,
+            at if at == rank - 1 => axis,
+            at => at,
+        })
+        .collect();
+    let moved = |x: Value<'e>| if axis == rank - 1 { x } else { x.transpose(&swapped) };
+    let signed = |x: Value<'e>| if is_largest { x } else { -x };
+    let k = c.scalar(i32::try_from(c.int("k")).unwrap_or(i32::MAX));
+    let found = calls_with("TopKV2", Attrs::new(), &[signed(moved(x)), k]);
+    vec![moved(signed(found.at(0))), moved(found.at(1))]
+}
 
 /// By products of points and centers, and their own squares.
 fn nearest<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {

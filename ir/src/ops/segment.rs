@@ -108,6 +108,12 @@ pub(super) static OPS: &[OpDef] = &[
         ..SEGMENT
     },
     OpDef {
+        name: "SegmentMaxV2",
+        summary: "Computes the largest element of each segment, of which there is a known number.",
+        lowering: Lowering::Composite(|c| c.renamed("UnsortedSegmentMax")),
+        ..UNSORTED
+    },
+    OpDef {
         name: "SegmentMean",
         summary: "Computes the mean of each segment; 0 where it is empty.",
         gradient: Gradient::Rule(gradient::segment::mean),
@@ -121,16 +127,36 @@ pub(super) static OPS: &[OpDef] = &[
         ..SEGMENT
     },
     OpDef {
+        name: "SegmentMinV2",
+        summary: "Computes the smallest element of each segment, of which there is a known number.",
+        lowering: Lowering::Composite(|c| c.renamed("UnsortedSegmentMin")),
+        ..UNSORTED
+    },
+    OpDef {
         name: "SegmentProd",
         summary: "Computes the product of each segment; 1 where it is empty.",
         gradient: Gradient::Rule(gradient::segment::product),
         ..SEGMENT
     },
     OpDef {
+        name: "SegmentProdV2",
+        summary: "Computes the product of each segment, of which there is a known number.",
+        attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX), ty_or("Tnumsegments", INDEX, DType::I32)],
+        lowering: Lowering::Composite(|c| c.renamed("UnsortedSegmentProd")),
+        ..UNSORTED
+    },
+    OpDef {
         name: "SegmentSum",
         summary: "Computes the sum of each segment; 0 where it is empty.",
         gradient: Gradient::Rule(gradient::segment::sum),
         ..SEGMENT
+    },
+    OpDef {
+        name: "SegmentSumV2",
+        summary: "Computes the sum of each segment, of which there is a known number.",
+        attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX), ty_or("Tnumsegments", INDEX, DType::I32)],
+        lowering: Lowering::Composite(|c| c.renamed("UnsortedSegmentSum")),
+        ..UNSORTED
     },
     OpDef {
         name: "SparseSegmentMean",

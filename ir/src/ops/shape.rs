@@ -192,7 +192,7 @@ fn expand_dims(context: &mut OpContext<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reshape(context: &mut OpContext<'_>) -> Result<()> {
+pub(super) fn reshape(context: &mut OpContext<'_>) -> Result<()> {
     let target = context.shape_value(1)?;
     let Some(sizes) = context.ints(1)? else {
         context.set(0, target);

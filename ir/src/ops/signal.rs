@@ -4,11 +4,13 @@ use super::sets::*;
 use crate::gradient::{self, Gradient};
 use crate::{
     dtype::DType,
+    emit::{Composite, Value, call, call_with},
     error::Result,
-    infer::{self, OpContext},
+    infer::{self, OpContext, normalize_axis},
     op::*,
     shape::{Dim, PartialShape},
 };
+use smallvec::SmallVec;
 
 const COMPLEX_TO_COMPLEX: OpDef = OpDef {
     inputs: &[arg("input", "Tcomplex")],
@@ -35,6 +37,25 @@ const TO_REAL: OpDef = OpDef {
     ..FROM_REAL
 };
 
+/// A transform over several dimensions: those of `axes`, which are the last ones.
+const OVER_AXES: OpDef = OpDef {
+    inputs: &[
+        arg("input", "Tcomplex"),
+        arg_of("fft_length", DType::I32).host(),
+        arg_of("axes", DType::I32).host(),
+    ],
+    outputs: &[arg("output", "Tcomplex")],
+    attrs: &[ty_or("Tcomplex", COMPLEX, DType::C64)],
+    ..OpDef::PURE
+};
+
+/// A transform of single precision of programs from before `FFT` took stacks.
+const BATCH: OpDef = OpDef {
+    inputs: &[arg_of("input", DType::C64)],
+    outputs: &[arg_of("output", DType::C64)],
+    ..OpDef::PURE
+};
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AudioSpectrogram",
@@ -45,6 +66,48 @@ pub(super) static OPS: &[OpDef] = &[
         infer: spectrogram,
         lowering: Lowering::Kernel,
         ..OpDef::PURE
+    },
+    OpDef {
+        name: "BatchFFT",
+        summary: "As `FFT`.",
+        infer: unchanged::<1>,
+        lowering: Lowering::Composite(|c| c.renamed("FFT")),
+        ..BATCH
+    },
+    OpDef {
+        name: "BatchFFT2D",
+        summary: "As `FFT2D`.",
+        infer: unchanged::<2>,
+        lowering: Lowering::Composite(|c| c.renamed("FFT2D")),
+        ..BATCH
+    },
+    OpDef {
+        name: "BatchFFT3D",
+        summary: "As `FFT3D`.",
+        infer: unchanged::<3>,
+        lowering: Lowering::Composite(|c| c.renamed("FFT3D")),
+        ..BATCH
+    },
+    OpDef {
+        name: "BatchIFFT",
+        summary: "As `IFFT`.",
+        infer: unchanged::<1>,
+        lowering: Lowering::Composite(|c| c.renamed("IFFT")),
+        ..BATCH
+    },
+    OpDef {
+        name: "BatchIFFT2D",
+        summary: "As `IFFT2D`.",
+        infer: unchanged::<2>,
+        lowering: Lowering::Composite(|c| c.renamed("IFFT2D")),
+        ..BATCH
+    },
+    OpDef {
+        name: "BatchIFFT3D",
+        summary: "As `IFFT3D`.",
+        infer: unchanged::<3>,
+        lowering: Lowering::Composite(|c| c.renamed("IFFT3D")),
+        ..BATCH
     },
     OpDef {
         name: "FFT",
@@ -68,6 +131,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
+        name: "FFTND",
+        summary: "Computes the discrete Fourier transform of the last dimensions, cut or filled up with zeros.",
+        infer: |context| over_axes(context, |length| length),
+        lowering: Lowering::Composite(|c| {
+            vec![several(c, "FFT", resized_input(c, |length| length))]
+        }),
+        ..OVER_AXES
+    },
+    OpDef {
         name: "IFFT",
         summary: "Computes the inverse of `FFT`.",
         infer: unchanged::<1>,
@@ -89,6 +161,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..COMPLEX_TO_COMPLEX
     },
     OpDef {
+        name: "IFFTND",
+        summary: "Computes the inverse of `FFTND`.",
+        infer: |context| over_axes(context, |length| length),
+        lowering: Lowering::Composite(|c| {
+            vec![several(c, "IFFT", resized_input(c, |length| length))]
+        }),
+        ..OVER_AXES
+    },
+    OpDef {
         name: "IRFFT",
         summary: "Computes the inverse of `RFFT`.",
         infer: to_real::<1>,
@@ -107,6 +188,18 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the inverse of `RFFT3D`.",
         infer: to_real::<3>,
         ..TO_REAL
+    },
+    OpDef {
+        name: "IRFFTND",
+        summary: "Computes the inverse of `RFFTND`.",
+        outputs: &[arg("output", "Treal")],
+        attrs: REAL_ATTRS,
+        infer: |context| over_axes(context, |length| length),
+        lowering: Lowering::Composite(|c| {
+            let x = resized_input(c, |length| length / 2 + 1);
+            vec![last(c, "IRFFT", outer(c, "IFFT", x))]
+        }),
+        ..OVER_AXES
     },
     OpDef {
         name: "Mfcc",
@@ -142,6 +235,22 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the half of `FFT3D` that real elements determine.",
         infer: from_real::<3>,
         ..FROM_REAL
+    },
+    OpDef {
+        name: "RFFTND",
+        summary: "Computes the half of `FFTND` that real elements determine.",
+        inputs: &[
+            arg("input", "Treal"),
+            arg_of("fft_length", DType::I32).host(),
+            arg_of("axes", DType::I32).host(),
+        ],
+        attrs: REAL_ATTRS,
+        infer: |context| over_axes(context, |length| length / 2 + 1),
+        lowering: Lowering::Composite(|c| {
+            let x = resized_input(c, |length| length);
+            vec![outer(c, "FFT", last(c, "RFFT", x))]
+        }),
+        ..OVER_AXES
     },
 ];
 
@@ -189,6 +298,76 @@ fn resized<const RANK: usize>(
     let shape = PartialShape::ranked(outer.iter().copied().chain(sizes));
     context.set(0, shape);
     Ok(())
+}
+
+/// As [`resized`], for the dimensions in input 2; inputs that are too short are filled up.
+fn over_axes(context: &mut OpContext<'_>, given: fn(usize) -> usize) -> Result<()> {
+    let ([count], [axes]) = (context.dims::<1>(1)?, context.dims::<1>(2)?);
+    let count = context.same("the number of lengths and axes", count, axes)?;
+    let Some(dims) = context.shape(0).dims() else { return Ok(()) };
+    let mut sizes: SmallVec<[Dim; 6]> = dims.into();
+    let Some(count) = count else { return Ok(()) };
+    if count == 0 || count > sizes.len() {
+        let expected = format!("one to {} dimensions", sizes.len());
+        return Err(context.wrong(2, expected, format!("{count}")));
+    }
+    let first = sizes.len() - count;
+    if let Some(axes) = context.ints(2)? {
+        let found: Result<Vec<usize>> =
+            axes.iter().map(|&axis| normalize_axis(axis, sizes.len())).collect();
+        if found?.into_iter().ne(first..sizes.len()) {
+            return Err(context.wrong(2, "the last dimensions, in order", format!("{axes:?}")));
+        }
+    }
+    let lengths = context.ints(1)?;
+    for (index, size) in sizes[first..].iter_mut().enumerate() {
+        *size = match &lengths {
+            None => None,
+            Some(lengths) => {
+                let wrong = || context.wrong(1, "not negative", lengths[index]);
+                let length = usize::try_from(lengths[index]).map_err(|_| wrong())?;
+                Some(if index + 1 == count { given(length) } else { length })
+            }
+        };
+    }
+    context.set(0, PartialShape::Ranked(sizes));
+    Ok(())
+}
+
+/// The input with the lengths that the transform asks for, cut or filled up with zeros. Of the last
+/// length it needs `needed` elements.
+fn resized_input<'e>(c: &Composite<'e>, needed: fn(i64) -> i64) -> Value<'e> {
+    let (x, lengths) = (c.x(0), c.ints(1));
+    let from = x.shape().to_i64();
+    let mut to = from.clone();
+    for (index, &length) in lengths.iter().enumerate() {
+        let size = if index + 1 == lengths.len() { needed(length) } else { length };
+        to[from.len() - lengths.len() + index] = size;
+    }
+    gradient::signal::resized(x, &from, &to)
+}
+
+/// The transform of the last dimensions by that of single ones.
+fn several<'e>(c: &Composite<'e>, op: &str, x: Value<'e>) -> Value<'e> {
+    outer(c, op, call(op, [x]))
+}
+
+/// The transform of the last dimension from or to real numbers.
+fn last<'e>(c: &Composite<'e>, op: &str, x: Value<'e>) -> Value<'e> {
+    let Some(&length) = c.ints(1).last() else { return x };
+    call_with(op, c.attrs.clone(), [x, x.int32_vector(&[length])])
+}
+
+/// The transform of all of the last dimensions but the last one.
+fn outer<'e>(c: &Composite<'e>, op: &str, x: Value<'e>) -> Value<'e> {
+    let (rank, n) = (x.shape().rank() as i64, c.ints(1).len() as i64);
+    (rank - n..rank - 1).fold(x, |x, axis| {
+        let order: Vec<i64> =
+            (0..rank).filter(|&at| at != axis).chain(std::iter::once(axis)).collect();
+        let mut back = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(at, &from)| back[from as usize] = at as i64);
+        call(op, [x.transpose(&order)]).transpose(&back)
+    })
 }
 
 fn spectrogram(context: &mut OpContext<'_>) -> Result<()> {

@@ -26,7 +26,29 @@ const REALS_AND_BOOL: &[DType] = &[
     DType::Bool,
 ];
 
+/// Makes a summary.
+const SUMMARY: OpDef = OpDef {
+    inputs: &[TAG, arg_of("tensor", DType::F32)],
+    outputs: &[arg_of("summary", DType::String)],
+    infer: infer::scalar,
+    lowering: Lowering::Runtime,
+    ..OpDef::PURE
+};
+
 pub(super) static OPS: &[OpDef] = &[
+    OpDef {
+        name: "AudioSummary",
+        summary: "Makes a summary with clips of sound.",
+        attrs: &[float("sample_rate"), int_or("max_outputs", 3).at_least(1)],
+        ..SUMMARY
+    },
+    OpDef {
+        name: "AudioSummaryV2",
+        summary: "Makes a summary with clips of sound.",
+        inputs: &[TAG, arg_of("tensor", DType::F32), arg_of("sample_rate", DType::F32)],
+        attrs: &[int_or("max_outputs", 3).at_least(1)],
+        ..SUMMARY
+    },
     OpDef {
         name: "CloseSummaryWriter",
         summary: "Writes what is left and closes the file.",
@@ -96,6 +118,38 @@ pub(super) static OPS: &[OpDef] = &[
         outputs: &[WRITER],
         attrs: &[string_or("shared_name", ""), string_or("container", "")],
         infer: infer::scalar,
+        ..WRITES_EVENTS
+    },
+    OpDef {
+        name: "TensorSummary",
+        summary: "Makes a summary with a tensor under the name of the node.",
+        inputs: &[arg("tensor", "T")],
+        attrs: &[
+            any_ty("T"),
+            string_or("description", ""),
+            strings("labels").or(AttrDefault::Strings(&[])),
+            string_or("display_name", ""),
+        ],
+        ..SUMMARY
+    },
+    OpDef {
+        name: "TensorSummaryV2",
+        summary: "Makes a summary with a tensor.",
+        inputs: &[TAG, arg("tensor", "T"), arg_of("serialized_summary_metadata", DType::String)],
+        attrs: &[any_ty("T")],
+        ..SUMMARY
+    },
+    OpDef {
+        name: "WriteAudioSummary",
+        summary: "Writes clips of sound.",
+        inputs: &[
+            WRITER,
+            STEP,
+            TAG,
+            arg_of("tensor", DType::F32),
+            arg_of("sample_rate", DType::F32),
+        ],
+        attrs: &[int_or("max_outputs", 3).at_least(1)],
         ..WRITES_EVENTS
     },
     OpDef {

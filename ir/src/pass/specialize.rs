@@ -470,7 +470,7 @@ impl Body<'_> {
                 let what = "it calls functions in a way nothing here knows".into();
                 Err(Error::Unsupported { op: op.name.into(), what })
             }
-            Call::Inline => self.inline_call(node, functions[0], inputs),
+            Call::Inline => self.inline_call(node, functions[0], op.handed_on(inputs)),
             Call::Module => {
                 let function = self.specializer.library.module(&node.attrs)?;
                 self.inline_function(node, &function, inputs)

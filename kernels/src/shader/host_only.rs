@@ -55,6 +55,7 @@ const HOST_ONLY: &[(&str, &[&str])] = &[
             "DenseToSparseSetOperation",
             "RaggedBincount",
             "RaggedCountSparseOutput",
+            "RaggedCross",
             "RaggedFillEmptyRows",
             "RaggedFillEmptyRowsGrad",
             "RaggedGather",
@@ -97,9 +98,11 @@ const HOST_ONLY: &[(&str, &[&str])] = &[
         "linear algebra, which is long chains of small steps",
         &[
             "Cholesky",
+            "Eig",
             "LogMatrixDeterminant",
             "Lu",
             "MatrixDeterminant",
+            "MatrixExponential",
             "MatrixInverse",
             "MatrixLogarithm",
             "MatrixSolve",
@@ -134,6 +137,7 @@ const HOST_ONLY: &[(&str, &[&str])] = &[
             "NonMaxSuppressionV4",
             "NonMaxSuppressionV5",
             "NonMaxSuppressionWithOverlaps",
+            "_SampleDistortedBoundingBox",
         ],
     ),
     (

@@ -2,56 +2,29 @@
 //! TensorFlow.
 
 use super::{Body, RuntimeCall, random::reserve};
-use crate::{eager_tensor::Results, error::Result, runtime_call::infer_outputs};
-use ferroflow_ir::{Error as IrError, HostTensor, workspace};
+use crate::{
+    candidates::{
+        AllClasses, Classes, CountedClasses, LogUniformClasses, UniformClasses, WeightedClasses,
+        last_columns,
+    },
+    eager_tensor::Results,
+    error::Result,
+    resource::{Resource, ResourceHandle},
+    runtime_call::infer_outputs,
+};
+use ferroflow_ir::{Code, Error as IrError, HostTensor, workspace};
 use ferroflow_kernels::{check_size, philox::Words};
 use smallvec::SmallVec;
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+    sync::Arc,
+};
 
-/// A distribution over classes.
-trait Classes {
-    fn draw(&self, words: &mut Words) -> i64;
+/// Blocks of the generator that TensorFlow sets aside for a candidate.
+const BLOCKS_PER_CANDIDATE: u128 = 512;
 
-    /// How probable a class is.
-    fn probability(&self, class: i64) -> f64;
-}
-
-/// All of `0..n`, equally.
-struct Uniform(i64);
-
-impl Classes for Uniform {
-    fn draw(&self, words: &mut Words) -> i64 {
-        (words.next_f64() * self.0 as f64) as i64
-    }
-
-    fn probability(&self, _: i64) -> f64 {
-        1.0 / self.0 as f64
-    }
-}
-
-/// Those of `0..n` whose logarithm is uniform.
-struct LogUniform(i64);
-
-impl LogUniform {
-    fn log_range(&self) -> f64 {
-        (self.0 as f64).ln_1p()
-    }
-}
-
-impl Classes for LogUniform {
-    fn draw(&self, words: &mut Words) -> i64 {
-        ((words.next_f64() * self.log_range()).exp() as i64 - 1).rem_euclid(self.0)
-    }
-
-    fn probability(&self, class: i64) -> f64 {
-        ((class as f64 + 2.0) / (class as f64 + 1.0)).ln() / self.log_range()
-    }
-}
-
-/// Blocks set aside for a candidate.
-const BLOCKS_PER_CANDIDATE: u128 = 64;
-
-fn sample(call: &RuntimeCall<'_>, classes: impl Fn(i64) -> Box<dyn Classes>) -> Result<Results> {
+fn sample(call: &RuntimeCall<'_>, classes: &dyn Classes) -> Result<Results> {
     let outputs = infer_outputs(call.op, call.attrs, &call.inputs)?;
     let limit = call.context().limits().tensor_bytes;
     let mut shapes = SmallVec::<[_; 3]>::new();
@@ -63,22 +36,22 @@ fn sample(call: &RuntimeCall<'_>, classes: impl Fn(i64) -> Box<dyn Classes>) -> 
         check_size(output.dtype, &shape, limit)?;
         shapes.push(shape);
     }
-    let (n, classes) = (shapes[0].num_elements(), classes(call.attrs.int("range_max")?));
+    let wanted = call.host(0)?.to_i64s()?;
+    check_classes(call, &wanted, classes.range())?;
+    let n = shapes[0].num_elements();
     let mut words = Words::new(reserve(call, n as u128 * BLOCKS_PER_CANDIDATE)?);
     let unique = call.attrs.bool("unique")?;
-    let (mut drawn, mut seen, mut n_tries) = (workspace::reserve(n)?, HashSet::new(), 0u64);
-    while drawn.len() < n {
-        let class = classes.draw(&mut words);
-        n_tries += 1;
-        if !unique || seen.insert(class) {
-            drawn.push(class);
-        }
-    }
-    let expected = |classes_asked: &[i64]| -> Vec<f32> {
-        let count = |&class: &i64| expected_count(classes.probability(class), n, n_tries);
-        classes_asked.iter().map(|class| count(class) as f32).collect()
+    let (drawn, n_tries) = match classes.all() {
+        true => ((0..n as i64).collect(), n as u64),
+        false => draw(classes, &mut words, n, unique)?,
     };
-    let wanted = call.host(0)?.to_i64s()?;
+    let expected = |classes_asked: &[i64]| -> Vec<f32> {
+        let count = |&class: &i64| match classes.all() {
+            true => 1.0,
+            false => expected_count(classes.probability(class), n, n_tries),
+        };
+        classes_asked.iter().map(count).collect()
+    };
     let results = [
         HostTensor::from_slice(shapes[1].clone(), &expected(&wanted))?,
         HostTensor::from_slice(shapes[2].clone(), &expected(&drawn))?,
@@ -87,15 +60,143 @@ fn sample(call: &RuntimeCall<'_>, classes: impl Fn(i64) -> Box<dyn Classes>) -> 
     Ok([first].into_iter().chain(results).map(Into::into).collect())
 }
 
-/// How often a class of this probability is among `n` candidates for which it took so many tries.
-fn expected_count(probability: f64, n: usize, n_tries: u64) -> f64 {
-    if n_tries == n as u64 {
-        return probability * n as f64;
+fn check_classes(call: &RuntimeCall<'_>, classes: &[i64], range: i64) -> Result<()> {
+    match classes.iter().find(|class| !(0..range).contains(*class)) {
+        None => Ok(()),
+        Some(class) => {
+            let detail = format!("class {class} is not one of {range}");
+            let op = call.op.name.into();
+            Err(IrError::Status { code: Code::InvalidArgument, op, detail }.into())
+        }
     }
-    -(n_tries as f64 * (-probability).ln_1p()).exp_m1()
+}
+
+/// Classes, and the number of tries they took.
+fn draw(
+    classes: &dyn Classes,
+    words: &mut Words,
+    n: usize,
+    unique: bool,
+) -> Result<(Vec<i64>, u64)> {
+    let (mut drawn, mut seen, mut n_tries) = (workspace::reserve(n)?, HashSet::new(), 0u64);
+    while drawn.len() < n {
+        let class = classes.draw(words);
+        n_tries += 1;
+        if !unique || seen.insert(class) {
+            drawn.push(class);
+        }
+        if n_tries > MOST_TRIES.max(n as u64) {
+            let (what, limit) = ("tries to draw different classes".into(), MOST_TRIES);
+            return Err(IrError::Limit { what, needed: "more".into(), limit }.into());
+        }
+    }
+    Ok((drawn, n_tries))
+}
+
+/// As many tries as TensorFlow makes.
+const MOST_TRIES: u64 = i32::MAX as u64;
+
+/// How often a class of this probability is among `n` candidates for which it took so many tries.
+fn expected_count(probability: f32, n: usize, n_tries: u64) -> f32 {
+    if n_tries == n as u64 {
+        return probability * n as f32;
+    }
+    -(n_tries as f32 * (-probability).ln_1p()).exp_m1()
+}
+
+fn all(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    sample(call, &AllClasses(call.attrs.int("num_sampled")?))
+}
+
+fn uniform(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    sample(call, &UniformClasses(call.attrs.int("range_max")?))
+}
+
+fn log_uniform(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    sample(call, &LogUniformClasses(call.attrs.int("range_max")?))
+}
+
+/// Classes as often as the calls before saw them; those of this call count from the next one on.
+fn learned(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let range = call.attrs.int("range_max")?;
+    let seeds = [call.attrs.int("seed")?, call.attrs.int("seed2")?];
+    let place = call.scope.origin.map(|origin| (&origin.function, &origin.node));
+    let name = format!("{} {place:?} {range} {seeds:?}", call.op.name);
+    let limit = call.context().limits().tensor_bytes;
+    let make = || Ok(Arc::new(CountedClasses::new(range, limit)?) as Arc<dyn Resource>);
+    let resource = call.scope.resources.find_or_create(COUNTS, &name, make)?;
+    let counts: Arc<CountedClasses> =
+        ResourceHandle::owning(name, resource).downcast("counts of classes")?;
+    let results = sample(call, &*counts)?;
+    counts.add(&call.host(0)?.to_i64s()?);
+    Ok(results)
+}
+
+/// The container of the counts of classes.
+const COUNTS: &str = "_counts_of_classes";
+
+fn fixed(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let attrs = call.attrs;
+    let wrong = |argument: &'static str, expected: &str, found: String| -> crate::Error {
+        IrError::argument(call.op.name, argument, expected.to_string(), found).into()
+    };
+    let (file, unigrams) = (attrs.string("vocab_file")?, attrs.floats("unigrams")?);
+    if file.is_empty() == unigrams.is_empty() {
+        return Err(wrong("vocab_file", "given, or `unigrams`", format!("`{file}`")));
+    }
+    let weights = match file.is_empty() {
+        true => unigrams.to_vec(),
+        false => {
+            let text = super::file::contents(call, Path::new(file))?;
+            last_columns(&text)?
+        }
+    };
+    let (reserved, shards) = (attrs.int("num_reserved_ids")?, attrs.int("num_shards")?);
+    let (shard, range) = (attrs.int("shard")?, attrs.int("range_max")?);
+    let of_shard = |id: &i64| id % shards == shard;
+    let distortion = attrs.float("distortion")?;
+    let blank = (0..reserved).filter(of_shard).take(usize::try_from(range).unwrap_or(0) + 1);
+    let mut own: Vec<f32> = blank.map(|_| 0.0).collect();
+    let first = own.len() as i64;
+    let listed = (first..).zip(&weights).filter(|(id, _)| of_shard(id));
+    own.extend(listed.map(|(_, weight)| weight.powf(distortion)));
+    if own.len() as i64 != range {
+        return Err(wrong("range_max", "the number of weights", format!("{} weights", own.len())));
+    }
+    sample(call, &WeightedClasses::new(own))
+}
+
+/// Where true classes are among the candidates, as a sparse matrix of `-f32::MAX`.
+fn accidental_hits(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (classes, sampled) = (call.host(0)?, call.host(1)?);
+    let columns = usize::try_from(call.attrs.int("num_true")?).ok();
+    let is_fit = classes.shape().rank() == 2 && classes.shape().get(1).copied() == columns;
+    if !is_fit || sampled.shape().rank() != 1 {
+        let expected = "a matrix of `num_true` columns, with a vector of candidates";
+        let found = format!("{} and {}", classes.shape(), sampled.shape());
+        return Err(IrError::argument(call.op.name, "true_classes", expected, found).into());
+    }
+    let columns = columns.unwrap_or(1).max(1);
+    let places: HashMap<i64, i64> = sampled.to_i64s()?.into_iter().zip(0..).collect();
+    let (mut rows, mut ids) = (Vec::new(), Vec::new());
+    for (at, class) in classes.to_i64s()?.iter().enumerate() {
+        if let Some(&place) = places.get(class) {
+            rows.push((at / columns) as i32);
+            ids.push(place);
+        }
+    }
+    let weights = vec![-f32::MAX; rows.len()];
+    let results =
+        [HostTensor::vector(&rows)?, HostTensor::vector(&ids)?, HostTensor::vector(&weights)?];
+    Ok(results.into_iter().map(Into::into).collect())
 }
 
 pub(super) const BODIES: &[(&str, Body)] = &[
-    ("LogUniformCandidateSampler", |call| sample(call, |n| Box::new(LogUniform(n)))),
-    ("UniformCandidateSampler", |call| sample(call, |n| Box::new(Uniform(n)))),
+    ("AllCandidateSampler", all),
+    ("ComputeAccidentalHits", accidental_hits),
+    ("FixedUnigramCandidateSampler", fixed),
+    ("LearnedUnigramCandidateSampler", learned),
+    ("LogUniformCandidateSampler", log_uniform),
+    ("ThreadUnsafeUnigramCandidateSampler", learned),
+    ("UniformCandidateSampler", uniform),
 ];

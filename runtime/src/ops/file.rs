@@ -39,16 +39,20 @@ fn string<'a>(call: &'a RuntimeCall<'_>, index: usize) -> Result<&'a Bytes> {
 }
 
 fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let path = call.path(0)?;
-    call.scope.check_file(&path)?;
-    let failed = |error: io::Error| file_error(&path, &error);
-    let metadata = fs::metadata(&path).map_err(failed)?;
+    one(HostTensor::scalar_string(contents(call, &call.path(0)?)?))
+}
+
+/// The bytes of a file that the call may read, no more than a tensor may have.
+pub(super) fn contents(call: &RuntimeCall<'_>, path: &Path) -> Result<Vec<u8>> {
+    call.scope.check_file(path)?;
+    let failed = |error: io::Error| file_error(path, &error);
+    let metadata = fs::metadata(path).map_err(failed)?;
     let limit = call.context().limits().tensor_bytes;
     if metadata.len() > limit as u64 {
         let (what, needed) = ("a file".into(), format!("{} bytes", metadata.len()));
         return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
     }
-    one(HostTensor::scalar_string(fs::read(&path).map_err(failed)?))
+    fs::read(path).map_err(failed)
 }
 
 fn write(call: &mut RuntimeCall<'_>) -> Result<Results> {

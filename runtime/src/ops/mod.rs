@@ -7,7 +7,9 @@ use ferroflow_ir::{Lowering, OpDef, op::Call};
 use std::{collections::HashMap, sync::OnceLock};
 
 pub use crate::runtime_call::{Body, RuntimeCall, none, one};
+pub use dataset::{HostStream, host_dataset};
 
+mod accumulator;
 mod candidates;
 mod collective;
 mod dataset;
@@ -22,6 +24,7 @@ mod random_state;
 mod replicated;
 mod source;
 mod sparse_map;
+mod staging_map;
 mod state;
 mod table;
 mod tensor_array;
@@ -33,6 +36,7 @@ mod variable_part;
 mod variant;
 
 const BODIES: &[&[(&str, Body)]] = &[
+    accumulator::BODIES,
     candidates::BODIES,
     collective::BODIES,
     dataset::BODIES,
@@ -47,6 +51,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     replicated::BODIES,
     source::BODIES,
     sparse_map::BODIES,
+    staging_map::BODIES,
     state::BODIES,
     table::BODIES,
     tensor_array::BODIES,

@@ -52,6 +52,14 @@ fn priority(call: &mut RuntimeCall<'_>) -> Result<Results> {
     new(call, QueueKind::Priority)
 }
 
+fn shuffle(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let kept = call.attrs.int("min_after_dequeue")?;
+    let wrong = |_| IrError::argument(call.op.name, "min_after_dequeue", "not negative", kept);
+    let kept = usize::try_from(kept).map_err(wrong)?;
+    let seeds = [call.attrs.int("seed")?, call.attrs.int("seed2")?];
+    new(call, QueueKind::Shuffle { kept, seeds })
+}
+
 fn close(call: &mut RuntimeCall<'_>) -> Result<Results> {
     queue(call)?.close(call.attrs.bool("cancel_pending_enqueues")?)?;
     none()
@@ -176,6 +184,7 @@ pub(super) const BODIES: &[(&str, Body)] = &[
     ("QueueEnqueueV2", enqueue),
     ("QueueIsClosedV2", is_closed),
     ("QueueSizeV2", size),
+    ("RandomShuffleQueueV2", shuffle),
     ("Stage", stage),
     ("StageClear", stage_clear),
     ("StagePeek", stage_peek),

@@ -125,6 +125,24 @@ fn non_deterministic(call: &mut RuntimeCall<'_>) -> Result<Results> {
     draw(call, "StatelessRandomUniformFullIntV2", shape, generator, &[], dtype)
 }
 
+/// A window of an image, in the place of the sequence that a call sets aside.
+fn distorted_box(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let attempts = call.attrs.int("max_attempts")?;
+    let generator = reserve(call, u128::try_from(attempts).unwrap_or(0))?;
+    let part = match call.inputs.get(2) {
+        Some(part) => part.clone(),
+        None => HostTensor::scalar(call.attrs.float("min_object_covered")?).into(),
+    };
+    let place = place(generator)?;
+    let inputs = [&call.inputs[..2], &[part], &place[..]].concat();
+    let op = "_SampleDistortedBoundingBox";
+    let record = ferroflow_ir::registry::find(op);
+    let known = |name: &str| record.is_some_and(|record| record.attr(name).is_some());
+    let attrs = call.attrs.iter().filter(|(name, _)| known(name));
+    let attrs: Attrs = attrs.map(|(name, value)| (name, value.clone())).collect();
+    execute(call.context(), op, attrs, &inputs)
+}
+
 pub(super) const BODIES: &[(&str, Body)] = &[
     ("Multinomial", multinomial),
     ("NonDeterministicInts", non_deterministic),
@@ -136,5 +154,7 @@ pub(super) const BODIES: &[(&str, Body)] = &[
     ("RandomStandardNormal", |call| of_shape(call, "StatelessRandomNormalV2")),
     ("RandomUniform", |call| of_shape(call, "StatelessRandomUniformV2")),
     ("RandomUniformInt", |call| of_shape(call, "StatelessRandomUniformIntV2")),
+    ("SampleDistortedBoundingBox", distorted_box),
+    ("SampleDistortedBoundingBoxV2", distorted_box),
     ("TruncatedNormal", |call| of_shape(call, "StatelessTruncatedNormalV2")),
 ];

@@ -10,6 +10,7 @@ mod definitions;
 mod dtype;
 mod function;
 mod graph;
+mod handles;
 mod node;
 mod ref_variables;
 mod rename;

@@ -1,6 +1,6 @@
 //! Nodes: what graphs and the bodies of functions have in common.
 
-use super::{attr::attrs, definitions::Definitions, dtype};
+use super::{attr::attrs, definitions::Definitions, dtype, handles::resource_twin};
 use crate::proto::{self, op_def::ArgDef};
 use ferroflow_ir::{
     AttrValue, Attrs, DType, Error, Graph, NameAttrList, NodeDef, NodeId, OpDef, OpRef, OpRegistry,
@@ -74,12 +74,12 @@ fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, At
 const ARG: &str = "_Arg";
 
 /// The record of an op as files name it. Internal ops have no meaning in a file; an argument of a graph
-/// is a placeholder.
+/// is a placeholder, and ops on handles of strings are those on resources.
 pub fn op_of_file(registry: &OpRegistry, name: &str) -> Option<&'static OpDef> {
     match name {
-        ARG => registry.find("Placeholder"),
+        ARG | "PlaceholderV2" => registry.find("Placeholder"),
         name if ferroflow_ir::ops::is_internal(name) => None,
-        name => registry.find(name),
+        name => registry.find(resource_twin(name).unwrap_or(name)),
     }
 }
 

@@ -6,7 +6,10 @@
 
 use ferroflow_ir::{
     Attrs, DType, Error, Graph, NodeDef, NodeId, OpDef, Outlet, PartialShape, Result, TensorSpec,
-    ValueType, pass::functionalize, registry,
+    ValueType,
+    op::{ArgKind, ArgType},
+    pass::functionalize,
+    registry,
 };
 use std::collections::HashMap;
 
@@ -89,7 +92,7 @@ struct Reference {
 ///
 /// When a reference comes from an op that is not known to pass one on.
 pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Outlet>)> {
-    name_variables(&mut graph);
+    name_resources(&mut graph);
     let has_references = graph.iter().any(|(_, node)| gives_reference(node));
     if !has_references {
         return Ok((graph, HashMap::new()));
@@ -114,13 +117,14 @@ fn op(name: &str) -> Result<&'static OpDef> {
     found.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })
 }
 
-/// A variable whose `shared_name` is empty goes by the name of its node.
-fn name_variables(graph: &mut Graph) {
+/// A variable, queue or table whose `shared_name` is empty goes by the name of its node: it is there
+/// from run to run of a session (`ContainerInfo::Init` in TensorFlow's `resource_mgr.cc`).
+fn name_resources(graph: &mut Graph) {
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
         let node = &graph[id];
         let named = node.attrs.string("shared_name").is_ok_and(|name| !name.is_empty());
-        let is_state = node.op.name() == "VarHandleOp" || is_variable(node);
+        let is_state = makes_resource(node) || is_variable(node);
         if is_state && !named {
             let name = node.name.to_string();
             let attrs = (*node.attrs).clone().with("shared_name", name.as_str());
@@ -161,6 +165,14 @@ fn variable_behind(graph: &Graph, mut id: NodeId) -> Option<NodeId> {
 
 fn is_variable(node: &NodeDef) -> bool {
     matches!(node.op.name(), "VariableV2" | "Variable" | "AutoReloadVariable")
+}
+
+/// Whether a node makes a resource that has a name, or finds it.
+fn makes_resource(node: &NodeDef) -> bool {
+    let Some(op) = node.op.def() else { return false };
+    let is_handle = |kind: &ArgKind| matches!(kind, ArgKind::One(ArgType::Fixed(DType::Resource)));
+    let has_name = ["container", "shared_name"].iter().all(|name| op.attr(name).is_some());
+    has_name && matches!(op.outputs, [output] if is_handle(&output.kind))
 }
 
 fn gives_reference(node: &NodeDef) -> bool {

@@ -4,6 +4,7 @@ use super::EventsWriter;
 use crate::{
     file::decode_message,
     proto::{Event, Summary, SummaryMetadata, event::What, summary},
+    sound_summary::clips,
     summary_ops::{distribution, values},
 };
 use bytes::Bytes;
@@ -23,6 +24,7 @@ pub(crate) fn add_ops(context: &Context) {
     context.add_host_op("FlushSummaryWriter", flush);
     context.add_host_op("ImportEvent", import);
     context.add_host_op("SummaryWriter", new);
+    context.add_host_op("WriteAudioSummary", write_audio);
     context.add_host_op("WriteGraphSummary", write_graph);
     context.add_host_op("WriteHistogramSummary", write_histogram);
     context.add_host_op("WriteImageSummary", write_images);
@@ -223,6 +225,12 @@ fn scaled(call: &RuntimeCall<'_>, batch: &HostTensor, channels: usize) -> Result
         })
         .collect();
     Ok(HostTensor::from_bytes(DType::U8, batch.shape().clone(), &bytes)?)
+}
+
+fn write_audio(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let rate = call.host(4)?.as_scalar::<f32>()?;
+    let value = clips(call, 3, &text(call, 2)?, rate)?;
+    add(call, What::Summary(Summary { value }))
 }
 
 fn write_graph(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -165,7 +165,8 @@ impl Freezer {
                 let callee = function::callees(&node.attrs);
                 let callee = callee.first().ok_or_else(|| missing("function of", &node.name))?;
                 let callee = self.library.get(callee)?;
-                return self.inline(body, &callee, inputs, &format!("{name}/"));
+                let arguments = node.op.def().map_or(inputs, |op| op.handed_on(inputs));
+                return self.inline(body, &callee, arguments, &format!("{name}/"));
             }
             Call::Module => {
                 let callee = self.library.module(&node.attrs)?;

@@ -2463,6 +2463,28 @@ impl VariableAggregation {
         }
     }
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReaderBaseState {
+    /// Units of work: files.
+    #[prost(int64, tag = "1")]
+    pub work_started: i64,
+    #[prost(int64, tag = "2")]
+    pub work_finished: i64,
+    #[prost(int64, tag = "3")]
+    pub num_records_produced: i64,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub current_work: ::prost::bytes::Bytes,
+}
+impl ::prost::Name for ReaderBaseState {
+    const NAME: &'static str = "ReaderBaseState";
+    const PACKAGE: &'static str = "tensorflow";
+    fn full_name() -> ::prost::alloc::string::String {
+        "tensorflow.ReaderBaseState".into()
+    }
+    fn type_url() -> ::prost::alloc::string::String {
+        "/tensorflow.ReaderBaseState".into()
+    }
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SavedModel {
     #[prost(int64, tag = "1")]

@@ -2,6 +2,7 @@
 
 pub(super) mod color;
 pub(super) mod crop;
+pub(super) mod distorted_box;
 pub(super) mod draw;
 pub(super) mod glimpse;
 pub(super) mod resize;

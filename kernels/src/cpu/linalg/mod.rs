@@ -1,7 +1,9 @@
 //! Linear algebra: one matrix of a stack at a time, and the stack shared among threads.
 
 pub(super) mod eigen;
+pub(super) mod exponential;
 pub(super) mod function;
+pub(super) mod general;
 pub(super) mod lu;
 pub(super) mod qr;
 mod reflection;

@@ -1,5 +1,6 @@
 //! Ragged tensors: elements, and splits, which say where each row begins and the last one ends.
 
+pub(super) mod cross;
 pub(super) mod gather;
 pub(super) mod rows;
 pub(super) mod to_sparse;

@@ -50,7 +50,7 @@ fn fails(op: &'static str, code: Code, detail: impl Into<String>) -> crate::Erro
 }
 
 /// The generator at the key in input `index`, the counter and the algorithm after it.
-fn generator(io: &Io<'_>, op: &'static str, index: usize) -> Result<Philox> {
+pub(in crate::cpu) fn generator(io: &Io<'_>, op: &'static str, index: usize) -> Result<Philox> {
     /// Philox, and whichever the system likes best.
     const KNOWN: [i32; 2] = [1, 3];
     let (key, counter) = (io.scalar::<u64>(index), io.input::<u64>(index + 1));

@@ -60,10 +60,10 @@ impl Inputs {
         }
     }
 
-    fn columns<'a>(&self, io: &Io<'a>, n_examples: usize) -> Result<Vec<Column<'a>>> {
+    fn columns<'a>(&self, io: &Io<'a>, n_examples: usize) -> Result<Vec<FeatureColumn<'a>>> {
         let mut columns = Vec::new();
         for &(form, dtype) in &self.sparse {
-            let features = Features::read(io, form.values, dtype)?;
+            let features = FeatureValues::read(io, form.values, dtype)?;
             let mut examples = workspace::reserve(n_examples)?;
             let mut end = 0;
             for example in 0..n_examples {
@@ -74,45 +74,87 @@ impl Inputs {
                 }
                 examples.push(start..end);
             }
-            columns.push(Column { features, examples, dense: false });
+            columns.push(FeatureColumn { features, examples, dense: false });
         }
         for &(input, dtype, [rows, width]) in &self.dense {
-            let features = Features::read(io, input, dtype)?;
+            let features = FeatureValues::read(io, input, dtype)?;
             let examples = (0..rows).map(|row| row * width..(row + 1) * width).collect();
-            columns.push(Column { features, examples, dense: true });
+            columns.push(FeatureColumn { features, examples, dense: true });
         }
         Ok(columns)
     }
 }
 
 /// The features of one column, and which of them belong to each example.
-struct Column<'a> {
-    features: Features<'a>,
+pub(in crate::cpu) struct FeatureColumn<'a> {
+    features: FeatureValues<'a>,
     examples: Vec<Range<usize>>,
     dense: bool,
 }
 
-impl<'a> Column<'a> {
+impl<'a> FeatureColumn<'a> {
+    /// A column of features.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when an example has features that are not there.
+    pub(in crate::cpu) fn new(
+        features: FeatureValues<'a>,
+        examples: Vec<Range<usize>>,
+        dense: bool,
+    ) -> Result<FeatureColumn<'a>> {
+        let n = features.len();
+        match examples.iter().find(|own| own.start > own.end || own.end > n) {
+            None => Ok(FeatureColumn { features, examples, dense }),
+            Some(own) => {
+                let (expected, found) = (format!("within {n} features"), format!("{own:?}"));
+                Err(Error::argument("a cross of features", "a row", expected, found).into())
+            }
+        }
+    }
+
+    /// The number of features of an example.
+    pub(in crate::cpu) fn len(&self, example: usize) -> usize {
+        self.examples[example].len()
+    }
+
     fn get(&self, index: usize) -> Feature<'a> {
         match self.features {
-            Features::Texts(texts) => Feature::Text(&texts[index]),
-            Features::Numbers(numbers) => Feature::Number(numbers[index]),
+            FeatureValues::Texts(texts) => Feature::Text(&texts[index]),
+            FeatureValues::Numbers(numbers) => Feature::Number(numbers[index]),
         }
     }
 }
 
+/// The features of a column.
 #[derive(Clone, Copy)]
-enum Features<'a> {
+pub(in crate::cpu) enum FeatureValues<'a> {
     Texts(&'a [Bytes]),
     Numbers(&'a [i64]),
 }
 
-impl<'a> Features<'a> {
-    fn read(io: &Io<'a>, input: usize, dtype: DType) -> Result<Features<'a>> {
+impl<'a> FeatureValues<'a> {
+    /// The features in an input.
+    ///
+    /// # Errors
+    ///
+    /// When it has strings and is not in host memory.
+    pub(in crate::cpu) fn read(
+        io: &Io<'a>,
+        input: usize,
+        dtype: DType,
+    ) -> Result<FeatureValues<'a>> {
         Ok(match dtype {
-            DType::String => Features::Texts(io.strings(input)?),
-            _ => Features::Numbers(io.input(input)),
+            DType::String => FeatureValues::Texts(io.strings(input)?),
+            _ => FeatureValues::Numbers(io.input(input)),
         })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            FeatureValues::Texts(texts) => texts.len(),
+            FeatureValues::Numbers(numbers) => numbers.len(),
+        }
     }
 }
 
@@ -122,18 +164,28 @@ enum Feature<'a> {
 }
 
 /// What becomes of a combination: which column each feature comes from, and which one it is there.
-trait Join {
+pub(in crate::cpu) trait CrossJoin {
+    /// The type of results.
     type Out: Cell;
-    fn join(&self, combination: &[(&Column<'_>, usize)]) -> Self::Out;
+
+    /// The result of a combination.
+    fn join(&self, combination: &[(&FeatureColumn<'_>, usize)]) -> Self::Out;
 }
 
 /// The features as text, with a separator between them.
-struct Text(Bytes);
+pub(in crate::cpu) struct JoinedText(Bytes);
 
-impl Join for Text {
+impl JoinedText {
+    /// With this separator.
+    pub(in crate::cpu) fn new(separator: &'static [u8]) -> JoinedText {
+        JoinedText(Bytes::from_static(separator))
+    }
+}
+
+impl CrossJoin for JoinedText {
     type Out = Bytes;
 
-    fn join(&self, combination: &[(&Column<'_>, usize)]) -> Bytes {
+    fn join(&self, combination: &[(&FeatureColumn<'_>, usize)]) -> Bytes {
         let mut joined = Vec::new();
         for (n, (column, index)) in combination.iter().enumerate() {
             if n > 0 {
@@ -149,10 +201,17 @@ impl Join for Text {
 }
 
 /// A chain of fingerprints, reduced to a number of buckets; 0 stands for the most there can be.
-struct Hashed {
+pub(in crate::cpu) struct HashedCross {
     seed: Option<u64>,
     n_buckets: i64,
     scheme: Scheme,
+}
+
+impl HashedCross {
+    /// A chain that begins with a seed, in which numbers stand for themselves.
+    pub(in crate::cpu) fn seeded(seed: u64, n_buckets: i64) -> HashedCross {
+        HashedCross { seed: Some(seed), n_buckets, scheme: Scheme::Plain }
+    }
 }
 
 /// How one feature is hashed.
@@ -166,7 +225,7 @@ enum Scheme {
 }
 
 impl Scheme {
-    fn hash(&self, column: &Column<'_>, index: usize) -> u64 {
+    fn hash(&self, column: &FeatureColumn<'_>, index: usize) -> u64 {
         let feature = column.get(index);
         // Of a number, only the lower half is hashed.
         let half = |number: i64| (number as u32).to_le_bytes();
@@ -182,10 +241,10 @@ impl Scheme {
     }
 }
 
-impl Join for Hashed {
+impl CrossJoin for HashedCross {
     type Out = i64;
 
-    fn join(&self, combination: &[(&Column<'_>, usize)]) -> i64 {
+    fn join(&self, combination: &[(&FeatureColumn<'_>, usize)]) -> i64 {
         let mut hashes = combination.iter().map(|(column, index)| self.scheme.hash(column, *index));
         let first = self.seed.or_else(|| hashes.next()).unwrap_or(0);
         let hash = hashes.fold(first, fingerprint_cat64);
@@ -204,12 +263,9 @@ fn cross(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     {
         return Err(call.wrong("internal_type", "int64, as some features are", internal));
     }
-    let hashed = Hashed {
-        seed: Some(call.attrs.int("hash_key")? as u64),
-        n_buckets: call.attrs.int("num_buckets")?,
-        scheme: Scheme::Plain,
-    };
-    let text = Text(Bytes::from_static(b"_X_"));
+    let seed = call.attrs.int("hash_key")? as u64;
+    let hashed = HashedCross::seeded(seed, call.attrs.int("num_buckets")?);
+    let text = JoinedText::new(b"_X_");
     Ok(Some(match call.attrs.dtype("out_type")? {
         DType::String => Arc::new(move |io: &mut Io<'_>| run(io, &inputs, DType::String, &text)),
         _ => Arc::new(move |io: &mut Io<'_>| run(io, &inputs, DType::I64, &hashed)),
@@ -229,7 +285,7 @@ fn cross_hashed(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 return Err(Error::argument("SparseCrossHashed", "salt", expected, found).into());
             }
         };
-        let hashed = Hashed { seed: None, n_buckets: io.scalar(first), scheme };
+        let hashed = HashedCross { seed: None, n_buckets: io.scalar(first), scheme };
         run(io, &inputs, DType::I64, &hashed)
     })))
 }
@@ -237,12 +293,12 @@ fn cross_hashed(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn cross_text(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (inputs, separator) = (Inputs::new(call)?, call.inputs.len() - 1);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let text = Text(io.strings(separator)?[0].clone());
+        let text = JoinedText(io.strings(separator)?[0].clone());
         run(io, &inputs, DType::String, &text)
     })))
 }
 
-fn run<J: Join>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -> Result<()> {
+fn run<J: CrossJoin>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -> Result<()> {
     let n_examples = inputs.n_examples(io)?;
     io.check_size(DType::I64, &Shape::new([n_examples, 2])?)?;
     let columns = inputs.columns(io, n_examples)?;
@@ -256,21 +312,33 @@ fn run<J: Join>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -> Res
     io.check_size(DType::I64, &Shape::new([total, 2])?)?;
     let (mut indices, mut values) = (workspace::reserve(2 * total)?, workspace::reserve(total)?);
     for example in 0..n_examples {
-        let counts: Vec<usize> =
-            columns.iter().map(|column| column.examples[example].len()).collect();
-        for n in 0..counts.iter().product() {
-            let mut rest = n;
-            let mut combination: Vec<(&Column<'_>, usize)> = Vec::with_capacity(columns.len());
-            for (column, count) in columns.iter().zip(&counts).rev() {
-                combination.push((column, column.examples[example].start + rest % count));
-                rest /= count;
-            }
-            combination.reverse();
-            indices.extend([example as i64, n as i64]);
-            values.push(join.join(&combination));
-        }
+        let mut n = 0;
+        combinations(&columns, example, |combination| {
+            indices.extend([example as i64, n]);
+            values.push(join.join(combination));
+            n += 1;
+        });
     }
     put_places(io, 0, 2, &indices, values.len())?;
     put_values(io, 1, dtype, &values)?;
     put_dims(io, 2, &[n_examples as i64, widest as i64])
+}
+
+/// Every combination of one feature of an example per column, the last column changing fastest.
+pub(in crate::cpu) fn combinations<'c, 'a>(
+    columns: &'c [FeatureColumn<'a>],
+    example: usize,
+    mut each: impl FnMut(&[(&'c FeatureColumn<'a>, usize)]),
+) {
+    let counts: Vec<usize> = columns.iter().map(|column| column.len(example)).collect();
+    for n in 0..counts.iter().product() {
+        let mut rest = n;
+        let mut combination: Vec<(&FeatureColumn<'_>, usize)> = Vec::with_capacity(columns.len());
+        for (column, count) in columns.iter().zip(&counts).rev() {
+            combination.push((column, column.examples[example].start + rest % count));
+            rest /= count;
+        }
+        combination.reverse();
+        each(&combination);
+    }
 }

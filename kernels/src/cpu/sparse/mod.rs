@@ -125,7 +125,12 @@ fn put_dims(io: &mut Io<'_>, output: usize, dims: &[i64]) -> Result<()> {
 }
 
 /// Sets output `output` to a vector of elements.
-fn put_values<T: Cell>(io: &mut Io<'_>, output: usize, dtype: DType, values: &[T]) -> Result<()> {
+pub(in crate::cpu) fn put_values<T: Cell>(
+    io: &mut Io<'_>,
+    output: usize,
+    dtype: DType,
+    values: &[T],
+) -> Result<()> {
     T::write(io, output, dtype, &Shape::new([values.len()])?, |out| {
         out.clone_from_slice(values);
         Ok(())

@@ -17,6 +17,7 @@ mod consume;
 mod flat;
 mod function;
 mod group;
+mod host;
 mod iterator;
 mod map;
 mod pad;
@@ -31,6 +32,7 @@ mod unique;
 mod window;
 
 pub(super) use bodies::BODIES;
+pub use host::{HostStream, host_dataset};
 
 use crate::{
     error::{Error, Result},

@@ -391,6 +391,20 @@ pub fn tile(input: &Tensor, multiples: &Tensor) -> Result<Tensor> {
     call::one(&TILE, Attrs::new(), &[input, multiples])
 }
 
+static TO_BOOL: Op = Op::new("ToBool");
+
+/// Tells whether a scalar is not zero or not empty; of other tensors, whether there is any element.
+///
+/// `ToBool`: `input: T` → `output: bool`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn to_bool(input: &Tensor) -> Result<Tensor> {
+    call::one(&TO_BOOL, Attrs::new(), &[input])
+}
+
 static TRANSPOSE: Op = Op::new("Transpose");
 
 /// Puts the dimensions in another order.

@@ -399,6 +399,116 @@ pub fn directed_interleave_dataset_with(
     )
 }
 
+static FIXED_LENGTH_RECORD_DATASET: Op = Op::new("FixedLengthRecordDataset");
+
+/// The optional arguments of [`fixed_length_record_dataset_with`].
+#[derive(Clone, Debug, Default)]
+pub struct FixedLengthRecordDatasetAttrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of the records of one length in files.
+///
+/// `FixedLengthRecordDataset`: `filenames: string`, `header_bytes: int64`, `record_bytes: int64`,
+/// `footer_bytes: int64`, `buffer_size: int64` → `handle: variant`.
+/// [`fixed_length_record_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_length_record_dataset(
+    filenames: &Tensor,
+    header_bytes: &Tensor,
+    record_bytes: &Tensor,
+    footer_bytes: &Tensor,
+    buffer_size: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &FIXED_LENGTH_RECORD_DATASET,
+        Attrs::new(),
+        &[filenames, header_bytes, record_bytes, footer_bytes, buffer_size],
+    )
+}
+
+/// [`fixed_length_record_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_length_record_dataset_with(
+    filenames: &Tensor,
+    header_bytes: &Tensor,
+    record_bytes: &Tensor,
+    footer_bytes: &Tensor,
+    buffer_size: &Tensor,
+    attrs: &FixedLengthRecordDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &FIXED_LENGTH_RECORD_DATASET,
+        Attrs::new().with("metadata", attrs.metadata.as_str()),
+        &[filenames, header_bytes, record_bytes, footer_bytes, buffer_size],
+    )
+}
+
+static FIXED_LENGTH_RECORD_DATASET_V2: Op = Op::new("FixedLengthRecordDatasetV2");
+
+/// The optional arguments of [`fixed_length_record_dataset_v2_with`].
+#[derive(Clone, Debug, Default)]
+pub struct FixedLengthRecordDatasetV2Attrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of the records of one length in files, which may be compressed.
+///
+/// `FixedLengthRecordDatasetV2`: `filenames: string`, `header_bytes: int64`, `record_bytes: int64`,
+/// `footer_bytes: int64`, `buffer_size: int64`, `compression_type: string` → `handle: variant`.
+/// [`fixed_length_record_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_length_record_dataset_v2(
+    filenames: &Tensor,
+    header_bytes: &Tensor,
+    record_bytes: &Tensor,
+    footer_bytes: &Tensor,
+    buffer_size: &Tensor,
+    compression_type: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &FIXED_LENGTH_RECORD_DATASET_V2,
+        Attrs::new(),
+        &[filenames, header_bytes, record_bytes, footer_bytes, buffer_size, compression_type],
+    )
+}
+
+/// [`fixed_length_record_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_length_record_dataset_v2_with(
+    filenames: &Tensor,
+    header_bytes: &Tensor,
+    record_bytes: &Tensor,
+    footer_bytes: &Tensor,
+    buffer_size: &Tensor,
+    compression_type: &Tensor,
+    attrs: &FixedLengthRecordDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &FIXED_LENGTH_RECORD_DATASET_V2,
+        Attrs::new().with("metadata", attrs.metadata.as_str()),
+        &[filenames, header_bytes, record_bytes, footer_bytes, buffer_size, compression_type],
+    )
+}
+
 static IGNORE_ERRORS_DATASET: Op = Op::new("IgnoreErrorsDataset");
 
 /// The optional arguments of [`ignore_errors_dataset_with`].
@@ -1824,6 +1934,147 @@ pub fn tensor_slice_dataset_with(
             .with("metadata", attrs.metadata.as_str())
             .with("replicate_on_split", attrs.replicate_on_split),
         components,
+    )
+}
+
+static TEXT_LINE_DATASET: Op = Op::new("TextLineDataset");
+
+/// The optional arguments of [`text_line_dataset_with`].
+#[derive(Clone, Debug, Default)]
+pub struct TextLineDatasetAttrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of the lines of files.
+///
+/// `TextLineDataset`: `filenames: string`, `compression_type: string`, `buffer_size: int64` →
+/// `handle: variant`. [`text_line_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn text_line_dataset(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+) -> Result<Tensor> {
+    call::one(&TEXT_LINE_DATASET, Attrs::new(), &[filenames, compression_type, buffer_size])
+}
+
+/// [`text_line_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn text_line_dataset_with(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+    attrs: &TextLineDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &TEXT_LINE_DATASET,
+        Attrs::new().with("metadata", attrs.metadata.as_str()),
+        &[filenames, compression_type, buffer_size],
+    )
+}
+
+static TF_RECORD_DATASET: Op = Op::new("TFRecordDataset");
+
+/// The optional arguments of [`tf_record_dataset_with`].
+#[derive(Clone, Debug, Default)]
+pub struct TFRecordDatasetAttrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of the records of files.
+///
+/// `TFRecordDataset`: `filenames: string`, `compression_type: string`, `buffer_size: int64` →
+/// `handle: variant`. [`tf_record_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tf_record_dataset(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+) -> Result<Tensor> {
+    call::one(&TF_RECORD_DATASET, Attrs::new(), &[filenames, compression_type, buffer_size])
+}
+
+/// [`tf_record_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tf_record_dataset_with(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+    attrs: &TFRecordDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &TF_RECORD_DATASET,
+        Attrs::new().with("metadata", attrs.metadata.as_str()),
+        &[filenames, compression_type, buffer_size],
+    )
+}
+
+static TF_RECORD_DATASET_V2: Op = Op::new("TFRecordDatasetV2");
+
+/// The optional arguments of [`tf_record_dataset_v2_with`].
+#[derive(Clone, Debug, Default)]
+pub struct TFRecordDatasetV2Attrs {
+    /// `metadata`: a string; empty unless set.
+    pub metadata: String,
+}
+
+/// Makes a data set of the records of files, from places in them on.
+///
+/// `TFRecordDatasetV2`: `filenames: string`, `compression_type: string`, `buffer_size: int64`,
+/// `byte_offsets: int64` → `handle: variant`. [`tf_record_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tf_record_dataset_v2(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+    byte_offsets: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &TF_RECORD_DATASET_V2,
+        Attrs::new(),
+        &[filenames, compression_type, buffer_size, byte_offsets],
+    )
+}
+
+/// [`tf_record_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tf_record_dataset_v2_with(
+    filenames: &Tensor,
+    compression_type: &Tensor,
+    buffer_size: &Tensor,
+    byte_offsets: &Tensor,
+    attrs: &TFRecordDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &TF_RECORD_DATASET_V2,
+        Attrs::new().with("metadata", attrs.metadata.as_str()),
+        &[filenames, compression_type, buffer_size, byte_offsets],
     )
 }
 

@@ -1198,3 +1198,61 @@ pub fn scale_and_translate_with(
         &[images, size, scale, translation],
     )
 }
+
+static SCALE_AND_TRANSLATE_GRAD: Op = Op::new("ScaleAndTranslateGrad");
+
+/// The optional arguments of [`scale_and_translate_grad_with`].
+#[derive(Clone, Debug)]
+pub struct ScaleAndTranslateGradAttrs {
+    /// `kernel_type`: a string; `lanczos3` unless set.
+    pub kernel_type: String,
+    /// `antialias`: a flag; `true` unless set.
+    pub antialias: bool,
+}
+
+impl Default for ScaleAndTranslateGradAttrs {
+    fn default() -> ScaleAndTranslateGradAttrs {
+        ScaleAndTranslateGradAttrs { kernel_type: "lanczos3".into(), antialias: true }
+    }
+}
+
+/// Gradient of `ScaleAndTranslate`.
+///
+/// `ScaleAndTranslateGrad`: `grads: T`, `original_image: T`, `scale: float32`,
+/// `translation: float32` → `output: T`, with `T` in float32. [`scale_and_translate_grad_with`]
+/// sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn scale_and_translate_grad(
+    grads: &Tensor,
+    original_image: &Tensor,
+    scale: &Tensor,
+    translation: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SCALE_AND_TRANSLATE_GRAD, Attrs::new(), &[grads, original_image, scale, translation])
+}
+
+/// [`scale_and_translate_grad()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn scale_and_translate_grad_with(
+    grads: &Tensor,
+    original_image: &Tensor,
+    scale: &Tensor,
+    translation: &Tensor,
+    attrs: &ScaleAndTranslateGradAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &SCALE_AND_TRANSLATE_GRAD,
+        Attrs::new()
+            .with("kernel_type", attrs.kernel_type.as_str())
+            .with("antialias", attrs.antialias),
+        &[grads, original_image, scale, translation],
+    )
+}

@@ -344,6 +344,50 @@ pub fn batch_norm_with_global_normalization(
     )
 }
 
+static BATCH_NORM_WITH_GLOBAL_NORMALIZATION_GRAD: Op =
+    Op::new("BatchNormWithGlobalNormalizationGrad");
+
+/// Gradient of `BatchNormWithGlobalNormalization`.
+///
+/// `BatchNormWithGlobalNormalizationGrad`: `t: T`, `m: T`, `v: T`, `gamma: T`, `backprop: T` →
+/// `dx: T`, `dm: T`, `dv: T`, `db: T`, `dg: T`, with `T` in floats, complex, integers, quantized.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_norm_with_global_normalization_grad(
+    t: &Tensor,
+    m: &Tensor,
+    v: &Tensor,
+    gamma: &Tensor,
+    backprop: &Tensor,
+    variance_epsilon: f32,
+    scale_after_normalization: bool,
+) -> Result<[Tensor; 5]> {
+    call::fixed(
+        &BATCH_NORM_WITH_GLOBAL_NORMALIZATION_GRAD,
+        Attrs::new()
+            .with("variance_epsilon", variance_epsilon)
+            .with("scale_after_normalization", scale_after_normalization),
+        &[t, m, v, gamma, backprop],
+    )
+}
+
+static BATCH_SELF_ADJOINT_EIG: Op = Op::new("BatchSelfAdjointEig");
+
+/// As `SelfAdjointEig`.
+///
+/// `BatchSelfAdjointEig`: `input: T` → `output: T`, with `T` in float32, float64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_self_adjoint_eig(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_SELF_ADJOINT_EIG, Attrs::new(), &[input])
+}
+
 static BATCH_SELF_ADJOINT_EIG_V2: Op = Op::new("BatchSelfAdjointEigV2");
 
 /// The optional arguments of [`batch_self_adjoint_eig_v2_with`].
@@ -603,6 +647,20 @@ pub fn inplace_update(x: &Tensor, i: &Tensor, v: &Tensor) -> Result<Tensor> {
     call::one(&INPLACE_UPDATE, Attrs::new(), &[x, i, v])
 }
 
+static PARALLEL_CONCAT: Op = Op::new("ParallelConcat");
+
+/// Joins tensors of one row each.
+///
+/// `ParallelConcat`: `values: [T]` → `output: T`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parallel_concat(values: &[&Tensor], shape: PartialShape) -> Result<Tensor> {
+    call::one(&PARALLEL_CONCAT, Attrs::new().with("shape", shape), values)
+}
+
 static QUANTIZE_AND_DEQUANTIZE: Op = Op::new("QuantizeAndDequantize");
 
 /// The optional arguments of [`quantize_and_dequantize_with`].
@@ -667,6 +725,20 @@ pub fn quantize_and_dequantize_with(
     )
 }
 
+static SELF_ADJOINT_EIG: Op = Op::new("SelfAdjointEig");
+
+/// Gives a row of eigenvalues, smallest first, and below it the eigenvectors.
+///
+/// `SelfAdjointEig`: `input: T` → `output: T`, with `T` in float16, float32, float64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn self_adjoint_eig(input: &Tensor) -> Result<Tensor> {
+    call::one(&SELF_ADJOINT_EIG, Attrs::new(), &[input])
+}
+
 static SPARSE_MATMUL: Op = Op::new("SparseMatMul");
 
 /// The optional arguments of [`sparse_matmul_with`].
@@ -711,4 +783,18 @@ pub fn sparse_matmul_with(a: &Tensor, b: &Tensor, attrs: &SparseMatMulAttrs) -> 
             .with("b_is_sparse", attrs.b_is_sparse),
         &[a, b],
     )
+}
+
+static TILE_GRAD: Op = Op::new("TileGrad");
+
+/// Gradient of `Tile`: adds up the copies.
+///
+/// `TileGrad`: `input: T`, `multiples: int32` → `output: T`. `multiples` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tile_grad(input: &Tensor, multiples: &Tensor) -> Result<Tensor> {
+    call::one(&TILE_GRAD, Attrs::new(), &[input, multiples])
 }

@@ -85,6 +85,44 @@ pub fn cholesky_grad(l: &Tensor, grad: &Tensor) -> Result<Tensor> {
     call::one(&CHOLESKY_GRAD, Attrs::new(), &[l, grad])
 }
 
+static EIG: Op = Op::new("Eig");
+
+/// The optional arguments of [`eig_with`].
+#[derive(Clone, Debug)]
+pub struct EigAttrs {
+    /// `compute_v`: a flag; `true` unless set.
+    pub compute_v: bool,
+}
+
+impl Default for EigAttrs {
+    fn default() -> EigAttrs {
+        EigAttrs { compute_v: true }
+    }
+}
+
+/// Computes eigenvalues and eigenvectors of square matrices.
+///
+/// `Eig`: `input: T` → `e: Tout`, `v: Tout`, with `T` in complex, float32, float64; `Tout` in
+/// complex. [`eig_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn eig(input: &Tensor, tout: DType) -> Result<[Tensor; 2]> {
+    call::fixed(&EIG, Attrs::new().with("Tout", tout), &[input])
+}
+
+/// [`eig()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn eig_with(input: &Tensor, tout: DType, attrs: &EigAttrs) -> Result<[Tensor; 2]> {
+    call::fixed(&EIG, Attrs::new().with("Tout", tout).with("compute_v", attrs.compute_v), &[input])
+}
+
 static LOG_MATRIX_DETERMINANT: Op = Op::new("LogMatrixDeterminant");
 
 /// Computes the sign of the determinant and the logarithm of its magnitude.
@@ -150,6 +188,20 @@ static MATRIX_DETERMINANT: Op = Op::new("MatrixDeterminant");
 #[track_caller]
 pub fn matrix_determinant(input: &Tensor) -> Result<Tensor> {
     call::one(&MATRIX_DETERMINANT, Attrs::new(), &[input])
+}
+
+static MATRIX_EXPONENTIAL: Op = Op::new("MatrixExponential");
+
+/// Computes the exponential of the matrix.
+///
+/// `MatrixExponential`: `input: T` → `output: T`, with `T` in complex, float16, float32, float64.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn matrix_exponential(input: &Tensor) -> Result<Tensor> {
+    call::one(&MATRIX_EXPONENTIAL, Attrs::new(), &[input])
 }
 
 static MATRIX_INVERSE: Op = Op::new("MatrixInverse");

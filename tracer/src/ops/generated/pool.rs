@@ -308,6 +308,59 @@ pub fn fractional_avg_pool_with(
     )
 }
 
+static FRACTIONAL_AVG_POOL_GRAD: Op = Op::new("FractionalAvgPoolGrad");
+
+/// The optional arguments of [`fractional_avg_pool_grad_with`].
+#[derive(Clone, Debug, Default)]
+pub struct FractionalAvgPoolGradAttrs {
+    /// `overlapping`: a flag; `false` unless set.
+    pub overlapping: bool,
+}
+
+/// Gradient of `FractionalAvgPool`: each element gets its share of its windows.
+///
+/// `FractionalAvgPoolGrad`: `orig_input_tensor_shape: int64`, `out_backprop: T`,
+/// `row_pooling_sequence: int64`, `col_pooling_sequence: int64` → `output: T`, with `T` in float32,
+/// float64, int32, int64. `orig_input_tensor_shape` is read on the host.
+/// [`fractional_avg_pool_grad_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fractional_avg_pool_grad(
+    orig_input_tensor_shape: &Tensor,
+    out_backprop: &Tensor,
+    row_pooling_sequence: &Tensor,
+    col_pooling_sequence: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &FRACTIONAL_AVG_POOL_GRAD,
+        Attrs::new(),
+        &[orig_input_tensor_shape, out_backprop, row_pooling_sequence, col_pooling_sequence],
+    )
+}
+
+/// [`fractional_avg_pool_grad()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fractional_avg_pool_grad_with(
+    orig_input_tensor_shape: &Tensor,
+    out_backprop: &Tensor,
+    row_pooling_sequence: &Tensor,
+    col_pooling_sequence: &Tensor,
+    attrs: &FractionalAvgPoolGradAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &FRACTIONAL_AVG_POOL_GRAD,
+        Attrs::new().with("overlapping", attrs.overlapping),
+        &[orig_input_tensor_shape, out_backprop, row_pooling_sequence, col_pooling_sequence],
+    )
+}
+
 static FRACTIONAL_MAX_POOL: Op = Op::new("FractionalMaxPool");
 
 /// The optional arguments of [`fractional_max_pool_with`].
@@ -360,6 +413,60 @@ pub fn fractional_max_pool_with(
             .with("seed", attrs.seed)
             .with("seed2", attrs.seed2),
         &[value],
+    )
+}
+
+static FRACTIONAL_MAX_POOL_GRAD: Op = Op::new("FractionalMaxPoolGrad");
+
+/// The optional arguments of [`fractional_max_pool_grad_with`].
+#[derive(Clone, Debug, Default)]
+pub struct FractionalMaxPoolGradAttrs {
+    /// `overlapping`: a flag; `false` unless set.
+    pub overlapping: bool,
+}
+
+/// Gradient of `FractionalMaxPool`: the first largest element of a window gets it.
+///
+/// `FractionalMaxPoolGrad`: `orig_input: T`, `orig_output: T`, `out_backprop: T`,
+/// `row_pooling_sequence: int64`, `col_pooling_sequence: int64` → `output: T`, with `T` in float32,
+/// float64, int32, int64. [`fractional_max_pool_grad_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fractional_max_pool_grad(
+    orig_input: &Tensor,
+    orig_output: &Tensor,
+    out_backprop: &Tensor,
+    row_pooling_sequence: &Tensor,
+    col_pooling_sequence: &Tensor,
+) -> Result<Tensor> {
+    call::one(
+        &FRACTIONAL_MAX_POOL_GRAD,
+        Attrs::new(),
+        &[orig_input, orig_output, out_backprop, row_pooling_sequence, col_pooling_sequence],
+    )
+}
+
+/// [`fractional_max_pool_grad()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fractional_max_pool_grad_with(
+    orig_input: &Tensor,
+    orig_output: &Tensor,
+    out_backprop: &Tensor,
+    row_pooling_sequence: &Tensor,
+    col_pooling_sequence: &Tensor,
+    attrs: &FractionalMaxPoolGradAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &FRACTIONAL_MAX_POOL_GRAD,
+        Attrs::new().with("overlapping", attrs.overlapping),
+        &[orig_input, orig_output, out_backprop, row_pooling_sequence, col_pooling_sequence],
     )
 }
 
@@ -745,6 +852,67 @@ pub fn max_pool_grad_grad_with(
             .with("padding", padding)
             .with("data_format", attrs.data_format.as_str()),
         &[orig_input, orig_output, grad],
+    )
+}
+
+static MAX_POOL_GRAD_GRAD_WITH_ARGMAX: Op = Op::new("MaxPoolGradGradWithArgmax");
+
+/// The optional arguments of [`max_pool_grad_grad_with_argmax_with`].
+#[derive(Clone, Debug, Default)]
+pub struct MaxPoolGradGradWithArgmaxAttrs {
+    /// `include_batch_in_index`: a flag; `false` unless set.
+    pub include_batch_in_index: bool,
+}
+
+/// Gradient of `MaxPoolGradWithArgmax`: takes the elements at the places.
+///
+/// `MaxPoolGradGradWithArgmax`: `input: T`, `grad: T`, `argmax: Targmax` → `output: T`, with
+/// `Targmax` in int32, int64; `T` in floats, integers. `ksize` are integers (4 or more). `strides`
+/// are integers (4 or more). `padding` is a string out of `SAME`, `VALID`.
+/// [`max_pool_grad_grad_with_argmax_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn max_pool_grad_grad_with_argmax(
+    input: &Tensor,
+    grad: &Tensor,
+    argmax: &Tensor,
+    ksize: &[i64],
+    strides: &[i64],
+    padding: &str,
+) -> Result<Tensor> {
+    call::one(
+        &MAX_POOL_GRAD_GRAD_WITH_ARGMAX,
+        Attrs::new().with("ksize", ksize).with("strides", strides).with("padding", padding),
+        &[input, grad, argmax],
+    )
+}
+
+/// [`max_pool_grad_grad_with_argmax()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn max_pool_grad_grad_with_argmax_with(
+    input: &Tensor,
+    grad: &Tensor,
+    argmax: &Tensor,
+    ksize: &[i64],
+    strides: &[i64],
+    padding: &str,
+    attrs: &MaxPoolGradGradWithArgmaxAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &MAX_POOL_GRAD_GRAD_WITH_ARGMAX,
+        Attrs::new()
+            .with("ksize", ksize)
+            .with("strides", strides)
+            .with("padding", padding)
+            .with("include_batch_in_index", attrs.include_batch_in_index),
+        &[input, grad, argmax],
     )
 }
 

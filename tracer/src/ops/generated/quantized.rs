@@ -1331,6 +1331,27 @@ pub fn quantized_relu6_with(
     )
 }
 
+static QUANTIZED_RESHAPE: Op = Op::new("QuantizedReshape");
+
+/// Gives a tensor of quantised numbers another shape.
+///
+/// `QuantizedReshape`: `tensor: T`, `shape: Tshape`, `input_min: float32`, `input_max: float32` →
+/// `output: T`, `output_min: float32`, `output_max: float32`, with `Tshape` in int32, int64.
+/// `shape` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn quantized_reshape(
+    tensor: &Tensor,
+    shape: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(&QUANTIZED_RESHAPE, Attrs::new(), &[tensor, shape, input_min, input_max])
+}
+
 static QUANTIZED_RESIZE_BILINEAR: Op = Op::new("QuantizedResizeBilinear");
 
 /// The optional arguments of [`quantized_resize_bilinear_with`].
@@ -1402,6 +1423,30 @@ pub fn requantization_range(
     call::fixed(&REQUANTIZATION_RANGE, Attrs::new(), &[input, input_min, input_max])
 }
 
+static REQUANTIZATION_RANGE_PER_CHANNEL: Op = Op::new("RequantizationRangePerChannel");
+
+/// Gives the range of the reals that occur, of which channels have ranges of their own.
+///
+/// `RequantizationRangePerChannel`: `input: T`, `input_min: float32`, `input_max: float32` →
+/// `output_min: float32`, `output_max: float32`, with `T` in quantized.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn requantization_range_per_channel(
+    input: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+    clip_value_max: f32,
+) -> Result<[Tensor; 2]> {
+    call::fixed(
+        &REQUANTIZATION_RANGE_PER_CHANNEL,
+        Attrs::new().with("clip_value_max", clip_value_max),
+        &[input, input_min, input_max],
+    )
+}
+
 static REQUANTIZE: Op = Op::new("Requantize");
 
 /// Converts quantised numbers to another type and range.
@@ -1425,6 +1470,67 @@ pub fn requantize(
     call::fixed(
         &REQUANTIZE,
         Attrs::new().with("out_type", out_type),
+        &[input, input_min, input_max, requested_output_min, requested_output_max],
+    )
+}
+
+static REQUANTIZE_PER_CHANNEL: Op = Op::new("RequantizePerChannel");
+
+/// The optional arguments of [`requantize_per_channel_with`].
+#[derive(Clone, Debug)]
+pub struct RequantizePerChannelAttrs {
+    /// `out_type`: a dtype in quantized; quint8 unless set.
+    pub out_type: DType,
+}
+
+impl Default for RequantizePerChannelAttrs {
+    fn default() -> RequantizePerChannelAttrs {
+        RequantizePerChannelAttrs { out_type: DType::QU8 }
+    }
+}
+
+/// Converts quantised numbers, of which channels have ranges, to another type and range.
+///
+/// `RequantizePerChannel`: `input: T`, `input_min: float32`, `input_max: float32`,
+/// `requested_output_min: float32`, `requested_output_max: float32` → `output: out_type`,
+/// `output_min: float32`, `output_max: float32`, with `T`, `out_type` in quantized.
+/// [`requantize_per_channel_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn requantize_per_channel(
+    input: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+    requested_output_min: &Tensor,
+    requested_output_max: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &REQUANTIZE_PER_CHANNEL,
+        Attrs::new(),
+        &[input, input_min, input_max, requested_output_min, requested_output_max],
+    )
+}
+
+/// [`requantize_per_channel()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn requantize_per_channel_with(
+    input: &Tensor,
+    input_min: &Tensor,
+    input_max: &Tensor,
+    requested_output_min: &Tensor,
+    requested_output_max: &Tensor,
+    attrs: &RequantizePerChannelAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &REQUANTIZE_PER_CHANNEL,
+        Attrs::new().with("out_type", attrs.out_type),
         &[input, input_min, input_max, requested_output_min, requested_output_max],
     )
 }

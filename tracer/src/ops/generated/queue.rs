@@ -500,6 +500,79 @@ pub fn queue_size_v2(handle: &Tensor) -> Result<Tensor> {
     call::one(&QUEUE_SIZE_V2, Attrs::new(), &[handle])
 }
 
+static RANDOM_SHUFFLE_QUEUE_V2: Op = Op::new("RandomShuffleQueueV2");
+
+/// The optional arguments of [`random_shuffle_queue_v2_with`].
+#[derive(Clone, Debug)]
+pub struct RandomShuffleQueueV2Attrs {
+    /// `shapes`: shapes; `[]` unless set.
+    pub shapes: Vec<PartialShape>,
+    /// `capacity`: an integer; `-1` unless set.
+    pub capacity: i64,
+    /// `min_after_dequeue`: an integer; `0` unless set.
+    pub min_after_dequeue: i64,
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+    /// `container`: a string; empty unless set.
+    pub container: String,
+    /// `shared_name`: a string; empty unless set.
+    pub shared_name: String,
+}
+
+impl Default for RandomShuffleQueueV2Attrs {
+    fn default() -> RandomShuffleQueueV2Attrs {
+        RandomShuffleQueueV2Attrs {
+            shapes: Vec::new(),
+            capacity: -1,
+            min_after_dequeue: 0,
+            seed: 0,
+            seed2: 0,
+            container: "".into(),
+            shared_name: "".into(),
+        }
+    }
+}
+
+/// Makes a queue that gives tensors in random order.
+///
+/// `RandomShuffleQueueV2`: nothing → `handle: resource`. `component_types` are dtypes (1 or more).
+/// [`random_shuffle_queue_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_shuffle_queue_v2(component_types: &[DType]) -> Result<Tensor> {
+    call::one(&RANDOM_SHUFFLE_QUEUE_V2, Attrs::new().with("component_types", component_types), &[])
+}
+
+/// [`random_shuffle_queue_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_shuffle_queue_v2_with(
+    component_types: &[DType],
+    attrs: &RandomShuffleQueueV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_SHUFFLE_QUEUE_V2,
+        Attrs::new()
+            .with("component_types", component_types)
+            .with("shapes", attrs.shapes.as_slice())
+            .with("capacity", attrs.capacity)
+            .with("min_after_dequeue", attrs.min_after_dequeue)
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2)
+            .with("container", attrs.container.as_str())
+            .with("shared_name", attrs.shared_name.as_str()),
+        &[],
+    )
+}
+
 static STAGE: Op = Op::new("Stage");
 
 /// The optional arguments of [`stage_with`].

@@ -9,6 +9,286 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static ALL_CANDIDATE_SAMPLER: Op = Op::new("AllCandidateSampler");
+
+/// The optional arguments of [`all_candidate_sampler_with`].
+#[derive(Clone, Debug, Default)]
+pub struct AllCandidateSamplerAttrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+}
+
+/// Takes every class as a candidate.
+///
+/// `AllCandidateSampler`: `true_classes: int64` → `sampled_candidates: int64`,
+/// `true_expected_count: float32`, `sampled_expected_count: float32`. `num_true` is an integer from
+/// `1`. `num_sampled` is an integer from `1`. [`all_candidate_sampler_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn all_candidate_sampler(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &ALL_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique),
+        &[true_classes],
+    )
+}
+
+/// [`all_candidate_sampler()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn all_candidate_sampler_with(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    attrs: &AllCandidateSamplerAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &ALL_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2),
+        &[true_classes],
+    )
+}
+
+static COMPUTE_ACCIDENTAL_HITS: Op = Op::new("ComputeAccidentalHits");
+
+/// The optional arguments of [`compute_accidental_hits_with`].
+#[derive(Clone, Debug, Default)]
+pub struct ComputeAccidentalHitsAttrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+}
+
+/// Finds the candidates that are true classes.
+///
+/// `ComputeAccidentalHits`: `true_classes: int64`, `sampled_candidates: int64` → `indices: int32`,
+/// `ids: int64`, `weights: float32`. [`compute_accidental_hits_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn compute_accidental_hits(
+    true_classes: &Tensor,
+    sampled_candidates: &Tensor,
+    num_true: i64,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &COMPUTE_ACCIDENTAL_HITS,
+        Attrs::new().with("num_true", num_true),
+        &[true_classes, sampled_candidates],
+    )
+}
+
+/// [`compute_accidental_hits()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn compute_accidental_hits_with(
+    true_classes: &Tensor,
+    sampled_candidates: &Tensor,
+    num_true: i64,
+    attrs: &ComputeAccidentalHitsAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &COMPUTE_ACCIDENTAL_HITS,
+        Attrs::new().with("num_true", num_true).with("seed", attrs.seed).with("seed2", attrs.seed2),
+        &[true_classes, sampled_candidates],
+    )
+}
+
+static FIXED_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("FixedUnigramCandidateSampler");
+
+/// The optional arguments of [`fixed_unigram_candidate_sampler_with`].
+#[derive(Clone, Debug)]
+pub struct FixedUnigramCandidateSamplerAttrs {
+    /// `vocab_file`: a string; empty unless set.
+    pub vocab_file: String,
+    /// `distortion`: a float; `1.0` unless set.
+    pub distortion: f32,
+    /// `num_reserved_ids`: an integer; `0` unless set.
+    pub num_reserved_ids: i64,
+    /// `num_shards`: an integer from `1`; `1` unless set.
+    pub num_shards: i64,
+    /// `shard`: an integer from `0`; `0` unless set.
+    pub shard: i64,
+    /// `unigrams`: floats; `[]` unless set.
+    pub unigrams: Vec<f32>,
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+}
+
+impl Default for FixedUnigramCandidateSamplerAttrs {
+    fn default() -> FixedUnigramCandidateSamplerAttrs {
+        FixedUnigramCandidateSamplerAttrs {
+            vocab_file: "".into(),
+            distortion: 1.0,
+            num_reserved_ids: 0,
+            num_shards: 1,
+            shard: 0,
+            unigrams: vec![],
+            seed: 0,
+            seed2: 0,
+        }
+    }
+}
+
+/// Draws classes as often as a file or a list says.
+///
+/// `FixedUnigramCandidateSampler`: `true_classes: int64` → `sampled_candidates: int64`,
+/// `true_expected_count: float32`, `sampled_expected_count: float32`. `num_true` is an integer from
+/// `1`. `num_sampled` is an integer from `1`. `range_max` is an integer from `1`.
+/// [`fixed_unigram_candidate_sampler_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_unigram_candidate_sampler(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &FIXED_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max),
+        &[true_classes],
+    )
+}
+
+/// [`fixed_unigram_candidate_sampler()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fixed_unigram_candidate_sampler_with(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+    attrs: &FixedUnigramCandidateSamplerAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &FIXED_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max)
+            .with("vocab_file", attrs.vocab_file.as_str())
+            .with("distortion", attrs.distortion)
+            .with("num_reserved_ids", attrs.num_reserved_ids)
+            .with("num_shards", attrs.num_shards)
+            .with("shard", attrs.shard)
+            .with("unigrams", attrs.unigrams.as_slice())
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2),
+        &[true_classes],
+    )
+}
+
+static LEARNED_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("LearnedUnigramCandidateSampler");
+
+/// The optional arguments of [`learned_unigram_candidate_sampler_with`].
+#[derive(Clone, Debug, Default)]
+pub struct LearnedUnigramCandidateSamplerAttrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+}
+
+/// Draws classes as often as the calls before saw them.
+///
+/// `LearnedUnigramCandidateSampler`: `true_classes: int64` → `sampled_candidates: int64`,
+/// `true_expected_count: float32`, `sampled_expected_count: float32`. `num_true` is an integer from
+/// `1`. `num_sampled` is an integer from `1`. `range_max` is an integer from `1`.
+/// [`learned_unigram_candidate_sampler_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn learned_unigram_candidate_sampler(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &LEARNED_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max),
+        &[true_classes],
+    )
+}
+
+/// [`learned_unigram_candidate_sampler()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn learned_unigram_candidate_sampler_with(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+    attrs: &LearnedUnigramCandidateSamplerAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &LEARNED_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max)
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2),
+        &[true_classes],
+    )
+}
+
 static LOG_UNIFORM_CANDIDATE_SAMPLER: Op = Op::new("LogUniformCandidateSampler");
 
 /// The optional arguments of [`log_uniform_candidate_sampler_with`].
@@ -525,6 +805,162 @@ pub fn random_uniform_int_with(
         &RANDOM_UNIFORM_INT,
         Attrs::new().with("seed", attrs.seed).with("seed2", attrs.seed2),
         &[shape, minval, maxval],
+    )
+}
+
+static SAMPLE_DISTORTED_BOUNDING_BOX: Op = Op::new("SampleDistortedBoundingBox");
+
+/// The optional arguments of [`sample_distorted_bounding_box_with`].
+#[derive(Clone, Debug)]
+pub struct SampleDistortedBoundingBoxAttrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+    /// `min_object_covered`: a float; `0.1` unless set.
+    pub min_object_covered: f32,
+    /// `aspect_ratio_range`: floats; `[0.75, 1.33]` unless set.
+    pub aspect_ratio_range: Vec<f32>,
+    /// `area_range`: floats; `[0.05, 1.0]` unless set.
+    pub area_range: Vec<f32>,
+    /// `max_attempts`: an integer; `100` unless set.
+    pub max_attempts: i64,
+    /// `use_image_if_no_bounding_boxes`: a flag; `false` unless set.
+    pub use_image_if_no_bounding_boxes: bool,
+}
+
+impl Default for SampleDistortedBoundingBoxAttrs {
+    fn default() -> SampleDistortedBoundingBoxAttrs {
+        SampleDistortedBoundingBoxAttrs {
+            seed: 0,
+            seed2: 0,
+            min_object_covered: 0.1,
+            aspect_ratio_range: vec![0.75, 1.33],
+            area_range: vec![0.05, 1.0],
+            max_attempts: 100,
+            use_image_if_no_bounding_boxes: false,
+        }
+    }
+}
+
+/// Draws a window of an image that shows enough of an object.
+///
+/// `SampleDistortedBoundingBox`: `image_size: T`, `bounding_boxes: float32` → `begin: T`,
+/// `size: T`, `bboxes: float32`, with `T` in signed integers, uint8.
+/// [`sample_distorted_bounding_box_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sample_distorted_bounding_box(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(&SAMPLE_DISTORTED_BOUNDING_BOX, Attrs::new(), &[image_size, bounding_boxes])
+}
+
+/// [`sample_distorted_bounding_box()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sample_distorted_bounding_box_with(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+    attrs: &SampleDistortedBoundingBoxAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &SAMPLE_DISTORTED_BOUNDING_BOX,
+        Attrs::new()
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2)
+            .with("min_object_covered", attrs.min_object_covered)
+            .with("aspect_ratio_range", attrs.aspect_ratio_range.as_slice())
+            .with("area_range", attrs.area_range.as_slice())
+            .with("max_attempts", attrs.max_attempts)
+            .with("use_image_if_no_bounding_boxes", attrs.use_image_if_no_bounding_boxes),
+        &[image_size, bounding_boxes],
+    )
+}
+
+static SAMPLE_DISTORTED_BOUNDING_BOX_V2: Op = Op::new("SampleDistortedBoundingBoxV2");
+
+/// The optional arguments of [`sample_distorted_bounding_box_v2_with`].
+#[derive(Clone, Debug)]
+pub struct SampleDistortedBoundingBoxV2Attrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+    /// `aspect_ratio_range`: floats; `[0.75, 1.33]` unless set.
+    pub aspect_ratio_range: Vec<f32>,
+    /// `area_range`: floats; `[0.05, 1.0]` unless set.
+    pub area_range: Vec<f32>,
+    /// `max_attempts`: an integer; `100` unless set.
+    pub max_attempts: i64,
+    /// `use_image_if_no_bounding_boxes`: a flag; `false` unless set.
+    pub use_image_if_no_bounding_boxes: bool,
+}
+
+impl Default for SampleDistortedBoundingBoxV2Attrs {
+    fn default() -> SampleDistortedBoundingBoxV2Attrs {
+        SampleDistortedBoundingBoxV2Attrs {
+            seed: 0,
+            seed2: 0,
+            aspect_ratio_range: vec![0.75, 1.33],
+            area_range: vec![0.05, 1.0],
+            max_attempts: 100,
+            use_image_if_no_bounding_boxes: false,
+        }
+    }
+}
+
+/// Draws a window of an image that shows enough of an object.
+///
+/// `SampleDistortedBoundingBoxV2`: `image_size: T`, `bounding_boxes: float32`,
+/// `min_object_covered: float32` → `begin: T`, `size: T`, `bboxes: float32`, with `T` in signed
+/// integers, uint8. [`sample_distorted_bounding_box_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sample_distorted_bounding_box_v2(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+    min_object_covered: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &SAMPLE_DISTORTED_BOUNDING_BOX_V2,
+        Attrs::new(),
+        &[image_size, bounding_boxes, min_object_covered],
+    )
+}
+
+/// [`sample_distorted_bounding_box_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sample_distorted_bounding_box_v2_with(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+    min_object_covered: &Tensor,
+    attrs: &SampleDistortedBoundingBoxV2Attrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &SAMPLE_DISTORTED_BOUNDING_BOX_V2,
+        Attrs::new()
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2)
+            .with("aspect_ratio_range", attrs.aspect_ratio_range.as_slice())
+            .with("area_range", attrs.area_range.as_slice())
+            .with("max_attempts", attrs.max_attempts)
+            .with("use_image_if_no_bounding_boxes", attrs.use_image_if_no_bounding_boxes),
+        &[image_size, bounding_boxes, min_object_covered],
     )
 }
 
@@ -1107,6 +1543,80 @@ pub fn stateless_random_uniform_v2_with(
     )
 }
 
+static STATELESS_SAMPLE_DISTORTED_BOUNDING_BOX: Op = Op::new("StatelessSampleDistortedBoundingBox");
+
+/// The optional arguments of [`stateless_sample_distorted_bounding_box_with`].
+#[derive(Clone, Debug)]
+pub struct StatelessSampleDistortedBoundingBoxAttrs {
+    /// `aspect_ratio_range`: floats; `[0.75, 1.33]` unless set.
+    pub aspect_ratio_range: Vec<f32>,
+    /// `area_range`: floats; `[0.05, 1.0]` unless set.
+    pub area_range: Vec<f32>,
+    /// `max_attempts`: an integer; `100` unless set.
+    pub max_attempts: i64,
+    /// `use_image_if_no_bounding_boxes`: a flag; `false` unless set.
+    pub use_image_if_no_bounding_boxes: bool,
+}
+
+impl Default for StatelessSampleDistortedBoundingBoxAttrs {
+    fn default() -> StatelessSampleDistortedBoundingBoxAttrs {
+        StatelessSampleDistortedBoundingBoxAttrs {
+            aspect_ratio_range: vec![0.75, 1.33],
+            area_range: vec![0.05, 1.0],
+            max_attempts: 100,
+            use_image_if_no_bounding_boxes: false,
+        }
+    }
+}
+
+/// Draws a window of an image that shows enough of an object, from a seed.
+///
+/// `StatelessSampleDistortedBoundingBox`: `image_size: T`, `bounding_boxes: float32`,
+/// `min_object_covered: float32`, `seed: Tseed` → `begin: T`, `size: T`, `bboxes: float32`, with
+/// `T` in signed integers, uint8; `Tseed` in int32, int64.
+/// [`stateless_sample_distorted_bounding_box_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn stateless_sample_distorted_bounding_box(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+    min_object_covered: &Tensor,
+    seed: &Tensor,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &STATELESS_SAMPLE_DISTORTED_BOUNDING_BOX,
+        Attrs::new(),
+        &[image_size, bounding_boxes, min_object_covered, seed],
+    )
+}
+
+/// [`stateless_sample_distorted_bounding_box()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn stateless_sample_distorted_bounding_box_with(
+    image_size: &Tensor,
+    bounding_boxes: &Tensor,
+    min_object_covered: &Tensor,
+    seed: &Tensor,
+    attrs: &StatelessSampleDistortedBoundingBoxAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &STATELESS_SAMPLE_DISTORTED_BOUNDING_BOX,
+        Attrs::new()
+            .with("aspect_ratio_range", attrs.aspect_ratio_range.as_slice())
+            .with("area_range", attrs.area_range.as_slice())
+            .with("max_attempts", attrs.max_attempts)
+            .with("use_image_if_no_bounding_boxes", attrs.use_image_if_no_bounding_boxes),
+        &[image_size, bounding_boxes, min_object_covered, seed],
+    )
+}
+
 static STATELESS_SHUFFLE: Op = Op::new("StatelessShuffle");
 
 /// Puts the rows of a tensor in random order, from a key and a counter.
@@ -1262,6 +1772,73 @@ pub fn truncated_normal_with(
         &TRUNCATED_NORMAL,
         Attrs::new().with("dtype", dtype).with("seed", attrs.seed).with("seed2", attrs.seed2),
         &[shape],
+    )
+}
+
+static THREAD_UNSAFE_UNIGRAM_CANDIDATE_SAMPLER: Op = Op::new("ThreadUnsafeUnigramCandidateSampler");
+
+/// The optional arguments of [`thread_unsafe_unigram_candidate_sampler_with`].
+#[derive(Clone, Debug, Default)]
+pub struct ThreadUnsafeUnigramCandidateSamplerAttrs {
+    /// `seed`: an integer; `0` unless set.
+    pub seed: i64,
+    /// `seed2`: an integer; `0` unless set.
+    pub seed2: i64,
+}
+
+/// Draws classes as often as the calls before saw them.
+///
+/// `ThreadUnsafeUnigramCandidateSampler`: `true_classes: int64` → `sampled_candidates: int64`,
+/// `true_expected_count: float32`, `sampled_expected_count: float32`. `num_true` is an integer from
+/// `1`. `num_sampled` is an integer from `1`. `range_max` is an integer from `1`.
+/// [`thread_unsafe_unigram_candidate_sampler_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn thread_unsafe_unigram_candidate_sampler(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &THREAD_UNSAFE_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max),
+        &[true_classes],
+    )
+}
+
+/// [`thread_unsafe_unigram_candidate_sampler()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn thread_unsafe_unigram_candidate_sampler_with(
+    true_classes: &Tensor,
+    num_true: i64,
+    num_sampled: i64,
+    unique: bool,
+    range_max: i64,
+    attrs: &ThreadUnsafeUnigramCandidateSamplerAttrs,
+) -> Result<[Tensor; 3]> {
+    call::fixed(
+        &THREAD_UNSAFE_UNIGRAM_CANDIDATE_SAMPLER,
+        Attrs::new()
+            .with("num_true", num_true)
+            .with("num_sampled", num_sampled)
+            .with("unique", unique)
+            .with("range_max", range_max)
+            .with("seed", attrs.seed)
+            .with("seed2", attrs.seed2),
+        &[true_classes],
     )
 }
 

@@ -82,6 +82,126 @@ pub fn block_lstm_with(
     )
 }
 
+static BLOCK_LSTM_GRAD: Op = Op::new("BlockLSTMGrad");
+
+/// Gradient of `BlockLSTM`.
+///
+/// `BlockLSTMGrad`: `seq_len_max: int64`, `x: T`, `cs_prev: T`, `h_prev: T`, `w: T`, `wci: T`,
+/// `wcf: T`, `wco: T`, `b: T`, `i: T`, `cs: T`, `f: T`, `o: T`, `ci: T`, `co: T`, `h: T`,
+/// `cs_grad: T`, `h_grad: T` → `x_grad: T`, `cs_prev_grad: T`, `h_prev_grad: T`, `w_grad: T`,
+/// `wci_grad: T`, `wcf_grad: T`, `wco_grad: T`, `b_grad: T`, with `T` in float16, float32.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn block_lstm_grad(
+    seq_len_max: &Tensor,
+    x: &Tensor,
+    cs_prev: &Tensor,
+    h_prev: &Tensor,
+    w: &Tensor,
+    wci: &Tensor,
+    wcf: &Tensor,
+    wco: &Tensor,
+    b: &Tensor,
+    i: &Tensor,
+    cs: &Tensor,
+    f: &Tensor,
+    o: &Tensor,
+    ci: &Tensor,
+    co: &Tensor,
+    h: &Tensor,
+    cs_grad: &Tensor,
+    h_grad: &Tensor,
+    use_peephole: bool,
+) -> Result<[Tensor; 8]> {
+    call::fixed(
+        &BLOCK_LSTM_GRAD,
+        Attrs::new().with("use_peephole", use_peephole),
+        &[
+            seq_len_max,
+            x,
+            cs_prev,
+            h_prev,
+            w,
+            wci,
+            wcf,
+            wco,
+            b,
+            i,
+            cs,
+            f,
+            o,
+            ci,
+            co,
+            h,
+            cs_grad,
+            h_grad,
+        ],
+    )
+}
+
+static BLOCK_LSTM_GRAD_V2: Op = Op::new("BlockLSTMGradV2");
+
+/// Gradient of `BlockLSTMV2`.
+///
+/// `BlockLSTMGradV2`: `seq_len_max: int64`, `x: T`, `cs_prev: T`, `h_prev: T`, `w: T`, `wci: T`,
+/// `wcf: T`, `wco: T`, `b: T`, `i: T`, `cs: T`, `f: T`, `o: T`, `ci: T`, `co: T`, `h: T`,
+/// `cs_grad: T`, `h_grad: T` → `x_grad: T`, `cs_prev_grad: T`, `h_prev_grad: T`, `w_grad: T`,
+/// `wci_grad: T`, `wcf_grad: T`, `wco_grad: T`, `b_grad: T`, with `T` in float16, float32.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn block_lstm_grad_v2(
+    seq_len_max: &Tensor,
+    x: &Tensor,
+    cs_prev: &Tensor,
+    h_prev: &Tensor,
+    w: &Tensor,
+    wci: &Tensor,
+    wcf: &Tensor,
+    wco: &Tensor,
+    b: &Tensor,
+    i: &Tensor,
+    cs: &Tensor,
+    f: &Tensor,
+    o: &Tensor,
+    ci: &Tensor,
+    co: &Tensor,
+    h: &Tensor,
+    cs_grad: &Tensor,
+    h_grad: &Tensor,
+    use_peephole: bool,
+) -> Result<[Tensor; 8]> {
+    call::fixed(
+        &BLOCK_LSTM_GRAD_V2,
+        Attrs::new().with("use_peephole", use_peephole),
+        &[
+            seq_len_max,
+            x,
+            cs_prev,
+            h_prev,
+            w,
+            wci,
+            wcf,
+            wco,
+            b,
+            i,
+            cs,
+            f,
+            o,
+            ci,
+            co,
+            h,
+            cs_grad,
+            h_grad,
+        ],
+    )
+}
+
 static BLOCK_LSTM_V2: Op = Op::new("BlockLSTMV2");
 
 /// The optional arguments of [`block_lstm_v2_with`].

@@ -9,6 +9,68 @@ use crate::{
 };
 use ferroflow_ir::{Attrs, DType};
 
+static APPROX_TOP_K: Op = Op::new("ApproxTopK");
+
+/// The optional arguments of [`approx_top_k_with`].
+#[derive(Clone, Debug)]
+pub struct ApproxTopKAttrs {
+    /// `reduction_dimension`: an integer; `-1` unless set.
+    pub reduction_dimension: i64,
+    /// `recall_target`: a float; `0.95` unless set.
+    pub recall_target: f32,
+    /// `is_max_k`: a flag; `true` unless set.
+    pub is_max_k: bool,
+    /// `reduction_input_size_override`: an integer; `-1` unless set.
+    pub reduction_input_size_override: i64,
+    /// `aggregate_to_topk`: a flag; `true` unless set.
+    pub aggregate_to_topk: bool,
+}
+
+impl Default for ApproxTopKAttrs {
+    fn default() -> ApproxTopKAttrs {
+        ApproxTopKAttrs {
+            reduction_dimension: -1,
+            recall_target: 0.95,
+            is_max_k: true,
+            reduction_input_size_override: -1,
+            aggregate_to_topk: true,
+        }
+    }
+}
+
+/// Takes the `k` largest or smallest elements along a dimension, and where they were.
+///
+/// `ApproxTopK`: `input: T` → `values: T`, `indices: int32`, with `T` in bfloat16, float16,
+/// float32. `k` is an integer from `0`. [`approx_top_k_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn approx_top_k(input: &Tensor, k: i64) -> Result<[Tensor; 2]> {
+    call::fixed(&APPROX_TOP_K, Attrs::new().with("k", k), &[input])
+}
+
+/// [`approx_top_k()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn approx_top_k_with(input: &Tensor, k: i64, attrs: &ApproxTopKAttrs) -> Result<[Tensor; 2]> {
+    call::fixed(
+        &APPROX_TOP_K,
+        Attrs::new()
+            .with("k", k)
+            .with("reduction_dimension", attrs.reduction_dimension)
+            .with("recall_target", attrs.recall_target)
+            .with("is_max_k", attrs.is_max_k)
+            .with("reduction_input_size_override", attrs.reduction_input_size_override)
+            .with("aggregate_to_topk", attrs.aggregate_to_topk),
+        &[input],
+    )
+}
+
 static IN_TOP_K: Op = Op::new("InTopK");
 
 /// Tells whether the class of each row is among those of the `k` largest scores.

@@ -24,6 +24,26 @@ pub fn segment_max(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_MAX, Attrs::new(), &[data, segment_ids])
 }
 
+static SEGMENT_MAX_V2: Op = Op::new("SegmentMaxV2");
+
+/// Computes the largest element of each segment, of which there is a known number.
+///
+/// `SegmentMaxV2`: `data: T`, `segment_ids: Tindices`, `num_segments: Tnumsegments` → `output: T`,
+/// with `T` in floats, integers; `Tindices`, `Tnumsegments` in int32, int64. `num_segments` is read
+/// on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn segment_max_v2(
+    data: &Tensor,
+    segment_ids: &Tensor,
+    num_segments: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SEGMENT_MAX_V2, Attrs::new(), &[data, segment_ids, num_segments])
+}
+
 static SEGMENT_MEAN: Op = Op::new("SegmentMean");
 
 /// Computes the mean of each segment; 0 where it is empty.
@@ -54,6 +74,26 @@ pub fn segment_min(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_MIN, Attrs::new(), &[data, segment_ids])
 }
 
+static SEGMENT_MIN_V2: Op = Op::new("SegmentMinV2");
+
+/// Computes the smallest element of each segment, of which there is a known number.
+///
+/// `SegmentMinV2`: `data: T`, `segment_ids: Tindices`, `num_segments: Tnumsegments` → `output: T`,
+/// with `T` in floats, integers; `Tindices`, `Tnumsegments` in int32, int64. `num_segments` is read
+/// on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn segment_min_v2(
+    data: &Tensor,
+    segment_ids: &Tensor,
+    num_segments: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SEGMENT_MIN_V2, Attrs::new(), &[data, segment_ids, num_segments])
+}
+
 static SEGMENT_PROD: Op = Op::new("SegmentProd");
 
 /// Computes the product of each segment; 1 where it is empty.
@@ -69,6 +109,26 @@ pub fn segment_prod(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_PROD, Attrs::new(), &[data, segment_ids])
 }
 
+static SEGMENT_PROD_V2: Op = Op::new("SegmentProdV2");
+
+/// Computes the product of each segment, of which there is a known number.
+///
+/// `SegmentProdV2`: `data: T`, `segment_ids: Tindices`, `num_segments: Tnumsegments` → `output: T`,
+/// with `T` in floats, complex, integers, quantized; `Tindices`, `Tnumsegments` in int32, int64.
+/// `num_segments` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn segment_prod_v2(
+    data: &Tensor,
+    segment_ids: &Tensor,
+    num_segments: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SEGMENT_PROD_V2, Attrs::new(), &[data, segment_ids, num_segments])
+}
+
 static SEGMENT_SUM: Op = Op::new("SegmentSum");
 
 /// Computes the sum of each segment; 0 where it is empty.
@@ -82,6 +142,26 @@ static SEGMENT_SUM: Op = Op::new("SegmentSum");
 #[track_caller]
 pub fn segment_sum(data: &Tensor, segment_ids: &Tensor) -> Result<Tensor> {
     call::one(&SEGMENT_SUM, Attrs::new(), &[data, segment_ids])
+}
+
+static SEGMENT_SUM_V2: Op = Op::new("SegmentSumV2");
+
+/// Computes the sum of each segment, of which there is a known number.
+///
+/// `SegmentSumV2`: `data: T`, `segment_ids: Tindices`, `num_segments: Tnumsegments` → `output: T`,
+/// with `T` in floats, complex, integers, quantized; `Tindices`, `Tnumsegments` in int32, int64.
+/// `num_segments` is read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn segment_sum_v2(
+    data: &Tensor,
+    segment_ids: &Tensor,
+    num_segments: &Tensor,
+) -> Result<Tensor> {
+    call::one(&SEGMENT_SUM_V2, Attrs::new(), &[data, segment_ids, num_segments])
 }
 
 static SPARSE_SEGMENT_MEAN: Op = Op::new("SparseSegmentMean");

@@ -57,6 +57,90 @@ pub fn audio_spectrogram_with(
     )
 }
 
+static BATCH_FFT: Op = Op::new("BatchFFT");
+
+/// As `FFT`.
+///
+/// `BatchFFT`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_fft(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_FFT, Attrs::new(), &[input])
+}
+
+static BATCH_FFT2D: Op = Op::new("BatchFFT2D");
+
+/// As `FFT2D`.
+///
+/// `BatchFFT2D`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_fft2d(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_FFT2D, Attrs::new(), &[input])
+}
+
+static BATCH_FFT3D: Op = Op::new("BatchFFT3D");
+
+/// As `FFT3D`.
+///
+/// `BatchFFT3D`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_fft3d(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_FFT3D, Attrs::new(), &[input])
+}
+
+static BATCH_IFFT: Op = Op::new("BatchIFFT");
+
+/// As `IFFT`.
+///
+/// `BatchIFFT`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_ifft(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_IFFT, Attrs::new(), &[input])
+}
+
+static BATCH_IFFT2D: Op = Op::new("BatchIFFT2D");
+
+/// As `IFFT2D`.
+///
+/// `BatchIFFT2D`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_ifft2d(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_IFFT2D, Attrs::new(), &[input])
+}
+
+static BATCH_IFFT3D: Op = Op::new("BatchIFFT3D");
+
+/// As `IFFT3D`.
+///
+/// `BatchIFFT3D`: `input: complex64` → `output: complex64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn batch_ifft3d(input: &Tensor) -> Result<Tensor> {
+    call::one(&BATCH_IFFT3D, Attrs::new(), &[input])
+}
+
 static FFT: Op = Op::new("FFT");
 
 /// Computes the discrete Fourier transform of the last dimension.
@@ -99,6 +183,21 @@ pub fn fft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&FFT3D, Attrs::new(), &[input])
 }
 
+static FFTND: Op = Op::new("FFTND");
+
+/// Computes the discrete Fourier transform of the last dimensions, cut or filled up with zeros.
+///
+/// `FFTND`: `input: Tcomplex`, `fft_length: int32`, `axes: int32` → `output: Tcomplex`, with
+/// `Tcomplex` in complex. `fft_length`, `axes` are read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn fftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tensor> {
+    call::one(&FFTND, Attrs::new(), &[input, fft_length, axes])
+}
+
 static IFFT: Op = Op::new("IFFT");
 
 /// Computes the inverse of `FFT`.
@@ -139,6 +238,21 @@ static IFFT3D: Op = Op::new("IFFT3D");
 #[track_caller]
 pub fn ifft3d(input: &Tensor) -> Result<Tensor> {
     call::one(&IFFT3D, Attrs::new(), &[input])
+}
+
+static IFFTND: Op = Op::new("IFFTND");
+
+/// Computes the inverse of `FFTND`.
+///
+/// `IFFTND`: `input: Tcomplex`, `fft_length: int32`, `axes: int32` → `output: Tcomplex`, with
+/// `Tcomplex` in complex. `fft_length`, `axes` are read on the host.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn ifftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tensor> {
+    call::one(&IFFTND, Attrs::new(), &[input, fft_length, axes])
 }
 
 static IRFFT: Op = Op::new("IRFFT");
@@ -256,6 +370,50 @@ pub fn irfft3d(input: &Tensor, fft_length: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn irfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &IRFFT3DAttrs) -> Result<Tensor> {
     call::one(&IRFFT3D, Attrs::new().with("Treal", attrs.treal), &[input, fft_length])
+}
+
+static IRFFTND: Op = Op::new("IRFFTND");
+
+/// The optional arguments of [`irfftnd_with`].
+#[derive(Clone, Debug)]
+pub struct IRFFTNDAttrs {
+    /// `Treal`: a dtype in float32, float64; float32 unless set.
+    pub treal: DType,
+}
+
+impl Default for IRFFTNDAttrs {
+    fn default() -> IRFFTNDAttrs {
+        IRFFTNDAttrs { treal: DType::F32 }
+    }
+}
+
+/// Computes the inverse of `RFFTND`.
+///
+/// `IRFFTND`: `input: Tcomplex`, `fft_length: int32`, `axes: int32` → `output: Treal`, with `Treal`
+/// in float32, float64; `Tcomplex` in complex. `fft_length`, `axes` are read on the host.
+/// [`irfftnd_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn irfftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tensor> {
+    call::one(&IRFFTND, Attrs::new(), &[input, fft_length, axes])
+}
+
+/// [`irfftnd()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn irfftnd_with(
+    input: &Tensor,
+    fft_length: &Tensor,
+    axes: &Tensor,
+    attrs: &IRFFTNDAttrs,
+) -> Result<Tensor> {
+    call::one(&IRFFTND, Attrs::new().with("Treal", attrs.treal), &[input, fft_length, axes])
 }
 
 static MFCC: Op = Op::new("Mfcc");
@@ -430,4 +588,48 @@ pub fn rfft3d(input: &Tensor, fft_length: &Tensor) -> Result<Tensor> {
 #[track_caller]
 pub fn rfft3d_with(input: &Tensor, fft_length: &Tensor, attrs: &RFFT3DAttrs) -> Result<Tensor> {
     call::one(&RFFT3D, Attrs::new().with("Tcomplex", attrs.tcomplex), &[input, fft_length])
+}
+
+static RFFTND: Op = Op::new("RFFTND");
+
+/// The optional arguments of [`rfftnd_with`].
+#[derive(Clone, Debug)]
+pub struct RFFTNDAttrs {
+    /// `Tcomplex`: a dtype in complex; complex64 unless set.
+    pub tcomplex: DType,
+}
+
+impl Default for RFFTNDAttrs {
+    fn default() -> RFFTNDAttrs {
+        RFFTNDAttrs { tcomplex: DType::C64 }
+    }
+}
+
+/// Computes the half of `FFTND` that real elements determine.
+///
+/// `RFFTND`: `input: Treal`, `fft_length: int32`, `axes: int32` → `output: Tcomplex`, with `Treal`
+/// in float32, float64; `Tcomplex` in complex. `fft_length`, `axes` are read on the host.
+/// [`rfftnd_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn rfftnd(input: &Tensor, fft_length: &Tensor, axes: &Tensor) -> Result<Tensor> {
+    call::one(&RFFTND, Attrs::new(), &[input, fft_length, axes])
+}
+
+/// [`rfftnd()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn rfftnd_with(
+    input: &Tensor,
+    fft_length: &Tensor,
+    axes: &Tensor,
+    attrs: &RFFTNDAttrs,
+) -> Result<Tensor> {
+    call::one(&RFFTND, Attrs::new().with("Tcomplex", attrs.tcomplex), &[input, fft_length, axes])
 }

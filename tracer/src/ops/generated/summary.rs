@@ -9,6 +9,100 @@ use crate::{
 };
 use ferroflow_ir::Attrs;
 
+static AUDIO_SUMMARY: Op = Op::new("AudioSummary");
+
+/// The optional arguments of [`audio_summary_with`].
+#[derive(Clone, Debug)]
+pub struct AudioSummaryAttrs {
+    /// `max_outputs`: an integer from `1`; `3` unless set.
+    pub max_outputs: i64,
+}
+
+impl Default for AudioSummaryAttrs {
+    fn default() -> AudioSummaryAttrs {
+        AudioSummaryAttrs { max_outputs: 3 }
+    }
+}
+
+/// Makes a summary with clips of sound.
+///
+/// `AudioSummary`: `tag: string`, `tensor: float32` → `summary: string`. [`audio_summary_with`]
+/// sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_summary(tag: &Tensor, tensor: &Tensor, sample_rate: f32) -> Result<Tensor> {
+    call::one(&AUDIO_SUMMARY, Attrs::new().with("sample_rate", sample_rate), &[tag, tensor])
+}
+
+/// [`audio_summary()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_summary_with(
+    tag: &Tensor,
+    tensor: &Tensor,
+    sample_rate: f32,
+    attrs: &AudioSummaryAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &AUDIO_SUMMARY,
+        Attrs::new().with("sample_rate", sample_rate).with("max_outputs", attrs.max_outputs),
+        &[tag, tensor],
+    )
+}
+
+static AUDIO_SUMMARY_V2: Op = Op::new("AudioSummaryV2");
+
+/// The optional arguments of [`audio_summary_v2_with`].
+#[derive(Clone, Debug)]
+pub struct AudioSummaryV2Attrs {
+    /// `max_outputs`: an integer from `1`; `3` unless set.
+    pub max_outputs: i64,
+}
+
+impl Default for AudioSummaryV2Attrs {
+    fn default() -> AudioSummaryV2Attrs {
+        AudioSummaryV2Attrs { max_outputs: 3 }
+    }
+}
+
+/// Makes a summary with clips of sound.
+///
+/// `AudioSummaryV2`: `tag: string`, `tensor: float32`, `sample_rate: float32` → `summary: string`.
+/// [`audio_summary_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_summary_v2(tag: &Tensor, tensor: &Tensor, sample_rate: &Tensor) -> Result<Tensor> {
+    call::one(&AUDIO_SUMMARY_V2, Attrs::new(), &[tag, tensor, sample_rate])
+}
+
+/// [`audio_summary_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn audio_summary_v2_with(
+    tag: &Tensor,
+    tensor: &Tensor,
+    sample_rate: &Tensor,
+    attrs: &AudioSummaryV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &AUDIO_SUMMARY_V2,
+        Attrs::new().with("max_outputs", attrs.max_outputs),
+        &[tag, tensor, sample_rate],
+    )
+}
+
 static CLOSE_SUMMARY_WRITER: Op = Op::new("CloseSummaryWriter");
 
 /// Writes what is left and closes the file.
@@ -155,6 +249,122 @@ pub fn summary_writer_with(attrs: &SummaryWriterAttrs) -> Result<Tensor> {
             .with("shared_name", attrs.shared_name.as_str())
             .with("container", attrs.container.as_str()),
         &[],
+    )
+}
+
+static TENSOR_SUMMARY: Op = Op::new("TensorSummary");
+
+/// The optional arguments of [`tensor_summary_with`].
+#[derive(Clone, Debug, Default)]
+pub struct TensorSummaryAttrs {
+    /// `description`: a string; empty unless set.
+    pub description: String,
+    /// `labels`: strings; `[]` unless set.
+    pub labels: Vec<String>,
+    /// `display_name`: a string; empty unless set.
+    pub display_name: String,
+}
+
+/// Makes a summary with a tensor under the name of the node.
+///
+/// `TensorSummary`: `tensor: T` → `summary: string`. [`tensor_summary_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tensor_summary(tensor: &Tensor) -> Result<Tensor> {
+    call::one(&TENSOR_SUMMARY, Attrs::new(), &[tensor])
+}
+
+/// [`tensor_summary()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tensor_summary_with(tensor: &Tensor, attrs: &TensorSummaryAttrs) -> Result<Tensor> {
+    call::one(
+        &TENSOR_SUMMARY,
+        Attrs::new()
+            .with("description", attrs.description.as_str())
+            .with("labels", attrs.labels.as_slice())
+            .with("display_name", attrs.display_name.as_str()),
+        &[tensor],
+    )
+}
+
+static TENSOR_SUMMARY_V2: Op = Op::new("TensorSummaryV2");
+
+/// Makes a summary with a tensor.
+///
+/// `TensorSummaryV2`: `tag: string`, `tensor: T`, `serialized_summary_metadata: string` →
+/// `summary: string`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn tensor_summary_v2(
+    tag: &Tensor,
+    tensor: &Tensor,
+    serialized_summary_metadata: &Tensor,
+) -> Result<Tensor> {
+    call::one(&TENSOR_SUMMARY_V2, Attrs::new(), &[tag, tensor, serialized_summary_metadata])
+}
+
+static WRITE_AUDIO_SUMMARY: Op = Op::new("WriteAudioSummary");
+
+/// The optional arguments of [`write_audio_summary_with`].
+#[derive(Clone, Debug)]
+pub struct WriteAudioSummaryAttrs {
+    /// `max_outputs`: an integer from `1`; `3` unless set.
+    pub max_outputs: i64,
+}
+
+impl Default for WriteAudioSummaryAttrs {
+    fn default() -> WriteAudioSummaryAttrs {
+        WriteAudioSummaryAttrs { max_outputs: 3 }
+    }
+}
+
+/// Writes clips of sound.
+///
+/// `WriteAudioSummary`: `writer: resource`, `step: int64`, `tag: string`, `tensor: float32`,
+/// `sample_rate: float32` → nothing. [`write_audio_summary_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_audio_summary(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    tensor: &Tensor,
+    sample_rate: &Tensor,
+) -> Result<()> {
+    call::none(&WRITE_AUDIO_SUMMARY, Attrs::new(), &[writer, step, tag, tensor, sample_rate])
+}
+
+/// [`write_audio_summary()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn write_audio_summary_with(
+    writer: &Tensor,
+    step: &Tensor,
+    tag: &Tensor,
+    tensor: &Tensor,
+    sample_rate: &Tensor,
+    attrs: &WriteAudioSummaryAttrs,
+) -> Result<()> {
+    call::none(
+        &WRITE_AUDIO_SUMMARY,
+        Attrs::new().with("max_outputs", attrs.max_outputs),
+        &[writer, step, tag, tensor, sample_rate],
     )
 }
 

@@ -1,5 +1,9 @@
 //! Which ops a model needs, and which of them can run.
 
+mod absent;
+
+pub use absent::reason;
+
 use ferroflow_ir::Lowering;
 use ferroflow_runtime::Context;
 use ferroflow_saved_model::{
@@ -43,8 +47,14 @@ fn count(graph: &proto::GraphDef, ops: &mut BTreeMap<String, usize>) {
     }
 }
 
+/// The control flow of TensorFlow 1 that becomes calls of functions when a graph is loaded.
+const FUNCTIONALIZED: &[&str] = &["Enter", "Exit", "Merge", "NextIteration", "Switch"];
+
 /// Whether nodes of this op can run, for some dtypes at least.
 pub fn is_supported(context: &Context, op: &str) -> bool {
+    if FUNCTIONALIZED.contains(&op) {
+        return true;
+    }
     add_ops(context);
     op_of_file(context.registry(), op).is_some_and(|record| {
         // Reference variables become resource variables when a graph is converted.
