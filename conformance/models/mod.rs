@@ -34,6 +34,7 @@ const MODELS: &[(&str, Model)] = &[
     ("rust_dtypes", layers::dtypes),
     ("rust_nested_calls", layers::nested_calls),
     ("rust_nn_images", networks::images),
+    ("rust_nn_trained", networks::trained),
     ("rust_nn_sequences", networks::sequences),
     ("rust_counter", state::counter),
     ("rust_mutable_table", state::mutable_table),

@@ -1,17 +1,22 @@
 //! Networks of layers, as SavedModels, and as a checkpoint for a network of Keras.
 
 use super::{layers::numbers, recorder::Recorder};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ferroflow::{
     Checkpoint, Functions, HasFunctions, Tensor, Trackable, function,
     ir::DType,
     nn::{
         Activation, BatchNorm, Conv2D, ConvOptions, Dense, DenseOptions, DepthwiseConv2D, Dropout,
         Embedding, Gru, Layer, LayerNorm, Lstm, Mode, MultiHeadAttention, Padding, Regularizer,
-        Sequential, Weights, flatten, max_pool,
+        Sequential, Weights, flatten,
+        losses::{Prediction, sparse_categorical_cross_entropy},
+        max_pool,
+        metrics::sparse_categorical_accuracy,
+        optimizers::{Adam, Optimizer},
     },
     saved_model::SaveOptions,
     spec, tracer,
+    train::{FitOptions, Trainer},
 };
 use serde_json::json;
 
@@ -53,7 +58,23 @@ impl Images {
 }
 
 pub(super) fn images(recorder: &mut Recorder) -> Result<()> {
-    let model = Images { network: of_images()?, functions: Functions::default() };
+    record_images(recorder, of_images()?)
+}
+
+/// The same network after some epochs of training.
+pub(super) fn trained(recorder: &mut Recorder) -> Result<()> {
+    let network = of_images()?;
+    let loss = |y: &Tensor, x: &Tensor| sparse_categorical_cross_entropy(y, x, Prediction::Logits);
+    let trainer = Trainer::new(network.clone(), Optimizer::new(Adam::default(), 0.01)?, loss)?
+        .metric(sparse_categorical_accuracy()?);
+    let batch = vec![numbers(6 * 36 * 2, &[6, 6, 6, 2])?, Tensor::from([0i32, 1, 2, 2, 0, 1])];
+    let history = trainer.fit(&vec![batch.clone(), batch], 5, FitOptions::default())?;
+    ensure!(history.last("loss") < history.epochs[0].get("loss"), "the network learns");
+    record_images(recorder, network)
+}
+
+fn record_images(recorder: &mut Recorder, network: Sequential) -> Result<()> {
+    let model = Images { network, functions: Functions::default() };
     let x = numbers(2 * 36 * 2, &[2, 6, 6, 2])?;
     let y = model.read(&x)?;
     let read = model.read_concrete([spec(DType::F32, [None, Some(6), Some(6), Some(2)])])?;

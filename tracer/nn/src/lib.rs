@@ -78,9 +78,11 @@ mod module;
 pub mod optimizers;
 mod ranks;
 mod state;
+mod summary;
 #[cfg(test)]
 mod test_support;
 pub mod train;
 
 pub use layers::*;
 pub use module::Module;
+pub use summary::{ModuleSummary, WeightSummary};

@@ -1,7 +1,10 @@
 //! What any object with variables can be asked for.
 
-use crate::layers::Penalty;
-use ferroflow_runtime::trackable::{Kind, ObjectGraph, Trackable};
+use crate::{
+    layers::Penalty,
+    summary::{ModuleSummary, WeightSummary},
+};
+use ferroflow_runtime::trackable::{Kind, ObjectGraph, ObjectNode, Trackable};
 use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
 
 /// Variables and losses of an object, found in its object graph: those of layers, of structures of
@@ -38,6 +41,13 @@ pub trait Module: Trackable {
         Ok(variables)
     }
 
+    /// A table of its variables, with the number of parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`variables`](Module::variables).
+    fn summary(&self) -> Result<ModuleSummary>;
+
     /// What its layers add to the loss to keep weights small: a scalar for each weight that has a
     /// [`Regularizer`](crate::Regularizer).
     ///
@@ -62,6 +72,21 @@ impl<T: Trackable> Module for T {
             | Kind::Foreign => None,
         });
         Ok(variables.collect())
+    }
+
+    fn summary(&self) -> Result<ModuleSummary> {
+        let graph = ObjectGraph::of(self)?;
+        let weight = |(path, node): (Option<Vec<&str>>, &ObjectNode)| match &node.kind {
+            Kind::Variable(variable) => Some(WeightSummary {
+                path: path.unwrap_or_default().join("."),
+                dtype: variable.dtype(),
+                shape: variable.shape().clone(),
+                is_trained: variable.is_trainable(),
+            }),
+            _ => None,
+        };
+        let weights = graph.paths().into_iter().zip(&graph.nodes).filter_map(weight);
+        Ok(ModuleSummary { weights: weights.collect() })
     }
 
     fn regularization_losses(&self) -> Result<Vec<Tensor>> {
