@@ -25,6 +25,7 @@ pub mod merge;
 mod noise;
 mod normalization;
 mod pool;
+mod preprocessing;
 mod recurrent;
 mod regularizer;
 mod relu;
@@ -74,6 +75,7 @@ pub use pool::{
     GlobalMaxPooling, MaxPooling, MaxPooling1D, MaxPooling2D, MaxPooling3D, avg_pool,
     global_avg_pool, max_pool,
 };
+pub use preprocessing::*;
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
 pub use relu::{Elu, PRelu, Relu, Softmax};

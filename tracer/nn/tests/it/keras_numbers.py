@@ -246,3 +246,47 @@ attention("attention unscaled", L.AdditiveAttention(use_scale=False), x, use_cau
 attention("attention grouped", L.GroupQueryAttention(3, 4, 2), x)
 attention("attention windowed", L.GroupQueryAttention(3, 4, 1, use_bias=False, use_gate=True, sliding_window=2), x, use_causal_mask=True)
 attention("attention masked", L.GroupQueryAttention(2, 2, 2), x, attention_mask=masks[1][:, None, :])
+
+words = np.array([["b", "zz", "a"], ["a", "", "a"]])
+categories = np.array([[1, 3, 1], [0, 7, 2]])
+for mode in ["one_hot", "multi_hot", "count"]:
+    show(f"category {mode}", L.CategoryEncoding(4, output_mode=mode)(categories))
+    show(f"category {mode} volume", L.CategoryEncoding(4, output_mode=mode)(categories[:, None]))
+    show(f"category {mode} vector", L.CategoryEncoding(4, output_mode=mode)(categories[0]))
+    show(f"lookup {mode}", L.StringLookup(vocabulary=["a", "b", "c"], mask_token="", output_mode=mode)(words))
+    show(f"hashing {mode}", L.Hashing(5, output_mode=mode)(words))
+    show(f"discretization {mode}", L.Discretization([-0.2, 0.1], output_mode=mode)(numbers(2, 3)))
+show("category weighted", L.CategoryEncoding(4, output_mode="count")(categories, count_weights=numbers(2, 3)))
+show("hashing", L.Hashing(7)(words))
+show("hashing integers", L.Hashing(7, mask_value=3)(categories))
+show("hashing salted", L.Hashing(7, salt=[3, 5], mask_value="a")(words))
+show("discretization", L.Discretization([-0.2, 0.1])(numbers(2, 3)))
+layer = L.Discretization(num_bins=5, epsilon=0.02)
+layer.adapt([numbers(40, 5) ** 2, numbers(30, 7) + 0.3])
+show("discretization adapted", np.array(layer.bin_boundaries))
+show("lookup", L.StringLookup(vocabulary=["a", "b", "c"])(words))
+show("lookup masked", L.StringLookup(vocabulary=["", "[UNK]", "a", "b"], mask_token="")(words))
+show("lookup buckets", L.StringLookup(vocabulary=["a"], num_oov_indices=4)(words))
+show("lookup salted", L.StringLookup(vocabulary=["a"], num_oov_indices=4, salt=[3, 5])(words))
+show("lookup integers", L.IntegerLookup(vocabulary=[3, 7], num_oov_indices=3, mask_token=0)(categories))
+show("lookup padded", L.IntegerLookup(vocabulary=[3, 7], max_tokens=6, pad_to_max_tokens=True, output_mode="count")(categories))
+layer = L.StringLookup(output_mode="tf_idf")
+layer.adapt(words)
+show("lookup adapted", layer(words))
+layer = L.StringLookup(vocabulary=["a", "b"], idf_weights=[0.5, 2.0], output_mode="tf_idf")
+show("lookup weighted", layer(words))
+
+images = numbers(2, 5, 6, 2)
+for name, layer in {
+    "rescaling": L.Rescaling(2.0, 0.5), "rescaling channels": L.Rescaling([2.0, 3.0], [0.5, 1.0]),
+    "resizing": L.Resizing(3, 4), "resizing larger": L.Resizing(7, 9, interpolation="bicubic"),
+    "resizing nearest": L.Resizing(3, 4, interpolation="nearest"),
+    "resizing antialias": L.Resizing(3, 4, antialias=True), "resizing lanczos": L.Resizing(3, 4, interpolation="lanczos3", antialias=True),
+    "resizing cubic": L.Resizing(3, 4, interpolation="bicubic", antialias=True),
+    "resizing crop": L.Resizing(2, 4, crop_to_aspect_ratio=True), "resizing pad": L.Resizing(2, 4, pad_to_aspect_ratio=True, fill_value=0.7),
+    "center_crop": L.CenterCrop(2, 3), "center_crop small": L.CenterCrop(8, 3),
+}.items():
+    show(name, layer(images))
+pixels = (np.arange(60) * 37 % 251).reshape(2, 5, 6, 1).astype(np.uint8)
+show("resizing bytes", L.Resizing(3, 4)(pixels))
+show("resizing image", L.Resizing(3, 4)(images[0]))

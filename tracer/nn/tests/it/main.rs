@@ -4,6 +4,7 @@
 
 mod activations;
 mod attention;
+mod augmentation;
 mod convolution;
 mod distribute;
 mod integers;
@@ -13,6 +14,7 @@ mod mixed;
 mod modules;
 mod noise;
 mod normalization;
+mod preprocessing;
 mod recorded;
 mod recurrence;
 mod shaping;
