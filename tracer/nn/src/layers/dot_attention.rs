@@ -17,6 +17,7 @@ use ferroflow_tracer_macros::Trackable;
 ///
 /// Weights, where the options ask for them: `scale` `[]`, the factor of the scores, and
 /// `concat_score_weight` `[]`.
+#[doc(alias("Attention"))]
 #[derive(Trackable, Debug, Clone)]
 pub struct DotProductAttention {
     scale: Option<Variable>,

@@ -146,6 +146,21 @@ trained("separable_conv2d", L.SeparableConv2D(3, 2, dilation_rate=2), 2, 5, 4, 2
 trained("depthwise_conv1d", L.DepthwiseConv1D(3, strides=2, depth_multiplier=2), 2, 6, 3)
 trained("depthwise_conv1d dilated", L.DepthwiseConv1D(2, dilation_rate=2, padding="same"), 2, 6, 3)
 trained("depthwise_conv2d", L.DepthwiseConv2D((2, 3), strides=2, padding="same"), 2, 5, 6, 2)
+# TensorFlow's CPU has no gradients of dilated convolutions: those of one with a kernel of zeros in between.
+layer = L.Conv1D(2, 5, padding="causal", use_bias=False)
+layer(numbers(2, 6, 3))
+kernel = np.zeros([5, 3, 2], np.float32)
+kernel[::2] = numbers(3, 3, 2)
+layer.set_weights([kernel])
+x = tf.constant(numbers(2, 6, 3))
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = layer(x)
+    loss = tf.reduce_sum(y**2)
+show("conv1d dilated", y)
+by_input, by_kernel = tape.gradient(loss, [x, layer.kernel.value])
+show("conv1d dilated d x", by_input, 3)
+show("conv1d dilated d 0", by_kernel[::2], 3)
 # TensorFlow's CPU has no dilated transposed convolutions: the same with a kernel of zeros in between.
 layer = L.Conv2DTranspose(2, 3)
 layer(numbers(1, 3, 3, 2))

@@ -14,6 +14,7 @@ mod mixed;
 mod modules;
 mod noise;
 mod normalization;
+mod precision;
 mod preprocessing;
 mod recorded;
 mod recurrence;
