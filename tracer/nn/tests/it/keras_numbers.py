@@ -305,3 +305,14 @@ for name, layer in {
 pixels = (np.arange(60) * 37 % 251).reshape(2, 5, 6, 1).astype(np.uint8)
 show("resizing bytes", L.Resizing(3, 4)(pixels))
 show("resizing image", L.Resizing(3, 4)(images[0]))
+
+texts = np.array(["The cat, the dog -- and a cat!", "", "Über dogs & cafés; the end."])
+T = L.TextVectorization
+for name, layer in {
+    "text": T(), "text short": T(output_sequence_length=4), "text long": T(output_sequence_length=9), "text ngrams": T(ngrams=2),
+    "text characters": T(standardize="lower", split="character"), "text kept": T(standardize="strip_punctuation"),
+    "text few": T(max_tokens=5), "text multi_hot": T(output_mode="multi_hot"), "text tf_idf": T(output_mode="tf_idf"),
+}.items():
+    layer.adapt(texts)
+    show(name, layer(texts))
+show("text vocabulary", T(vocabulary=["the", "cat", "dog"], output_sequence_length=4)(texts))

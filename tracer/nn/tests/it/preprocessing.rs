@@ -3,7 +3,8 @@
 use crate::recorded::{check, numbers};
 use ferroflow_nn::{
     CategoryEncoding, CenterCrop, Discretization, Hashing, IntegerLookup, Interpolation, Layer,
-    LookupOptions, Mode, OutputMode, Rescaling, ResizeFit, Resizing, StringLookup,
+    LookupOptions, Mode, OutputMode, Rescaling, ResizeFit, Resizing, Standardize, StringLookup,
+    TextOptions, TextSplit, TextVectorization,
 };
 use ferroflow_tracer::{DType, Result, Tensor, function, spec};
 
@@ -112,6 +113,7 @@ fn integers_are_looked_up_in_functions() -> Result<()> {
     check("lookup integers", &staged.call((categories(),))?);
     let padded = LookupOptions {
         max_tokens: Some(6),
+        pad_to_max_tokens: true,
         output_mode: OutputMode::Count,
         ..LookupOptions::default()
     };
@@ -131,6 +133,53 @@ fn vocabularies_come_from_data() -> Result<()> {
     let most = LookupOptions { max_tokens: Some(3), ..LookupOptions::default() };
     let layer = StringLookup::adapted([words()?], &most)?;
     assert_eq!(layer.vocabulary(), ["[UNK]", "a", "zz"]);
+    Ok(())
+}
+
+#[test]
+fn texts_become_indices_and_vectors() -> Result<()> {
+    let texts =
+        Tensor::from(["The cat, the dog -- and a cat!", "", "Über dogs & caf\u{e9}s; the end."]);
+    let default = TextOptions::default();
+    let layer = TextVectorization::adapted([&texts], &default)?;
+    called("text", &layer, &texts);
+    called("text", &layer, &texts.expand_dims(1)?);
+    assert_eq!(layer.vocabulary()[..4], ["", "[UNK]", "the", "cat"]);
+    for (name, options) in [
+        ("text short", TextOptions { sequence_length: Some(4), ..default.clone() }),
+        ("text long", TextOptions { sequence_length: Some(9), ..default.clone() }),
+        ("text ngrams", TextOptions { ngrams: Some(2), ..default.clone() }),
+        (
+            "text characters",
+            TextOptions {
+                standardize: Standardize::Lower,
+                split: TextSplit::Character,
+                ..default.clone()
+            },
+        ),
+        (
+            "text kept",
+            TextOptions { standardize: Standardize::StripPunctuation, ..default.clone() },
+        ),
+        ("text few", TextOptions { max_tokens: Some(5), ..default.clone() }),
+        ("text multi_hot", TextOptions { output_mode: OutputMode::MultiHot, ..default.clone() }),
+        ("text tf_idf", TextOptions { output_mode: OutputMode::TfIdf, ..default.clone() }),
+    ] {
+        let layer = TextVectorization::adapted([&texts], &options)?;
+        called(name, &layer, &texts);
+    }
+    let short = TextOptions { sequence_length: Some(4), ..default.clone() };
+    let layer = TextVectorization::new(tokens(&["the", "cat", "dog"]), &short)?;
+    let staged = function(move |x: Tensor| {
+        let y = layer.call(&x, Mode::Inference)?;
+        assert_eq!(y.shape().dim(1), Some(4));
+        Ok::<_, ferroflow_tracer::Error>(y)
+    });
+    let staged = staged.with_input_signature([spec(DType::String, [None])]);
+    check("text vocabulary", &staged.call((&texts,))?);
+    let vectors = TextOptions { output_mode: OutputMode::Count, ..short };
+    assert!(TextVectorization::new(tokens(&["a"]), &vectors).is_err());
+    assert!(TextVectorization::adapted([&words()?], &default).is_err());
     Ok(())
 }
 

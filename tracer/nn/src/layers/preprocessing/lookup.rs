@@ -55,8 +55,10 @@ pub struct LookupOptions<T> {
     pub mask_token: Option<T>,
     /// The form of the indices.
     pub output_mode: OutputMode,
-    /// The largest number of indices; the size of vectors, where it is set.
+    /// The largest number of indices.
     pub max_tokens: Option<usize>,
+    /// Whether vectors have as many elements as there may be indices, even where there are fewer.
+    pub pad_to_max_tokens: bool,
     /// Numbers that the hashes of tokens depend on.
     pub salt: Option<[i64; 2]>,
 }
@@ -69,6 +71,7 @@ impl<T: Token> Default for LookupOptions<T> {
             mask_token: None,
             output_mode: OutputMode::Int,
             max_tokens: None,
+            pad_to_max_tokens: false,
             salt: None,
         }
     }
@@ -229,6 +232,11 @@ impl<T: Token> LookupOptions<T> {
         self.oov_start() + self.oov_indices
     }
 
+    /// The size of vectors, where it does not follow from the vocabulary.
+    fn padded(&self) -> Option<usize> {
+        self.max_tokens.filter(|_| self.pad_to_max_tokens)
+    }
+
     /// The tokens before the vocabulary.
     fn special(&self) -> Vec<T> {
         let mask = self.mask_token.iter().take(self.oov_start());
@@ -263,7 +271,7 @@ impl<T: Token> Vocabulary<T> {
             let before = if begins_with_special { 0 } else { special.len() };
             let mut all = vec![mean; before];
             all.extend(weights);
-            all.resize(options.max_tokens.unwrap_or(depth), 0.0);
+            all.resize(options.padded().unwrap_or(depth), 0.0);
             Tensor::from(all)
         });
         Ok(Vocabulary { tokens, weights, options: options.clone() })
@@ -277,7 +285,7 @@ impl<T: Token> Vocabulary<T> {
 
     /// The size of vectors.
     fn depth(&self) -> usize {
-        self.options.max_tokens.unwrap_or(self.options.start() + self.tokens.len())
+        self.options.padded().unwrap_or(self.options.start() + self.tokens.len())
     }
 }
 

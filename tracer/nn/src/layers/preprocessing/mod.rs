@@ -6,6 +6,7 @@ mod discretization;
 mod image;
 mod lookup;
 mod output_mode;
+mod text;
 mod vocabulary;
 mod warp;
 
@@ -15,5 +16,6 @@ pub use discretization::Discretization;
 pub use image::{CenterCrop, Rescaling, ResizeFit, Resizing};
 pub use lookup::{IntegerLookup, InverseLookup, Lookup, LookupOptions, StringLookup};
 pub use output_mode::OutputMode;
+pub use text::{Standardize, TextOptions, TextSplit, TextVectorization};
 pub use vocabulary::Token;
 pub use warp::{FillMode, RandomRotation, RandomTranslation, RandomZoom};
