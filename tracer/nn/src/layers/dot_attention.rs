@@ -209,7 +209,7 @@ impl AttentionMasks<'_> {
     /// Scores, those of sources that are not attended to being too low to matter.
     fn masked(&self, scores: &Tensor, query: &Tensor, key: &Tensor) -> Result<Tensor> {
         let value = self.value.map(|mask| mask.expand_dims(-2)).transpose()?;
-        let causal = self.causal.then(|| not_later(query, key)).transpose()?;
+        let causal = self.causal.then(|| not_later(query, key, 1)).transpose()?;
         let mask = match (value, causal) {
             (Some(value), Some(causal)) => value.logical_and(&causal)?,
             (Some(mask), None) | (None, Some(mask)) => mask,

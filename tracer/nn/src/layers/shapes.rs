@@ -132,7 +132,11 @@ pub(super) fn operand(sizes: &[DimSize]) -> Result<Tensor> {
 
 /// A tensor of these sizes, of which a trace may have lost some.
 pub(super) fn with_sizes(x: Tensor, sizes: &[DimSize]) -> Result<Tensor> {
-    let shape = PartialShape::ranked(sizes.iter().map(DimSize::known));
+    with_shape(x, PartialShape::ranked(sizes.iter().map(DimSize::known)))
+}
+
+/// A tensor of this shape, of which a trace may have lost some sizes.
+pub(super) fn with_shape(x: Tensor, shape: PartialShape) -> Result<Tensor> {
     if x.shape() == shape { Ok(x) } else { ops::ensure_shape(&x, shape) }
 }
 

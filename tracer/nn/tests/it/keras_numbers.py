@@ -244,7 +244,7 @@ show("activity", layer.losses[0])
 
 
 def attention(name, layer, x, *masks, **kwargs):
-    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, L.GroupQueryAttention) else (lambda x: layer([x, x], *masks, **kwargs))
+    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, (L.GroupQueryAttention, L.MultiHeadAttention)) else (lambda x: layer([x, x], *masks, **kwargs))
     f(x)
     fill(layer)
     gradients(name, f, x, layer.trainable_weights)
@@ -316,3 +316,12 @@ for name, layer in {
     layer.adapt(texts)
     show(name, layer(texts))
 show("text vocabulary", T(vocabulary=["the", "cat", "dog"], output_sequence_length=4)(texts))
+
+trained("layer_norm axes", L.LayerNormalization(axis=[-2, -1], epsilon=0.01), 2, 5, 3)
+trained("layer_norm plain", L.LayerNormalization(center=False, scale=False), 2, 5, 3)
+trained("layer_norm scaled", L.LayerNormalization(center=False), 2, 5, 3)
+trained("einsum", L.EinsumDense("abc,cde->abde", output_shape=(None, 4, 2), bias_axes="de", activation="tanh"), 2, 5, 3)
+trained("einsum plain", L.EinsumDense("...x,xy->...y", output_shape=4), 2, 5, 3)
+attention("attention heads", L.MultiHeadAttention(2, 3, value_dim=4, use_bias=False), numbers(2, 5, 3))
+layer = L.BatchNormalization(center=False, scale=False)
+show("batch_norm plain", layer(numbers(2, 5, 3), training=True))
