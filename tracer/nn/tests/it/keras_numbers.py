@@ -1,6 +1,6 @@
 """Prints results of Keras' layers for equal weights and inputs: the numbers in keras.rs, and keras_numbers.txt.
 
-Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
+Run as `python keras_numbers.py > keras_numbers.txt`. Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
 """
 
 import keras

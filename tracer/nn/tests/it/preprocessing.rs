@@ -179,6 +179,8 @@ fn texts_become_indices_and_vectors() -> Result<()> {
     check("text vocabulary", &staged.call((&texts,))?);
     let vectors = TextOptions { output_mode: OutputMode::Count, ..short };
     assert!(TextVectorization::new(tokens(&["a"]), &vectors).is_err());
+    let none = TextOptions { ngrams: Some(0), ..default.clone() };
+    assert!(TextVectorization::adapted([&texts], &none).is_err());
     assert!(TextVectorization::adapted([&words()?], &default).is_err());
     Ok(())
 }

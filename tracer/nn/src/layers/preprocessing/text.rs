@@ -46,7 +46,7 @@ pub struct TextOptions {
     pub standardize: Standardize,
     /// The tokens of a text.
     pub split: TextSplit,
-    /// The largest number of tokens next to each other that are a token as well.
+    /// The largest length of n-grams, which are tokens as well.
     pub ngrams: Option<u32>,
     /// The form of the result.
     pub output_mode: OutputMode,
@@ -90,7 +90,7 @@ impl TextVectorization {
     ///
     /// # Errors
     ///
-    /// As [`Lookup::new`](super::Lookup::new); for a sequence length of vectors.
+    /// As [`Lookup::new`](super::Lookup::new); for a sequence length of vectors, and n-grams of none.
     pub fn new(
         vocabulary: impl IntoIterator<Item = String>,
         options: &TextOptions,
@@ -104,7 +104,8 @@ impl TextVectorization {
     ///
     /// # Errors
     ///
-    /// As [`Lookup::adapted`](super::Lookup::adapted); for a sequence length of vectors.
+    /// As [`Lookup::adapted`](super::Lookup::adapted); for a sequence length of vectors, and n-grams of
+    /// none.
     pub fn adapted<B: IntoOperand>(
         batches: impl IntoIterator<Item = B>,
         options: &TextOptions,
@@ -133,6 +134,9 @@ impl Layer for TextVectorization {
 
 impl TextOptions {
     fn check(&self) -> Result<()> {
+        if self.ngrams == Some(0) {
+            return Err(wrong("n-grams of a token at least", "0"));
+        }
         match (self.sequence_length, self.output_mode) {
             (Some(_), mode) if mode != OutputMode::Int => {
                 Err(wrong("no sequence length of vectors", format!("{mode:?}")))
