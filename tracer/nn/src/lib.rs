@@ -52,13 +52,23 @@
 //! targets, an [`Optimizer`](optimizers::Optimizer) steps the variables, [`metrics`] sum up how well
 //! predictions do.
 //!
+//! # Kinds of layers
+//!
+//! Sequences, images and volumes have their channels last; a layer over `N` dimensions, such as
+//! [`Conv`] or [`MaxPooling`], has a name for each number of them ([`Conv2D`], [`MaxPooling2D`]).
+//! Recurrent layers ([`Lstm`], [`Gru`], [`SimpleRnn`], [`ConvLstm`]) are [`RecurrentLayer`]s, which
+//! [`Bidirectional`] takes in pairs. An [`Activation`] is a layer too. Layers of several inputs are
+//! functions ([`merge`]) or have a method beside [`Layer::call`] (attention). Preprocessing is layers
+//! as well: [`StringLookup`], [`Discretization`], [`Normalization`], [`Resizing`], [`RandomFlip`];
+//! those that learn from data are made by it (`adapted`) or have a method `adapt`.
+//!
 //! # Precision
 //!
 //! Layers compute in the dtype of the floats they are given: weights of `float32` are cast to that
 //! of `bfloat16` inputs, and their gradients are `float32` again. Inputs that are no floats, such as
 //! the bytes of images, are cast to the dtype of the weights, `float32` where there are none, as the
-//! layers of Keras do. [`BatchNorm`] and [`LayerNorm`] take means and variances in `float32` at
-//! least. The indices of an [`Embedding`] stay integers.
+//! layers of Keras do. Normalizations take means and variances in `float32` at least. The indices of
+//! an [`Embedding`] stay integers, and so does what only picks elements or passes them on.
 //!
 //! # Names and numbers
 //!

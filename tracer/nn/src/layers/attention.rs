@@ -3,18 +3,19 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    heads::{Projection, not_later, without},
+    dropout::check_rate,
+    heads::{HeadWeights, Projection},
 };
-use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use ferroflow_tracer::{error::Result, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// Scaled dot products of queries with keys choose values, in several heads (Vaswani et al. 2017).
 ///
 /// As a [`Layer`] it attends to its own input: `[batch, steps, size] → [batch, steps, size]`.
 ///
-/// Weights: `_query_dense`, `_key_dense`, `_value_dense` with `kernel` `[size, heads, key_size]` and
-/// `bias` `[heads, key_size]`; `_output_dense` with `kernel` `[heads, key_size, size]` and `bias`
-/// `[size]`.
+/// Weights: `_query_dense` and `_key_dense` with `kernel` `[size, heads, key_size]` and `bias`
+/// `[heads, key_size]`; `_value_dense` likewise, of `value_size`; `_output_dense` with `kernel`
+/// `[heads, value_size, size]` and `bias` `[size]`.
 #[derive(Trackable, Debug, Clone)]
 pub struct MultiHeadAttention {
     #[trackable(name = "_query_dense")]
@@ -26,9 +27,26 @@ pub struct MultiHeadAttention {
     #[trackable(name = "_output_dense")]
     output: Projection,
     #[trackable(skip)]
-    key_size: usize,
-    #[trackable(skip)]
-    causal: bool,
+    weights: HeadWeights,
+}
+
+/// The options of a [`MultiHeadAttention`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MultiHeadOptions {
+    /// The size of the values of a head; without one it is that of the keys.
+    pub value_size: Option<usize>,
+    /// Whether projections have a bias.
+    pub bias: bool,
+    /// The part of the weights that is dropped in training.
+    pub dropout: f64,
+    /// The seed of what is dropped; 0 is none.
+    pub seed: i64,
+}
+
+impl Default for MultiHeadOptions {
+    fn default() -> MultiHeadOptions {
+        MultiHeadOptions { value_size: None, bias: true, dropout: 0.0, seed: 0 }
+    }
 }
 
 impl MultiHeadAttention {
@@ -43,23 +61,42 @@ impl MultiHeadAttention {
         heads: usize,
         key_size: usize,
     ) -> Result<MultiHeadAttention> {
-        let mut projection =
-            |kernel: [usize; 3], bias: &[usize]| Projection::new(weights, kernel, Some(bias));
-        let (inner, of_heads) = ([size, heads, key_size], [heads, key_size]);
+        let options = MultiHeadOptions::default();
+        MultiHeadAttention::with_options(weights, size, [heads, key_size], &options)
+    }
+
+    /// Attention of vectors of `size` by so many heads of `key_size`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the rate is not from 0 to
+    /// below 1; as [`Weights::make`].
+    pub fn with_options(
+        weights: &mut Weights,
+        size: usize,
+        [heads, key_size]: [usize; 2],
+        options: &MultiHeadOptions,
+    ) -> Result<MultiHeadAttention> {
+        let MultiHeadOptions { value_size, bias, dropout, seed } = *options;
+        check_rate(dropout)?;
+        let value_size = value_size.unwrap_or(key_size);
+        let mut projection = |kernel: [usize; 3], shape: &[usize]| {
+            Projection::new(weights, kernel, bias.then_some(shape))
+        };
         Ok(MultiHeadAttention {
-            query: projection(inner, &of_heads)?,
-            key: projection(inner, &of_heads)?,
-            value: projection(inner, &of_heads)?,
-            output: projection([heads, key_size, size], &[size])?,
-            key_size,
-            causal: false,
+            query: projection([size, heads, key_size], &[heads, key_size])?,
+            key: projection([size, heads, key_size], &[heads, key_size])?,
+            value: projection([size, heads, value_size], &[heads, value_size])?,
+            output: projection([heads, value_size, size], &[size])?,
+            weights: HeadWeights { dropout, seed, ..HeadWeights::default() },
         })
     }
 
     /// The same, where no step attends to a later one.
     #[must_use]
-    pub fn causal(self) -> MultiHeadAttention {
-        MultiHeadAttention { causal: true, ..self }
+    pub fn causal(mut self) -> MultiHeadAttention {
+        self.weights.causal = true;
+        self
     }
 
     /// What the queries `[batch, targets, size]` find in `key` and `value`, both
@@ -76,26 +113,30 @@ impl MultiHeadAttention {
         value: &Tensor,
         mask: Option<&Tensor>,
     ) -> Result<Tensor> {
+        self.attend_in(Mode::Inference, [query, key, value], mask)
+    }
+
+    /// As [`attend`](MultiHeadAttention::attend), with dropout in training.
+    ///
+    /// # Errors
+    ///
+    /// When the shapes do not fit.
+    pub fn attend_in(
+        &self,
+        mode: Mode,
+        [query, key, value]: [&Tensor; 3],
+        mask: Option<&Tensor>,
+    ) -> Result<Tensor> {
         let float = |x: &Tensor| input_for(self.query.kernel(), x);
         let (query, key, value) = (&float(query)?, &float(key)?, &float(value)?);
-        let scale = 1.0 / (self.key_size as f64).sqrt();
-        let q = (self.query.split_heads(query)? * scale)?;
-        let k = self.key.split_heads(key)?;
-        let attrs = ops::BatchMatMulV2Attrs { adj_y: true, ..Default::default() };
-        let mut scores = ops::batch_matmul_v2_with(&q, &k, &attrs)?;
-        if let Some(mask) = mask {
-            scores = without(&scores, &mask.expand_dims(-3)?)?;
-        }
-        if self.causal {
-            scores = without(&scores, &not_later(query, key)?)?;
-        }
-        let found = scores.softmax()?.matmul(&self.value.split_heads(value)?)?;
-        self.output.merged_heads(&found, query)
+        let (q, k) = (self.query.split_heads(query)?, self.key.split_heads(key)?);
+        let weights = self.weights.of(&q, &k, mask, mode)?;
+        self.output.merged_heads(&weights.matmul(&self.value.split_heads(value)?)?, query)
     }
 }
 
 impl Layer for MultiHeadAttention {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        self.attend(x, x, x, None)
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        self.attend_in(mode, [x; 3], None)
     }
 }

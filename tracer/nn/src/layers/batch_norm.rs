@@ -19,11 +19,12 @@ use ferroflow_tracer_macros::Trackable;
 /// In training the statistics are those of the batch, and averages of them move along; otherwise the
 /// averages are taken. The variance is the biased one, as in Keras 3.
 ///
-/// Weights: `gamma`, `beta`, `moving_mean`, `moving_variance`, all `[channels]`.
+/// Weights: `gamma` and `beta` where the options ask for them, `moving_mean`, `moving_variance`, all
+/// `[channels]`.
 #[derive(Trackable, Debug, Clone)]
 pub struct BatchNorm {
-    gamma: Variable,
-    beta: Variable,
+    gamma: Option<Variable>,
+    beta: Option<Variable>,
     moving_mean: Variable,
     moving_variance: Variable,
     #[trackable(skip)]
@@ -37,11 +38,15 @@ pub struct BatchNormOptions {
     pub momentum: f64,
     /// What is added to the variance.
     pub epsilon: f64,
+    /// Whether results are shifted.
+    pub center: bool,
+    /// Whether results are scaled.
+    pub scale: bool,
 }
 
 impl Default for BatchNormOptions {
     fn default() -> BatchNormOptions {
-        BatchNormOptions { momentum: 0.99, epsilon: 1e-3 }
+        BatchNormOptions { momentum: 0.99, epsilon: 1e-3, center: true, scale: true }
     }
 }
 
@@ -66,9 +71,12 @@ impl BatchNorm {
         options: &BatchNormOptions,
     ) -> Result<BatchNorm> {
         let (shape, options) = ([channels], *options);
+        let mut make = |name: &str, first: Initializer, is_there: bool| {
+            is_there.then(|| weights.make(name, first, &shape)).transpose()
+        };
         Ok(BatchNorm {
-            gamma: weights.make("gamma", Initializer::Ones, &shape)?,
-            beta: weights.make("beta", Initializer::Zeros, &shape)?,
+            gamma: make("gamma", Initializer::Ones, options.scale)?,
+            beta: make("beta", Initializer::Zeros, options.center)?,
             moving_mean: weights.untrained("moving_mean", Initializer::Zeros, &shape)?,
             moving_variance: weights.untrained("moving_variance", Initializer::Ones, &shape)?,
             options,
@@ -95,7 +103,7 @@ impl BatchNorm {
 
 impl Layer for BatchNorm {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
-        let x = input_for(&self.gamma, x)?;
+        let x = input_for(&self.moving_mean, x)?;
         let wide = x.cast(wide(x.dtype()))?;
         let (mean, variance) = match mode {
             Mode::Training => {
@@ -106,8 +114,15 @@ impl Layer for BatchNorm {
             }
             Mode::Inference => (self.moving_mean.read()?, self.moving_variance.read()?),
         };
-        let scale = (ops::rsqrt(&(variance + self.options.epsilon)?)? * self.gamma.read()?)?;
-        let shift = (self.beta.read()? - (mean * &scale)?)?;
+        let mut scale = ops::rsqrt(&(variance + self.options.epsilon)?)?;
+        if let Some(gamma) = &self.gamma {
+            scale = (scale * gamma.read()?)?;
+        }
+        let moved = (mean * &scale)?;
+        let shift = match &self.beta {
+            Some(beta) => (beta.read()? - moved)?,
+            None => moved.neg()?,
+        };
         ((wide * scale)? + shift)?.cast(x.dtype())
     }
 }

@@ -72,14 +72,15 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Bidirectional<F, B> {
     /// # Errors
     ///
     /// When input or states do not fit, or the results cannot be merged.
-    pub fn run(
+    pub fn run_in(
         &self,
+        mode: Mode,
         x: &Tensor,
         states: Option<BothStates<F, B>>,
     ) -> Result<(Tensor, BothStates<F, B>)> {
         let (first, second) = states.unzip();
-        let (forward, first) = self.forward_layer.run(x, first)?;
-        let (backward, second) = self.backward_layer.run(x, second)?;
+        let (forward, first) = self.forward_layer.run_in(mode, x, first)?;
+        let (backward, second) = self.backward_layer.run_in(mode, x, second)?;
         let results = if self.forward_layer.returns_sequences() {
             self.merged(&forward, &reversed(&backward)?)?
         } else {
@@ -99,8 +100,8 @@ impl<F: RecurrentLayer, B: RecurrentLayer> Bidirectional<F, B> {
 }
 
 impl<F: RecurrentLayer, B: RecurrentLayer> Layer for Bidirectional<F, B> {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        Ok(self.run(x, None)?.0)
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        Ok(self.run_in(mode, x, None)?.0)
     }
 }
 

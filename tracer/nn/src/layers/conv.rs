@@ -3,7 +3,7 @@
 use super::{
     Activation, Layer, Mode, Penalty, Regularizer, Weights,
     compute::input_for,
-    geometry::{Padding, check_dimensions, check_sizes, convolved, padded},
+    geometry::{Padding, check_dimensions, check_sizes, convolved, dilated, padded},
     shapes::wrong,
 };
 use crate::initializers::Initializer;
@@ -37,7 +37,7 @@ pub struct ConvOptions<const N: usize> {
     /// How far the window moves.
     pub strides: [usize; N],
     /// How far apart the elements of the window are. As in TensorFlow there are gradients on CPUs
-    /// only where they are 1.
+    /// only where they are 1, and in training.
     pub dilations: [usize; N],
     /// What is done at the edges.
     pub padding: Padding,
@@ -120,10 +120,15 @@ impl<const N: usize> ConvOptions<N> {
 }
 
 impl<const N: usize> Layer for Conv<N> {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let x = input_for(&self.kernel, x)?;
         let kernel = self.kernel.read()?.cast(x.dtype())?;
         let ConvOptions { strides, dilations, padding, .. } = &self.options;
+        // Dilated convolutions have no gradients on CPUs; those with a dilated kernel have.
+        let (kernel, dilations) = match mode {
+            Mode::Training => (dilated(&kernel, dilations)?, &[1; N]),
+            Mode::Inference => (kernel, dilations),
+        };
         let x = match padding {
             Padding::Causal => padded_before(&x, self)?,
             Padding::Valid | Padding::Same => x,

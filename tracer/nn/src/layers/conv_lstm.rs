@@ -5,7 +5,7 @@ use super::{
     compute::input_for,
     geometry::{Padding, check_dimensions, check_sizes, convolved},
     lstm::{forgetting, next},
-    recurrent::{self, RecurrentLayer, StepOrder, called, swapped},
+    recurrent::{self, RecurrentLayer, StepOptions, called, swapped},
     shapes::{DimSize, has_rank, operand, rank, reshaped, wrong},
 };
 use crate::initializers::Initializer;
@@ -61,7 +61,7 @@ impl<const N: usize> Default for ConvLstmOptions<N> {
 pub struct ConvLstm<const N: usize> {
     cell: ConvLstmCell<N>,
     #[trackable(skip)]
-    steps: StepOrder,
+    steps: StepOptions,
 }
 
 /// Long short-term memory over sequences of sequences: `[batch, steps, size, inputs]`.
@@ -99,13 +99,14 @@ impl<const N: usize> ConvLstm<N> {
             outputs,
             options: options.clone(),
         };
-        Ok(ConvLstm { cell, steps: StepOrder::default() })
+        Ok(ConvLstm { cell, steps: StepOptions::default() })
     }
 
     /// The same layer, which returns the result of each step.
     #[must_use]
-    pub fn of_sequences(self) -> ConvLstm<N> {
-        ConvLstm { steps: StepOrder { returns_all: true, ..self.steps }, ..self }
+    pub fn of_sequences(mut self) -> ConvLstm<N> {
+        self.steps.returns_all = true;
+        self
     }
 }
 
@@ -137,17 +138,22 @@ fn shaped(x: &Tensor, first: &[DimSize], n: usize) -> Result<Tensor> {
 }
 
 impl<const N: usize> Layer for ConvLstm<N> {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        called(self, x)
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        called(self, x, mode)
     }
 }
 
 impl<const N: usize> RecurrentLayer for ConvLstm<N> {
     type State = LstmState;
 
-    fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
+    fn run_in(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        state: Option<LstmState>,
+    ) -> Result<(Tensor, LstmState)> {
         has_rank(x, N + 3)?;
-        let x = self.steps.in_order(&input_for(&self.cell.kernel, x)?)?;
+        let x = self.steps.inputs(&input_for(&self.cell.kernel, x)?, mode)?;
         let sums = self.cell.by_inputs(&x)?;
         let kernel = self.cell.recurrent_kernel.read()?.cast(x.dtype())?;
         let initial = match state {

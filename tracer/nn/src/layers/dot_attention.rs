@@ -17,6 +17,7 @@ use ferroflow_tracer_macros::Trackable;
 ///
 /// Weights, where the options ask for them: `scale` `[]`, the factor of the scores, and
 /// `concat_score_weight` `[]`.
+#[doc(alias("Attention"))]
 #[derive(Trackable, Debug, Clone)]
 pub struct DotProductAttention {
     scale: Option<Variable>,
@@ -208,7 +209,7 @@ impl AttentionMasks<'_> {
     /// Scores, those of sources that are not attended to being too low to matter.
     fn masked(&self, scores: &Tensor, query: &Tensor, key: &Tensor) -> Result<Tensor> {
         let value = self.value.map(|mask| mask.expand_dims(-2)).transpose()?;
-        let causal = self.causal.then(|| not_later(query, key)).transpose()?;
+        let causal = self.causal.then(|| not_later(query, key, 1)).transpose()?;
         let mask = match (value, causal) {
             (Some(value), Some(causal)) => value.logical_and(&causal)?,
             (Some(mask), None) | (None, Some(mask)) => mask,

@@ -16,6 +16,7 @@ use ferroflow_tracer_macros::Trackable;
 /// instance normalization.
 ///
 /// Weights: `gamma` and `beta`, both `[channels]`, where the options ask for them.
+#[doc(alias("GroupNormalization"))]
 #[derive(Trackable, Debug, Clone)]
 pub struct GroupNorm {
     gamma: Option<Variable>,

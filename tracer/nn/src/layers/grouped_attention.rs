@@ -3,11 +3,11 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    dropout::{check_rate, dropped},
-    heads::{Projection, near, not_later, without},
+    dropout::check_rate,
+    heads::{HeadWeights, Projection},
     shapes::{repeated, wrong},
 };
-use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use ferroflow_tracer::{error::Result, tensor::Tensor};
 use ferroflow_tracer_macros::Trackable;
 
 /// Grouped query attention (Ainslie et al. 2023): scaled dot products in several heads, of which
@@ -77,6 +77,11 @@ impl GroupedQueryOptions {
         }
     }
 
+    fn weights(&self) -> HeadWeights {
+        let GroupedQueryOptions { causal, window, dropout, seed, .. } = *self;
+        HeadWeights { causal, window, dropout, seed }
+    }
+
     fn check(&self) -> Result<()> {
         let GroupedQueryOptions { query_heads, key_heads, .. } = *self;
         check_rate(self.dropout)?;
@@ -138,41 +143,17 @@ impl GroupedQueryAttention {
     ) -> Result<Tensor> {
         let float = |x: &Tensor| input_for(self.query.kernel(), x);
         let (query, key, value) = (&float(query)?, &float(key)?, &float(value)?);
-        let weights = self.weights(query, key, mask, mode)?;
-        let found = weights.matmul(&self.shared(&self.value, value)?)?;
+        let (q, k) = (self.query.split_heads(query)?, self.shared(&self.key, key)?);
+        let found = self
+            .options
+            .weights()
+            .of(&q, &k, mask, mode)?
+            .matmul(&self.shared(&self.value, value)?)?;
         let found = match &self.gate {
             Some(gate) => (found * gate.split_heads(query)?.sigmoid()?)?,
             None => found,
         };
         self.output.merged_heads(&found, query)
-    }
-
-    /// The weights of sources: `[batch, heads, targets, sources]`.
-    fn weights(
-        &self,
-        query: &Tensor,
-        key: &Tensor,
-        mask: Option<&Tensor>,
-        mode: Mode,
-    ) -> Result<Tensor> {
-        let GroupedQueryOptions { head_size, causal, window, dropout, seed, .. } = self.options;
-        let q = (self.query.split_heads(query)? * (1.0 / (head_size as f64).sqrt()))?;
-        let attrs = ops::BatchMatMulV2Attrs { adj_y: true, ..Default::default() };
-        let mut scores = ops::batch_matmul_v2_with(&q, &self.shared(&self.key, key)?, &attrs)?;
-        if let Some(mask) = mask {
-            scores = without(&scores, &mask.expand_dims(-3)?)?;
-        }
-        if causal {
-            scores = without(&scores, &not_later(query, key)?)?;
-        }
-        if let Some(window) = window {
-            scores = without(&scores, &near(query, key, window)?)?;
-        }
-        let weights = scores.softmax()?;
-        if mode == Mode::Inference || dropout == 0.0 {
-            return Ok(weights);
-        }
-        dropped(&weights, &weights.shape_tensor()?, dropout, seed)
     }
 
     /// The heads of keys or values, each for all heads of queries that share it.

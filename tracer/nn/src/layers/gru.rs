@@ -3,7 +3,7 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, StepOrder, called},
+    recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
 };
 use crate::initializers::Initializer;
@@ -51,7 +51,7 @@ impl GruCell {
         let x = input_for(&self.kernel, x)?;
         let weights = self.read(&x)?;
         let sums = (rows::times(&x, &weights.kernel)? + &weights.input_bias)?;
-        weights.next(&sums, state)
+        weights.next(&sums, state, None)
     }
 
     fn read(&self, x: &Tensor) -> Result<Read> {
@@ -77,9 +77,10 @@ struct Read {
 
 impl Read {
     /// The state after that in which the inputs add up to `sums`.
-    fn next(&self, sums: &Tensor, state: &Tensor) -> Result<Tensor> {
+    fn next(&self, sums: &Tensor, state: &Tensor, factors: Option<&Tensor>) -> Result<Tensor> {
         let from_input = recurrent::gates(sums, 3)?;
-        let from_state = (state.matmul(&self.recurrent_kernel)? + &self.state_bias)?;
+        let from_state = by_state(state, factors, &self.recurrent_kernel)?;
+        let from_state = (from_state + &self.state_bias)?;
         let from_state = recurrent::gates(&from_state, 3)?;
         let sum = |gate: usize| (&from_input[gate] + &from_state[gate])?.sigmoid();
         let (update, reset) = (sum(0)?, sum(1)?);
@@ -94,7 +95,7 @@ impl Read {
 pub struct Gru {
     cell: GruCell,
     #[trackable(skip)]
-    steps: StepOrder,
+    steps: StepOptions,
 }
 
 impl Gru {
@@ -104,7 +105,7 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: StepOrder::default() })
+        Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: StepOptions::default() })
     }
 
     /// A layer that gives what each step does.
@@ -113,18 +114,12 @@ impl Gru {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Gru> {
-        Ok(Gru { steps: StepOrder::ALL, ..Gru::new(weights, inputs, units)? })
+        Ok(Gru { steps: StepOptions::all(), ..Gru::new(weights, inputs, units)? })
     }
 
     /// The cell.
     pub fn cell(&self) -> &GruCell {
         &self.cell
-    }
-
-    /// The same layer, which goes through sequences from their end.
-    #[must_use]
-    pub fn backwards(self) -> Gru {
-        Gru { steps: self.steps.reversed(), ..self }
     }
 
     /// What each step gives, and the state after the last. Without a state it begins with zeros.
@@ -133,42 +128,25 @@ impl Gru {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
-        let x = self.steps.in_order(&input_for(&self.cell.kernel, x)?)?;
+        self.stepped(Mode::Inference, x, state)
+    }
+
+    fn stepped(&self, mode: Mode, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+        let x = self.steps.inputs(&input_for(&self.cell.kernel, x)?, mode)?;
         let weights = self.cell.read(&x)?;
         let sums = recurrent::projected(&x, &weights.kernel, &weights.input_bias)?;
         let initial = match state {
             Some(state) => state,
             None => recurrent::zeros(&x, self.cell.units)?,
         };
+        let factors = self.steps.factors(&initial, mode)?;
         recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
-            let state = weights.next(sums, &state)?;
+            let state = weights.next(sums, &state, factors.as_ref())?;
             Ok((state.clone(), state))
         })
     }
 }
 
-impl Layer for Gru {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        called(self, x)
-    }
-}
-
-impl RecurrentLayer for Gru {
-    type State = Tensor;
-
-    fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
-        Gru::run(self, x, state)
-    }
-
-    fn last(state: &Tensor) -> &Tensor {
-        state
-    }
-
-    fn returns_sequences(&self) -> bool {
-        self.steps.returns_all
-    }
-
-    fn backwards(self) -> Gru {
-        Gru::backwards(self)
-    }
+recurrent_layers! {
+    Gru, Tensor, |state| state;
 }

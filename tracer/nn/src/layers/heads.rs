@@ -1,6 +1,6 @@
 //! Heads and masks of attention.
 
-use super::{Weights, relu::lowest, rows, shapes::DimSize};
+use super::{Mode, Weights, dropout::dropped, relu::lowest, rows, shapes::DimSize};
 use crate::initializers::Initializer;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
@@ -60,22 +60,62 @@ impl Projection {
     }
 }
 
+/// The sources that heads attend to, and the part of the weights that is dropped in training.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct HeadWeights {
+    /// Whether no target attends to a later source.
+    pub(super) causal: bool,
+    /// The distance from which on sources are not attended to.
+    pub(super) window: Option<usize>,
+    /// The part of the weights that is dropped.
+    pub(super) dropout: f64,
+    /// The seed of what is dropped; 0 is none.
+    pub(super) seed: i64,
+}
+
+impl HeadWeights {
+    /// The softmax of scaled dot products of queries and keys, both `[batch, heads, _, head_size]`,
+    /// where the mask, of a shape that broadcasts to `[batch, targets, sources]`, is true:
+    /// `[batch, heads, targets, sources]`.
+    pub(super) fn of(
+        &self,
+        query: &Tensor,
+        key: &Tensor,
+        mask: Option<&Tensor>,
+        mode: Mode,
+    ) -> Result<Tensor> {
+        let scale = 1.0 / (rows::size(query, -1)? as f64).sqrt();
+        let attrs = ops::BatchMatMulV2Attrs { adj_y: true, ..Default::default() };
+        let mut scores = ops::batch_matmul_v2_with(&(query * scale)?, key, &attrs)?;
+        if let Some(mask) = mask {
+            scores = without(&scores, &mask.expand_dims(-3)?)?;
+        }
+        if self.causal {
+            scores = without(&scores, &not_later(query, key, 2)?)?;
+        }
+        if let Some(window) = self.window {
+            let distances = (steps(query, 2)?.expand_dims(1)? - steps(key, 2)?)?.abs()?;
+            scores = without(&scores, &distances.less(window as i32)?)?;
+        }
+        let weights = scores.softmax()?;
+        if mode == Mode::Inference || self.dropout == 0.0 {
+            return Ok(weights);
+        }
+        dropped(&weights, &weights.shape_tensor()?, self.dropout, self.seed)
+    }
+}
+
 /// Scores that stay where the mask is true, and are too low to matter elsewhere.
-pub(super) fn without(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
+fn without(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
     scores + ((1.0 - mask.cast(scores.dtype())?)? * lowest(scores.dtype()))?
 }
 
-/// Whether a source is not later than a target: `[targets, sources]`.
-pub(super) fn not_later(query: &Tensor, key: &Tensor) -> Result<Tensor> {
-    steps(query)?.expand_dims(1)?.greater_equal(&steps(key)?)
+/// Whether a source is not later than a target, by the steps of a dimension: `[targets, sources]`.
+pub(super) fn not_later(query: &Tensor, key: &Tensor, axis: usize) -> Result<Tensor> {
+    steps(query, axis)?.expand_dims(1)?.greater_equal(&steps(key, axis)?)
 }
 
-/// Whether source and target are less than so many steps apart: `[targets, sources]`.
-pub(super) fn near(query: &Tensor, key: &Tensor, window: usize) -> Result<Tensor> {
-    (steps(query)?.expand_dims(1)? - steps(key)?)?.abs()?.less(window as i32)
-}
-
-/// The indices of the steps of `[batch, steps, ..]`.
-fn steps(x: &Tensor) -> Result<Tensor> {
-    ops::range(&Tensor::from(0), &DimSize::of(x, 1)?.tensor(), &Tensor::from(1))
+/// The indices of a dimension.
+fn steps(x: &Tensor, axis: usize) -> Result<Tensor> {
+    ops::range(&Tensor::from(0), &DimSize::of(x, axis)?.tensor(), &Tensor::from(1))
 }

@@ -3,7 +3,7 @@
 use super::{
     Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, StepOrder, called},
+    recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
 };
 use crate::initializers::Initializer;
@@ -96,7 +96,7 @@ pub(super) fn next(sums: &Tensor, memory: &Tensor) -> Result<LstmState> {
 pub struct Lstm {
     cell: LstmCell,
     #[trackable(skip)]
-    steps: StepOrder,
+    steps: StepOptions,
 }
 
 impl Lstm {
@@ -106,7 +106,7 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: StepOrder::default() })
+        Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: StepOptions::default() })
     }
 
     /// A layer that gives what each step does.
@@ -115,18 +115,12 @@ impl Lstm {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<Lstm> {
-        Ok(Lstm { steps: StepOrder::ALL, ..Lstm::new(weights, inputs, units)? })
+        Ok(Lstm { steps: StepOptions::all(), ..Lstm::new(weights, inputs, units)? })
     }
 
     /// The cell.
     pub fn cell(&self) -> &LstmCell {
         &self.cell
-    }
-
-    /// The same layer, which goes through sequences from their end.
-    #[must_use]
-    pub fn backwards(self) -> Lstm {
-        Lstm { steps: self.steps.reversed(), ..self }
     }
 
     /// What each step gives, and the state after the last. Without a state it begins with zeros.
@@ -135,8 +129,17 @@ impl Lstm {
     ///
     /// When input or state do not fit.
     pub fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
+        self.stepped(Mode::Inference, x, state)
+    }
+
+    fn stepped(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        state: Option<LstmState>,
+    ) -> Result<(Tensor, LstmState)> {
         let LstmCell { kernel, recurrent_kernel, bias, units } = &self.cell;
-        let x = self.steps.in_order(&input_for(kernel, x)?)?;
+        let x = self.steps.inputs(&input_for(kernel, x)?, mode)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
         let recurrent_kernel = of(recurrent_kernel)?;
@@ -148,36 +151,15 @@ impl Lstm {
             }
         };
         let like = initial.output.clone();
-        recurrent::stepped(&sums, &like, initial, |sums, state| {
-            let sums = (sums + state.output.matmul(&recurrent_kernel)?)?;
-            let state = next(&sums, &state.memory)?;
+        let factors = self.steps.factors(&like, mode)?;
+        recurrent::stepped(&sums, &like, initial, |sums, state: LstmState| {
+            let by_state = by_state(&state.output, factors.as_ref(), &recurrent_kernel)?;
+            let state = next(&(sums + by_state)?, &state.memory)?;
             Ok((state.output.clone(), state))
         })
     }
 }
 
-impl Layer for Lstm {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        called(self, x)
-    }
-}
-
-impl RecurrentLayer for Lstm {
-    type State = LstmState;
-
-    fn run(&self, x: &Tensor, state: Option<LstmState>) -> Result<(Tensor, LstmState)> {
-        Lstm::run(self, x, state)
-    }
-
-    fn last(state: &LstmState) -> &Tensor {
-        &state.output
-    }
-
-    fn returns_sequences(&self) -> bool {
-        self.steps.returns_all
-    }
-
-    fn backwards(self) -> Lstm {
-        Lstm::backwards(self)
-    }
+recurrent_layers! {
+    Lstm, LstmState, |state| &state.output;
 }

@@ -13,6 +13,7 @@ mod depthwise;
 mod dot_attention;
 mod dropout;
 mod edges;
+mod einsum;
 mod embedding;
 mod geometry;
 mod group_norm;
@@ -25,6 +26,7 @@ pub mod merge;
 mod noise;
 mod normalization;
 mod pool;
+mod preprocessing;
 mod recurrent;
 mod regularizer;
 mod relu;
@@ -39,7 +41,7 @@ mod spectral_norm;
 mod weights;
 
 pub use activation::Activation;
-pub use attention::MultiHeadAttention;
+pub use attention::{MultiHeadAttention, MultiHeadOptions};
 pub use batch_norm::{BatchNorm, BatchNormOptions};
 pub use bidirectional::{Bidirectional, BothStates, MergeMode, TimeDistributed};
 pub use conv::{Conv, Conv1D, Conv2D, Conv3D, ConvOptions};
@@ -60,12 +62,13 @@ pub use edges::{
     Cropping, Cropping1D, Cropping2D, Cropping3D, ZeroPadding, ZeroPadding1D, ZeroPadding2D,
     ZeroPadding3D,
 };
+pub use einsum::{EinsumDense, EinsumOptions};
 pub use embedding::Embedding;
 pub use geometry::Padding;
 pub use group_norm::{GroupNorm, GroupNormOptions};
 pub use grouped_attention::{GroupedQueryAttention, GroupedQueryOptions};
 pub use gru::{Gru, GruCell};
-pub use layer_norm::LayerNorm;
+pub use layer_norm::{LayerNorm, LayerNormOptions};
 pub use lstm::{Lstm, LstmCell, LstmState};
 pub use noise::{AlphaDropout, GaussianDropout, GaussianNoise, SpatialDropout};
 pub use normalization::Normalization;
@@ -74,6 +77,7 @@ pub use pool::{
     GlobalMaxPooling, MaxPooling, MaxPooling1D, MaxPooling2D, MaxPooling3D, avg_pool,
     global_avg_pool, max_pool,
 };
+pub use preprocessing::*;
 pub use recurrent::RecurrentLayer;
 pub use regularizer::{Penalty, Regularizer};
 pub use relu::{Elu, PRelu, Relu, Softmax};

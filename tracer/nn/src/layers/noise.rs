@@ -11,6 +11,7 @@ use ferroflow_tracer_macros::Trackable;
 /// In training, whole channels of each example set to 0 at random, and the others scaled so that the
 /// sum is expected to be the same (Tompson et al. 2014): sequences, images and volumes
 /// `[batch, ..sizes, channels]`.
+#[doc(alias("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"))]
 #[derive(Trackable, Debug, Clone, Copy, PartialEq)]
 pub struct SpatialDropout {
     #[trackable(skip)]

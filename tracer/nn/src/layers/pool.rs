@@ -141,6 +141,7 @@ impl<const N: usize> PoolWindow<N> {
 }
 
 /// The largest element of each channel: `[batch, .., channels] → [batch, channels]`.
+#[doc(alias("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D"))]
 #[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlobalMaxPooling {
     /// Whether the other dimensions stay, with a size of 1.
@@ -149,6 +150,7 @@ pub struct GlobalMaxPooling {
 }
 
 /// The mean of each channel: `[batch, .., channels] → [batch, channels]`.
+#[doc(alias("GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D"))]
 #[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlobalAveragePooling {
     /// Whether the other dimensions stay, with a size of 1.

@@ -1,6 +1,11 @@
 //! Recurrent layers in general: a step for each element of a sequence.
 
-use super::{Layer, rows, shapes::rank};
+use super::{
+    Layer, Mode,
+    dropout::{check_rate, dropped},
+    rows,
+    shapes::{DimSize, operand, rank},
+};
 use crate::initializers::Initializer;
 use ferroflow_tracer::{
     control_flow::{TensorArray, TensorArrayOptions, while_loop},
@@ -22,7 +27,12 @@ pub trait RecurrentLayer: Layer {
     /// # Errors
     ///
     /// When input or state do not fit.
-    fn run(&self, x: &Tensor, state: Option<Self::State>) -> Result<(Tensor, Self::State)>;
+    fn run_in(
+        &self,
+        mode: Mode,
+        x: &Tensor,
+        state: Option<Self::State>,
+    ) -> Result<(Tensor, Self::State)>;
 
     /// The result of the step that left this state.
     fn last(state: &Self::State) -> &Tensor;
@@ -37,31 +47,135 @@ pub trait RecurrentLayer: Layer {
         Self: Sized;
 }
 
-/// The order of the steps of a layer, and the results it returns.
+/// The options of recurrent layers: order of the steps, results, and dropout.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StepOrder {
+pub(super) struct StepOptions {
     pub(super) returns_all: bool,
     pub(super) backwards: bool,
+    dropout: StepDropout,
 }
 
-impl StepOrder {
-    /// All results.
-    pub(super) const ALL: StepOrder = StepOrder { returns_all: true, backwards: false };
+/// Dropout of the same elements in all steps (Gal and Ghahramani 2016).
+#[derive(Debug, Clone, Copy, Default)]
+struct StepDropout {
+    inputs: f64,
+    state: f64,
+    seed: i64,
+}
+
+impl StepOptions {
+    /// A layer that returns all results.
+    pub(super) fn all() -> StepOptions {
+        StepOptions { returns_all: true, ..StepOptions::default() }
+    }
 
     /// The steps from the end.
-    pub(super) fn reversed(self) -> StepOrder {
-        StepOrder { backwards: true, ..self }
+    pub(super) fn reversed(self) -> StepOptions {
+        StepOptions { backwards: true, ..self }
     }
 
-    /// The sequence in the order of the steps.
-    pub(super) fn in_order(self, x: &Tensor) -> Result<Tensor> {
-        if self.backwards { reversed(x) } else { Ok(x.clone()) }
+    /// With dropout of these parts of inputs and state.
+    pub(super) fn with_dropout(self, inputs: f64, state: f64, seed: i64) -> Result<StepOptions> {
+        check_rate(inputs)?;
+        check_rate(state)?;
+        Ok(StepOptions { dropout: StepDropout { inputs, state, seed }, ..self })
+    }
+
+    /// The inputs `[batch, steps, inputs]` in the order of the steps, some dropped in training.
+    pub(super) fn inputs(self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = if self.backwards { reversed(x)? } else { x.clone() };
+        if mode == Mode::Inference || self.dropout.inputs == 0.0 {
+            return Ok(x);
+        }
+        let sizes = [DimSize::of(&x, 0)?, DimSize::Known(1), DimSize::of(&x, 2)?];
+        dropped(&x, &operand(&sizes)?, self.dropout.inputs, self.dropout.seed)
+    }
+
+    /// The factors of a state `[batch, units]`, by which some of it is dropped in training.
+    pub(super) fn factors(self, state: &Tensor, mode: Mode) -> Result<Option<Tensor>> {
+        if mode == Mode::Inference || self.dropout.state == 0.0 {
+            return Ok(None);
+        }
+        let StepDropout { state: rate, seed, .. } = self.dropout;
+        let factors =
+            dropped(&state.ones_like()?, &state.shape_tensor()?, rate, seed.wrapping_mul(2))?;
+        Ok(Some(factors))
     }
 }
 
+/// The product of a state with a recurrent kernel, some of the state being dropped.
+pub(super) fn by_state(
+    state: &Tensor,
+    factors: Option<&Tensor>,
+    recurrent_kernel: &Tensor,
+) -> Result<Tensor> {
+    match factors {
+        Some(factors) => (state * factors)?.matmul(recurrent_kernel),
+        None => state.matmul(recurrent_kernel),
+    }
+}
+
+/// Layers that step through sequences by a cell.
+macro_rules! recurrent_layers {
+    ($($layer:ident, $state:ty, |$last:ident| $output:expr;)*) => {$(
+        impl $layer {
+            /// The same layer, which goes through sequences from their end.
+            #[must_use]
+            pub fn backwards(self) -> $layer {
+                $layer { steps: self.steps.reversed(), ..self }
+            }
+
+            /// The same layer, which in training drops these parts of inputs and of the state that
+            /// enters the product with the recurrent kernel, the same elements in all steps, by a
+            /// seed; 0 is none.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when a rate is not from 0
+            /// to below 1.
+            pub fn with_dropout(self, inputs: f64, state: f64, seed: i64) -> Result<$layer> {
+                Ok($layer { steps: self.steps.with_dropout(inputs, state, seed)?, ..self })
+            }
+        }
+
+        impl Layer for $layer {
+            fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+                $crate::layers::recurrent::called(self, x, mode)
+            }
+        }
+
+        impl $crate::layers::RecurrentLayer for $layer {
+            type State = $state;
+
+            fn run_in(
+                &self,
+                mode: Mode,
+                x: &Tensor,
+                state: Option<$state>,
+            ) -> Result<(Tensor, $state)> {
+                self.stepped(mode, x, state)
+            }
+
+            fn last($last: &$state) -> &Tensor {
+                $output
+            }
+
+            fn returns_sequences(&self) -> bool {
+                self.steps.returns_all
+            }
+
+            fn backwards(self) -> $layer {
+                $layer::backwards(self)
+            }
+        }
+    )*};
+}
+
+pub(super) use recurrent_layers;
+
 /// A call of a recurrent layer, from a state of zeros.
-pub(super) fn called<L: RecurrentLayer>(layer: &L, x: &Tensor) -> Result<Tensor> {
-    let (all, state) = layer.run(x, None)?;
+pub(super) fn called<L: RecurrentLayer>(layer: &L, x: &Tensor, mode: Mode) -> Result<Tensor> {
+    let (all, state) = layer.run_in(mode, x, None)?;
     Ok(if layer.returns_sequences() { all } else { L::last(&state).clone() })
 }
 

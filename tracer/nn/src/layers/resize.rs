@@ -30,32 +30,36 @@ pub(super) fn resized(
     x: &Tensor,
     [height, width]: [DimSize; 2],
     by: Interpolation,
+    antialias: bool,
 ) -> Result<Tensor> {
     let size = operand(&[height, width])?;
+    let half_pixel_centers = true;
     match by {
         Interpolation::Nearest => {
             let attrs =
-                ops::ResizeNearestNeighborAttrs { half_pixel_centers: true, ..Default::default() };
+                ops::ResizeNearestNeighborAttrs { half_pixel_centers, ..Default::default() };
             ops::resize_nearest_neighbor_with(x, &size, &attrs)
         }
-        Interpolation::Bilinear => {
-            let attrs = ops::ResizeBilinearAttrs { half_pixel_centers: true, ..Default::default() };
+        Interpolation::Bilinear if !antialias => {
+            let attrs = ops::ResizeBilinearAttrs { half_pixel_centers, ..Default::default() };
             ops::resize_bilinear_with(x, &size, &attrs)
         }
-        Interpolation::Bicubic => {
-            let attrs = ops::ResizeBicubicAttrs { half_pixel_centers: true, ..Default::default() };
+        Interpolation::Bicubic if !antialias => {
+            let attrs = ops::ResizeBicubicAttrs { half_pixel_centers, ..Default::default() };
             ops::resize_bicubic_with(x, &size, &attrs)
         }
-        Interpolation::Lanczos3 => by_kernel(x, &size, "lanczos3"),
-        Interpolation::Lanczos5 => by_kernel(x, &size, "lanczos5"),
+        Interpolation::Bilinear => by_kernel(x, &size, "triangle", antialias),
+        Interpolation::Bicubic => by_kernel(x, &size, "keyscubic", antialias),
+        Interpolation::Lanczos3 => by_kernel(x, &size, "lanczos3", antialias),
+        Interpolation::Lanczos5 => by_kernel(x, &size, "lanczos5", antialias),
     }
 }
 
-fn by_kernel(x: &Tensor, size: &Tensor, kernel: &str) -> Result<Tensor> {
+fn by_kernel(x: &Tensor, size: &Tensor, kernel: &str, antialias: bool) -> Result<Tensor> {
     let now = operand(&DimSize::of_all(x, 1..3)?)?;
     let float = |sizes: &Tensor| sizes.cast(ferroflow_ir::DType::F32);
     let scale = (float(size)? / float(&now)?)?;
-    let attrs = ops::ScaleAndTranslateAttrs { kernel_type: kernel.into(), antialias: false };
+    let attrs = ops::ScaleAndTranslateAttrs { kernel_type: kernel.into(), antialias };
     ops::scale_and_translate_with(x, size, &scale, &Tensor::from([0.0f32; 2]), &attrs)
 }
 
@@ -106,6 +110,6 @@ impl<const N: usize> Layer for UpSampling<N> {
         }
         let x = input(x)?;
         let size = |axis: usize| DimSize::of(&x, axis)?.scaled(self.factors[axis - 1] as i64, 0);
-        resized(&x, [size(1)?, size(2)?], self.by)?.cast(x.dtype())
+        resized(&x, [size(1)?, size(2)?], self.by, false)?.cast(x.dtype())
     }
 }

@@ -12,6 +12,7 @@ use ferroflow_tracer_macros::Trackable;
 /// the last dimension: `[.., size] → [.., size]`.
 ///
 /// Weights: `scale` `[size]`.
+#[doc(alias("RMSNormalization"))]
 #[derive(Trackable, Debug, Clone)]
 pub struct RmsNorm {
     scale: Variable,
@@ -55,6 +56,7 @@ impl Layer for RmsNorm {
 }
 
 /// Vectors divided by their lengths: `x / √Σx²` over some axes.
+#[doc(alias("UnitNormalization"))]
 #[derive(Trackable, Debug, Clone, PartialEq)]
 pub struct UnitNorm {
     #[trackable(skip)]

@@ -1,5 +1,7 @@
 //! Tensors as matrices: all dimensions but the last as rows.
 
+use super::shapes::{unfit, with_shape};
+use ferroflow_ir::PartialShape;
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
@@ -24,10 +26,13 @@ pub(super) fn with_last(rows: &Tensor, x: &Tensor, last: &[i64]) -> Result<Tenso
         let outer = outer.iter().map(|dim| dim.map_or(-1, |dim| dim as i64));
         return rows.reshape(&outer.chain(last.iter().copied()).collect::<Vec<_>>());
     }
+    let known = outer.iter().copied().chain(last.iter().map(|&size| usize::try_from(size).ok()));
+    let known = PartialShape::ranked(known);
     let rank = outer.len() as i32;
     let outer = ops::slice(&x.shape_tensor()?, &Tensor::from([0]), &Tensor::from([rank]))?;
     let last: Vec<i32> = last.iter().map(|&size| size as i32).collect();
-    ops::reshape(rows, &ops::concat_v2(&[&outer, &Tensor::from(last)], &Tensor::from(0))?)
+    let shape = ops::concat_v2(&[&outer, &Tensor::from(last)], &Tensor::from(0))?;
+    with_shape(ops::reshape(rows, &shape)?, known)
 }
 
 /// A size that a layer must know.
@@ -36,8 +41,5 @@ pub(super) fn size(x: &Tensor, axis: isize) -> Result<i64> {
 }
 
 fn no_last(x: &Tensor) -> Error {
-    Error::Conversion {
-        expected: "a tensor with a last dimension of known size".into(),
-        found: x.spec().to_string(),
-    }
+    unfit("a tensor with a last dimension of known size", x)
 }

@@ -1,6 +1,6 @@
 //! What layers ask of the shapes of their inputs, and the errors where those do not fit.
 
-use ferroflow_ir::PartialShape;
+use ferroflow_ir::{DType, PartialShape};
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
@@ -74,6 +74,34 @@ impl DimSize {
         }
     }
 
+    /// `size·a / b`, rounded down, in `float32`.
+    pub(super) fn in_ratio(&self, a: usize, b: usize) -> Result<DimSize> {
+        let (a, b) = (a as f32, b.max(1) as f32);
+        match self {
+            DimSize::Known(size) => Ok(DimSize::Known((*size as f32 * a / b) as usize)),
+            DimSize::Late(size) => {
+                let size = ((size.cast(DType::F32)? * a)? / b)?;
+                Ok(DimSize::Late(size.cast(DType::I32)?))
+            }
+        }
+    }
+
+    /// The smaller of two sizes.
+    pub(super) fn least(&self, other: &DimSize) -> Result<DimSize> {
+        match (self, other) {
+            (DimSize::Known(a), DimSize::Known(b)) => Ok(DimSize::Known(*a.min(b))),
+            (a, b) => Ok(DimSize::Late(a.tensor().minimum(b.tensor())?)),
+        }
+    }
+
+    /// The size, or 1 where it is 0.
+    pub(super) fn at_least_one(&self) -> Result<DimSize> {
+        match self {
+            DimSize::Known(size) => Ok(DimSize::Known((*size).max(1))),
+            DimSize::Late(size) => Ok(DimSize::Late(size.maximum(1)?)),
+        }
+    }
+
     /// The number, where it is known.
     pub(super) fn known(&self) -> Option<usize> {
         match self {
@@ -104,7 +132,11 @@ pub(super) fn operand(sizes: &[DimSize]) -> Result<Tensor> {
 
 /// A tensor of these sizes, of which a trace may have lost some.
 pub(super) fn with_sizes(x: Tensor, sizes: &[DimSize]) -> Result<Tensor> {
-    let shape = PartialShape::ranked(sizes.iter().map(DimSize::known));
+    with_shape(x, PartialShape::ranked(sizes.iter().map(DimSize::known)))
+}
+
+/// A tensor of this shape, of which a trace may have lost some sizes.
+pub(super) fn with_shape(x: Tensor, shape: PartialShape) -> Result<Tensor> {
     if x.shape() == shape { Ok(x) } else { ops::ensure_shape(&x, shape) }
 }
 

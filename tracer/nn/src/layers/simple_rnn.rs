@@ -3,7 +3,7 @@
 use super::{
     Activation, Layer, Mode, Weights,
     compute::input_for,
-    recurrent::{self, RecurrentLayer, StepOrder, called},
+    recurrent::{self, StepOptions, by_state, recurrent_layers},
     rows,
 };
 use crate::initializers::Initializer;
@@ -51,12 +51,8 @@ impl SimpleRnnCell {
         let x = input_for(&self.kernel, x)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = (rows::times(&x, &of(&self.kernel)?)? + of(&self.bias)?)?;
-        self.next(&sums, state, &of(&self.recurrent_kernel)?)
-    }
-
-    /// The result after that in which the inputs add up to `sums`.
-    fn next(&self, sums: &Tensor, state: &Tensor, recurrent_kernel: &Tensor) -> Result<Tensor> {
-        self.activation.apply(&(sums + state.matmul(recurrent_kernel)?)?)
+        let by_state = by_state(state, None, &of(&self.recurrent_kernel)?)?;
+        self.activation.apply(&(sums + by_state)?)
     }
 }
 
@@ -66,7 +62,7 @@ impl SimpleRnnCell {
 pub struct SimpleRnn {
     cell: SimpleRnnCell,
     #[trackable(skip)]
-    steps: StepOrder,
+    steps: StepOptions,
 }
 
 impl SimpleRnn {
@@ -77,7 +73,7 @@ impl SimpleRnn {
     /// As [`Weights::make`].
     pub fn new(weights: &mut Weights, inputs: usize, units: usize) -> Result<SimpleRnn> {
         let cell = SimpleRnnCell::new(weights, inputs, units)?;
-        Ok(SimpleRnn { cell, steps: StepOrder::default() })
+        Ok(SimpleRnn { cell, steps: StepOptions::default() })
     }
 
     /// A layer that returns the result of each step.
@@ -86,7 +82,7 @@ impl SimpleRnn {
     ///
     /// As [`Weights::make`].
     pub fn of_sequences(weights: &mut Weights, inputs: usize, units: usize) -> Result<SimpleRnn> {
-        Ok(SimpleRnn { steps: StepOrder::ALL, ..SimpleRnn::new(weights, inputs, units)? })
+        Ok(SimpleRnn { steps: StepOptions::all(), ..SimpleRnn::new(weights, inputs, units)? })
     }
 
     /// The same layer with another activation than the hyperbolic tangent.
@@ -100,20 +96,10 @@ impl SimpleRnn {
     pub fn cell(&self) -> &SimpleRnnCell {
         &self.cell
     }
-}
 
-impl Layer for SimpleRnn {
-    fn call(&self, x: &Tensor, _: Mode) -> Result<Tensor> {
-        called(self, x)
-    }
-}
-
-impl RecurrentLayer for SimpleRnn {
-    type State = Tensor;
-
-    fn run(&self, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
+    fn stepped(&self, mode: Mode, x: &Tensor, state: Option<Tensor>) -> Result<(Tensor, Tensor)> {
         let SimpleRnnCell { kernel, recurrent_kernel, bias, units, .. } = &self.cell;
-        let x = self.steps.in_order(&input_for(kernel, x)?)?;
+        let x = self.steps.inputs(&input_for(kernel, x)?, mode)?;
         let of = |variable: &Variable| variable.read()?.cast(x.dtype());
         let sums = recurrent::projected(&x, &of(kernel)?, &of(bias)?)?;
         let recurrent_kernel = of(recurrent_kernel)?;
@@ -121,21 +107,15 @@ impl RecurrentLayer for SimpleRnn {
             Some(state) => state,
             None => recurrent::zeros(&x, *units)?,
         };
+        let factors = self.steps.factors(&initial, mode)?;
         recurrent::stepped(&sums, &initial.clone(), initial, |sums, state: Tensor| {
-            let state = self.cell.next(sums, &state, &recurrent_kernel)?;
+            let by_state = by_state(&state, factors.as_ref(), &recurrent_kernel)?;
+            let state = self.cell.activation.apply(&(sums + by_state)?)?;
             Ok((state.clone(), state))
         })
     }
+}
 
-    fn last(state: &Tensor) -> &Tensor {
-        state
-    }
-
-    fn returns_sequences(&self) -> bool {
-        self.steps.returns_all
-    }
-
-    fn backwards(self) -> SimpleRnn {
-        SimpleRnn { steps: self.steps.reversed(), ..self }
-    }
+recurrent_layers! {
+    SimpleRnn, Tensor, |state| state;
 }

@@ -9,6 +9,7 @@ use ferroflow_tracer_macros::Trackable;
 /// largest singular value before each call, which power iteration estimates.
 ///
 /// Weights: those of the layer, and `vector_u` `[1, outputs]`, which is not trained.
+#[doc(alias("SpectralNormalization"))]
 #[derive(Trackable, Debug, Clone)]
 pub struct SpectralNorm<L> {
     layer: L,

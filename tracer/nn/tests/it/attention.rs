@@ -2,8 +2,9 @@
 
 use crate::recorded::{check_call, check_layer, filled, numbers};
 use ferroflow_nn::{
-    AdditiveAttention, AttentionMasks, AttentionOptions, DotProductAttention,
-    GroupedQueryAttention, GroupedQueryOptions, Layer, Mode, Module, ScoreMode, Weights,
+    Activation, AdditiveAttention, AttentionMasks, AttentionOptions, DotProductAttention,
+    EinsumDense, EinsumOptions, GroupedQueryAttention, GroupedQueryOptions, Layer, Mode, Module,
+    MultiHeadAttention, MultiHeadOptions, ScoreMode, Weights,
 };
 use ferroflow_tracer::{DType, Result, Tensor};
 
@@ -77,6 +78,36 @@ fn heads_share_keys_and_values() -> Result<()> {
     });
     let error = GroupedQueryAttention::new(weights, 3, &GroupedQueryOptions::new(4, 3, 2));
     assert!(error.unwrap_err().to_string().contains("4 of queries and 3 of keys"));
+    Ok(())
+}
+
+#[test]
+fn products_by_equation() {
+    let w = &mut Weights::new();
+    let options = EinsumOptions {
+        bias: Some(vec![4, 2]),
+        activation: Activation::Tanh,
+        ..EinsumOptions::default()
+    };
+    check_layer("einsum", EinsumDense::new(w, "abc,cde->abde", &[3, 4, 2], &options), &SHAPE);
+    let plain = EinsumDense::new(w, "...x,xy->...y", &[3, 4], &EinsumOptions::default());
+    check_layer("einsum plain", plain, &SHAPE);
+}
+
+#[test]
+fn heads_have_values_of_another_size() -> Result<()> {
+    let (w, x) = (&mut Weights::seeded(3), numbers(&SHAPE)?);
+    let options =
+        MultiHeadOptions { value_size: Some(4), bias: false, ..MultiHeadOptions::default() };
+    let layer = MultiHeadAttention::with_options(w, 3, [2, 3], &options);
+    check_layer("attention heads", layer, &SHAPE);
+    let drops = MultiHeadOptions { dropout: 0.5, seed: 3, ..options };
+    let layer = MultiHeadAttention::with_options(w, 3, [2, 3], &drops)?;
+    let (y, z) = (layer.call(&x, Mode::Training)?, layer.call(&x, Mode::Inference)?);
+    assert_ne!(y.to_vec::<f32>()?, z.to_vec::<f32>()?);
+    assert_eq!(layer.attend(&x, &x, &x, None)?.to_vec::<f32>()?, z.to_vec::<f32>()?);
+    let wrong = MultiHeadOptions { dropout: 1.0, ..drops };
+    assert!(MultiHeadAttention::with_options(w, 3, [2, 3], &wrong).is_err());
     Ok(())
 }
 

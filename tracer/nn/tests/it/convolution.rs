@@ -2,7 +2,7 @@
 
 use crate::recorded::{check, check_layer, filled, numbers};
 use ferroflow_nn::{
-    Activation, Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvOptions,
+    Activation, Conv1D, Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvOptions,
     ConvTransposeOptions, DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, Layer, Mode, Padding,
     SeparableConv1D, SeparableConv2D, Weights,
 };
@@ -62,6 +62,18 @@ fn channels_are_convolved_on_their_own() {
     let options = ConvOptions { strides: [2, 2], padding: Padding::Same, ..ConvOptions::default() };
     let layer = DepthwiseConv2D::new(weights, [2, 3], 2, 1, &options);
     check_layer("depthwise_conv2d", layer, &[2, 5, 6, 2]);
+}
+
+#[test]
+fn dilated_convolutions_are_trained() {
+    let options = ConvOptions {
+        dilations: [2],
+        padding: Padding::Causal,
+        bias: false,
+        ..ConvOptions::default()
+    };
+    let layer = Conv1D::new(&mut Weights::new(), [3], 3, 2, &options);
+    check_layer("conv1d dilated", layer, &[2, 6, 3]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 """Prints results of Keras' layers for equal weights and inputs: the numbers in keras.rs, and keras_numbers.txt.
 
-Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
+Run as `python keras_numbers.py > keras_numbers.txt`. Weights and inputs are `numbers(shape)`. Each line has the shape, the first elements, and the sum of all magnitudes.
 """
 
 import keras
@@ -146,6 +146,21 @@ trained("separable_conv2d", L.SeparableConv2D(3, 2, dilation_rate=2), 2, 5, 4, 2
 trained("depthwise_conv1d", L.DepthwiseConv1D(3, strides=2, depth_multiplier=2), 2, 6, 3)
 trained("depthwise_conv1d dilated", L.DepthwiseConv1D(2, dilation_rate=2, padding="same"), 2, 6, 3)
 trained("depthwise_conv2d", L.DepthwiseConv2D((2, 3), strides=2, padding="same"), 2, 5, 6, 2)
+# TensorFlow's CPU has no gradients of dilated convolutions: those of one with a kernel of zeros in between.
+layer = L.Conv1D(2, 5, padding="causal", use_bias=False)
+layer(numbers(2, 6, 3))
+kernel = np.zeros([5, 3, 2], np.float32)
+kernel[::2] = numbers(3, 3, 2)
+layer.set_weights([kernel])
+x = tf.constant(numbers(2, 6, 3))
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = layer(x)
+    loss = tf.reduce_sum(y**2)
+show("conv1d dilated", y)
+by_input, by_kernel = tape.gradient(loss, [x, layer.kernel.value])
+show("conv1d dilated d x", by_input, 3)
+show("conv1d dilated d 0", by_kernel[::2], 3)
 # TensorFlow's CPU has no dilated transposed convolutions: the same with a kernel of zeros in between.
 layer = L.Conv2DTranspose(2, 3)
 layer(numbers(1, 3, 3, 2))
@@ -229,7 +244,7 @@ show("activity", layer.losses[0])
 
 
 def attention(name, layer, x, *masks, **kwargs):
-    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, L.GroupQueryAttention) else (lambda x: layer([x, x], *masks, **kwargs))
+    f = (lambda x: layer(x, x, **kwargs)) if isinstance(layer, (L.GroupQueryAttention, L.MultiHeadAttention)) else (lambda x: layer([x, x], *masks, **kwargs))
     f(x)
     fill(layer)
     gradients(name, f, x, layer.trainable_weights)
@@ -246,3 +261,67 @@ attention("attention unscaled", L.AdditiveAttention(use_scale=False), x, use_cau
 attention("attention grouped", L.GroupQueryAttention(3, 4, 2), x)
 attention("attention windowed", L.GroupQueryAttention(3, 4, 1, use_bias=False, use_gate=True, sliding_window=2), x, use_causal_mask=True)
 attention("attention masked", L.GroupQueryAttention(2, 2, 2), x, attention_mask=masks[1][:, None, :])
+
+words = np.array([["b", "zz", "a"], ["a", "", "a"]])
+categories = np.array([[1, 3, 1], [0, 7, 2]])
+for mode in ["one_hot", "multi_hot", "count"]:
+    show(f"category {mode}", L.CategoryEncoding(4, output_mode=mode)(categories))
+    show(f"category {mode} volume", L.CategoryEncoding(4, output_mode=mode)(categories[:, None]))
+    show(f"category {mode} vector", L.CategoryEncoding(4, output_mode=mode)(categories[0]))
+    show(f"lookup {mode}", L.StringLookup(vocabulary=["a", "b", "c"], mask_token="", output_mode=mode)(words))
+    show(f"hashing {mode}", L.Hashing(5, output_mode=mode)(words))
+    show(f"discretization {mode}", L.Discretization([-0.2, 0.1], output_mode=mode)(numbers(2, 3)))
+show("category weighted", L.CategoryEncoding(4, output_mode="count")(categories, count_weights=numbers(2, 3)))
+show("hashing", L.Hashing(7)(words))
+show("hashing integers", L.Hashing(7, mask_value=3)(categories))
+show("hashing salted", L.Hashing(7, salt=[3, 5], mask_value="a")(words))
+show("discretization", L.Discretization([-0.2, 0.1])(numbers(2, 3)))
+layer = L.Discretization(num_bins=5, epsilon=0.02)
+layer.adapt([numbers(40, 5) ** 2, numbers(30, 7) + 0.3])
+show("discretization adapted", np.array(layer.bin_boundaries))
+show("lookup", L.StringLookup(vocabulary=["a", "b", "c"])(words))
+show("lookup masked", L.StringLookup(vocabulary=["", "[UNK]", "a", "b"], mask_token="")(words))
+show("lookup buckets", L.StringLookup(vocabulary=["a"], num_oov_indices=4)(words))
+show("lookup salted", L.StringLookup(vocabulary=["a"], num_oov_indices=4, salt=[3, 5])(words))
+show("lookup integers", L.IntegerLookup(vocabulary=[3, 7], num_oov_indices=3, mask_token=0)(categories))
+show("lookup padded", L.IntegerLookup(vocabulary=[3, 7], max_tokens=6, pad_to_max_tokens=True, output_mode="count")(categories))
+layer = L.StringLookup(output_mode="tf_idf")
+layer.adapt(words)
+show("lookup adapted", layer(words))
+layer = L.StringLookup(vocabulary=["a", "b"], idf_weights=[0.5, 2.0], output_mode="tf_idf")
+show("lookup weighted", layer(words))
+
+images = numbers(2, 5, 6, 2)
+for name, layer in {
+    "rescaling": L.Rescaling(2.0, 0.5), "rescaling channels": L.Rescaling([2.0, 3.0], [0.5, 1.0]),
+    "resizing": L.Resizing(3, 4), "resizing larger": L.Resizing(7, 9, interpolation="bicubic"),
+    "resizing nearest": L.Resizing(3, 4, interpolation="nearest"),
+    "resizing antialias": L.Resizing(3, 4, antialias=True), "resizing lanczos": L.Resizing(3, 4, interpolation="lanczos3", antialias=True),
+    "resizing cubic": L.Resizing(3, 4, interpolation="bicubic", antialias=True),
+    "resizing crop": L.Resizing(2, 4, crop_to_aspect_ratio=True), "resizing pad": L.Resizing(2, 4, pad_to_aspect_ratio=True, fill_value=0.7),
+    "center_crop": L.CenterCrop(2, 3), "center_crop small": L.CenterCrop(8, 3),
+}.items():
+    show(name, layer(images))
+pixels = (np.arange(60) * 37 % 251).reshape(2, 5, 6, 1).astype(np.uint8)
+show("resizing bytes", L.Resizing(3, 4)(pixels))
+show("resizing image", L.Resizing(3, 4)(images[0]))
+
+texts = np.array(["The cat, the dog -- and a cat!", "", "Über dogs & cafés; the end."])
+T = L.TextVectorization
+for name, layer in {
+    "text": T(), "text short": T(output_sequence_length=4), "text long": T(output_sequence_length=9), "text ngrams": T(ngrams=2),
+    "text characters": T(standardize="lower", split="character"), "text kept": T(standardize="strip_punctuation"),
+    "text few": T(max_tokens=5), "text multi_hot": T(output_mode="multi_hot"), "text tf_idf": T(output_mode="tf_idf"),
+}.items():
+    layer.adapt(texts)
+    show(name, layer(texts))
+show("text vocabulary", T(vocabulary=["the", "cat", "dog"], output_sequence_length=4)(texts))
+
+trained("layer_norm axes", L.LayerNormalization(axis=[-2, -1], epsilon=0.01), 2, 5, 3)
+trained("layer_norm plain", L.LayerNormalization(center=False, scale=False), 2, 5, 3)
+trained("layer_norm scaled", L.LayerNormalization(center=False), 2, 5, 3)
+trained("einsum", L.EinsumDense("abc,cde->abde", output_shape=(None, 4, 2), bias_axes="de", activation="tanh"), 2, 5, 3)
+trained("einsum plain", L.EinsumDense("...x,xy->...y", output_shape=4), 2, 5, 3)
+attention("attention heads", L.MultiHeadAttention(2, 3, value_dim=4, use_bias=False), numbers(2, 5, 3))
+layer = L.BatchNormalization(center=False, scale=False)
+show("batch_norm plain", layer(numbers(2, 5, 3), training=True))

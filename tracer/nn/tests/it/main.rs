@@ -4,6 +4,7 @@
 
 mod activations;
 mod attention;
+mod augmentation;
 mod convolution;
 mod distribute;
 mod integers;
@@ -15,6 +16,8 @@ mod mixed;
 mod modules;
 mod noise;
 mod normalization;
+mod precision;
+mod preprocessing;
 mod recorded;
 mod recurrence;
 mod shaping;

@@ -1,8 +1,12 @@
 //! What modules are made of, and what they can be asked for.
 
 use ferroflow_nn::{
-    BatchNorm, Conv2D, ConvOptions, Dense, DenseOptions, Dropout, Gru, Layer, LayerNorm, Mode,
-    Module, MultiHeadAttention, Padding, Regularizer, Sequential, Weights, flatten, max_pool,
+    AdditiveAttention, AttentionOptions, BatchNorm, Bidirectional, Conv1DTranspose, Conv2D,
+    ConvLstm1D, ConvOptions, Dense, DenseOptions, DepthwiseConv1D, DotProductAttention, Dropout,
+    GroupNorm, GroupNormOptions, GroupedQueryAttention, GroupedQueryOptions, Gru, IntegerLookup,
+    Layer, LayerNorm, LookupOptions, MergeMode, Mode, Module, MultiHeadAttention, Normalization,
+    PRelu, Padding, RandomFlip, Regularizer, RmsNorm, ScoreMode, SeparableConv1D, Sequential,
+    SimpleRnn, SpectralNorm, TimeDistributed, Weights, flatten, max_pool,
 };
 use ferroflow_runtime::{ObjectGraph, Trackable};
 use ferroflow_tracer::{DType, GradientTape, Result, Tensor, function};
@@ -46,6 +50,45 @@ fn objects_have_the_names_that_keras_gives_them() -> Result<()> {
     assert_eq!(at(&["layer_with_weights-2", "kernel"]), at(&["layer-5", "_kernel"]));
     let by_number = at(&["_functional", "_operations", "3", "gamma"]);
     assert_eq!(at(&["layer-2", "gamma"]), by_number);
+    Ok(())
+}
+
+#[test]
+fn weights_of_all_layers_have_the_names_of_keras() -> Result<()> {
+    let w = &mut Weights::new();
+    let groups = GroupNormOptions { groups: 1, ..GroupNormOptions::default() };
+    assert_eq!(edges(&GroupNorm::with_options(w, 2, &groups)?), ["gamma", "beta"]);
+    assert_eq!(edges(&RmsNorm::new(w, 2)?), ["scale"]);
+    let statistics = ["adapt_mean", "adapt_variance", "count"];
+    assert_eq!(edges(&Normalization::new(w, &[2])?), statistics);
+    let dense = Dense::new(w, 2, 2)?;
+    let kernel = dense.kernel().clone();
+    let norm = SpectralNorm::new(w, dense, &kernel, 1)?;
+    assert_eq!(edges(&norm), ["layer", "kernel", "vector_u"]);
+    let transposed = Conv1DTranspose::new(w, [2], 2, 2, &Default::default())?;
+    assert_eq!(edges(&transposed), ["kernel", "bias"]);
+    let separable = SeparableConv1D::new(w, [2], [2, 2], 1, &Default::default())?;
+    assert_eq!(edges(&separable), ["depthwise_kernel", "pointwise_kernel", "bias"]);
+    let depthwise = DepthwiseConv1D::new(w, [2], 2, 1, &Default::default())?;
+    assert_eq!(edges(&depthwise), ["kernel", "depthwise_kernel", "bias"]);
+    let of_cell = ["kernel", "recurrent_kernel", "bias"];
+    assert_eq!(edges(SimpleRnn::new(w, 1, 1)?.cell()), of_cell);
+    let (a, b) = (SimpleRnn::new(w, 1, 1)?, SimpleRnn::new(w, 1, 1)?);
+    let both = Bidirectional::new(a, b, MergeMode::Sum)?;
+    assert_eq!(edges(&both), ["forward_layer", "backward_layer"]);
+    assert_eq!(edges(&TimeDistributed::new(both)), ["layer"]);
+    let images = ConvLstm1D::new(w, [2], [1, 1], &Default::default())?;
+    assert_eq!(edges(&images), ["cell"]);
+    assert_eq!(edges(&PRelu::new(w, &[2])?), ["alpha"]);
+    let scores = AttentionOptions { scale: true, score: ScoreMode::Concat, ..Default::default() };
+    let attention = DotProductAttention::new(w, &scores)?;
+    assert_eq!(edges(&attention), ["scale", "concat_score_weight"]);
+    assert_eq!(edges(&AdditiveAttention::new(w, 2)?), ["scale"]);
+    let gated = GroupedQueryOptions { gate: true, ..GroupedQueryOptions::new(2, 1, 1) };
+    let heads = ["_query_dense", "_key_dense", "_gate_dense", "_value_dense", "_output_dense"];
+    assert_eq!(edges(&GroupedQueryAttention::new(w, 2, &gated)?), heads);
+    assert_eq!(edges(&IntegerLookup::new([1], &LookupOptions::default())?), ["lookup_table"]);
+    assert!(edges(&RandomFlip::default()).is_empty());
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use crate::recorded::{check, check_layer, filled, numbers};
 use ferroflow_nn::{
-    Dense, GroupNorm, GroupNormOptions, Layer, Mode, Module, Normalization, RmsNorm, SpectralNorm,
-    UnitNorm, Weights,
+    BatchNorm, BatchNormOptions, Dense, GroupNorm, GroupNormOptions, Layer, LayerNorm,
+    LayerNormOptions, Mode, Module, Normalization, RmsNorm, SpectralNorm, UnitNorm, Weights,
 };
 use ferroflow_tracer::{DType, Result, Tensor, function};
 
@@ -23,6 +23,23 @@ fn vectors_are_normalized() {
     check_layer("rms_norm", RmsNorm::new(&mut Weights::new(), 3), &[2, 5, 3]);
     check_layer("unit_norm", Ok(UnitNorm::default()), &[2, 5, 3]);
     check_layer("unit_norm axes", Ok(UnitNorm::new([1, 2])), &[2, 5, 3]);
+}
+
+#[test]
+fn shifts_and_scales_may_be_left_out() -> Result<()> {
+    let (w, shape) = (&mut Weights::new(), &[2, 5, 3]);
+    let all = LayerNormOptions::default();
+    let wide = LayerNormOptions { epsilon: 0.01, ..all };
+    check_layer("layer_norm axes", LayerNorm::with_options(w, &[5, 3], &wide), shape);
+    let plain = LayerNormOptions { center: false, scale: false, ..all };
+    check_layer("layer_norm plain", LayerNorm::with_options(w, &[3], &plain), shape);
+    let scaled = LayerNormOptions { center: false, ..all };
+    check_layer("layer_norm scaled", LayerNorm::with_options(w, &[3], &scaled), shape);
+    let plain = BatchNormOptions { center: false, scale: false, ..BatchNormOptions::default() };
+    let layer = BatchNorm::with_options(w, 3, &plain)?;
+    assert!(layer.trainable_variables()?.is_empty());
+    check("batch_norm plain", &layer.call(&numbers(shape)?, Mode::Training)?);
+    Ok(())
 }
 
 #[test]

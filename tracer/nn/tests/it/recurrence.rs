@@ -3,7 +3,8 @@
 use crate::recorded::{check, check_layer, filled, numbers};
 use ferroflow_nn::{
     Activation, Bidirectional, Conv1D, ConvLstm1D, ConvLstm2D, ConvLstmOptions, ConvOptions, Gru,
-    Layer, Lstm, MergeMode, Mode, Padding, RecurrentLayer, SimpleRnn, TimeDistributed, Weights,
+    Layer, Lstm, MergeMode, Mode, Module, Padding, RecurrentLayer, SimpleRnn, TimeDistributed,
+    Weights, initializers::Initializer,
 };
 use ferroflow_tracer::{DType, Result, Tensor, function, spec};
 
@@ -53,10 +54,57 @@ fn a_run_continues_in_both_directions() -> Result<()> {
     let (a, b) = (Gru::new(weights, 3, 2)?, Lstm::new(weights, 3, 2)?);
     let layer = Bidirectional::new(a, b, MergeMode::Concat)?;
     let x = numbers(&[2, 4, 3])?;
-    let (all, states) = layer.run(&x, None)?;
+    let (all, states) = layer.run_in(Mode::Inference, &x, None)?;
     assert_eq!(all.to_vec::<f32>()?, layer.call(&x, Mode::Inference)?.to_vec::<f32>()?);
-    let (more, _) = layer.run(&x, Some(states))?;
+    let (more, _) = layer.run_in(Mode::Inference, &x, Some(states))?;
     assert_ne!(all.to_vec::<f32>()?, more.to_vec::<f32>()?);
+    Ok(())
+}
+
+#[test]
+fn the_same_elements_are_dropped_in_all_steps() -> Result<()> {
+    // Each step adds the inputs that are kept to the part of the state that is kept.
+    let layer = SimpleRnn::of_sequences(&mut Weights::new(), 8, 8)?;
+    let (kernel, recurrent) = (&layer.variables()?[0], &layer.variables()?[1]);
+    let identity = Initializer::Identity { gain: 1.0 }.make(DType::F32, &[8, 8])?;
+    kernel.assign(&identity)?;
+    recurrent.assign(&identity)?;
+    let x = Tensor::from_slice(&[4, 3, 8], &[1.0f32; 96])?;
+    let layer = layer.with_activation(Activation::Linear);
+    let expected = layer.call(&x, Mode::Inference)?.to_vec::<f32>()?;
+    assert_eq!(layer.call(&x, Mode::Training)?.to_vec::<f32>()?, expected);
+    let layer = layer.with_dropout(0.5, 0.5, 3)?;
+    assert_eq!(layer.call(&x, Mode::Inference)?.to_vec::<f32>()?, expected);
+    let staged = function({
+        let layer = layer.clone();
+        move |x: Tensor| layer.call(&x, Mode::Training)
+    });
+    for y in [layer.call(&x, Mode::Training)?, staged.call((&x,))?] {
+        let y = y.transpose(&[0, 2, 1])?.to_vec::<f32>()?;
+        let allowed = [[0.0, 0.0, 0.0], [2.0, 2.0, 2.0], [2.0, 6.0, 14.0]];
+        let n = |steps: [f32; 3]| y.chunks(3).filter(|found| **found == steps).count();
+        let counts = allowed.map(n);
+        assert_eq!(counts.iter().sum::<usize>(), 32, "{y:?}");
+        assert!(counts.iter().all(|&n| n > 0), "{counts:?}");
+    }
+    let rates = [(1.0, 0.0), (0.0, -0.5)];
+    assert!(rates.iter().all(|&(x, h)| layer.clone().with_dropout(x, h, 0).is_err()));
+    Ok(())
+}
+
+#[test]
+fn gates_drop_in_training_only() -> Result<()> {
+    let (w, x) = (&mut Weights::seeded(3), numbers(&[2, 4, 3])?);
+    let (lstm, gru) = (Lstm::new(w, 3, 8)?, Gru::new(w, 3, 8)?);
+    let drops: [(Box<dyn Layer>, Box<dyn Layer>); 2] = [
+        (Box::new(lstm.clone()), Box::new(lstm.with_dropout(0.0, 0.5, 3)?)),
+        (Box::new(gru.clone()), Box::new(gru.with_dropout(0.5, 0.0, 3)?)),
+    ];
+    for (plain, drops) in drops {
+        let of = |layer: &dyn Layer, mode| layer.call(&x, mode)?.to_vec::<f32>();
+        assert_eq!(of(&*plain, Mode::Training)?, of(&*drops, Mode::Inference)?);
+        assert_ne!(of(&*plain, Mode::Training)?, of(&*drops, Mode::Training)?);
+    }
     Ok(())
 }
 

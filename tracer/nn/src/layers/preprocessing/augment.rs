@@ -1,0 +1,222 @@
+//! Images at random in training: flipped, cropped, brighter, and with other contrasts.
+
+use super::image::{over_batches, resized_to_fit, window_of};
+use crate::layers::{
+    Layer, Mode,
+    compute::{input, mean},
+    shapes::{DimSize, operand, unfit, wrong},
+};
+use ferroflow_ir::DType;
+use ferroflow_tracer::{error::Result, ops, tensor::Tensor};
+use ferroflow_tracer_macros::Trackable;
+
+/// In training, each image of `[batch, height, width, channels]` mirrored or not, by chance for each
+/// direction.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RandomFlip {
+    #[trackable(skip)]
+    mode: FlipMode,
+    #[trackable(skip)]
+    seed: i64,
+}
+
+/// The directions in which images are mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlipMode {
+    /// Left and right are exchanged.
+    Horizontal,
+    /// Top and bottom are exchanged.
+    Vertical,
+    /// Both, by chance each.
+    #[default]
+    Both,
+}
+
+impl RandomFlip {
+    /// A layer that mirrors in these directions.
+    pub fn new(mode: FlipMode) -> RandomFlip {
+        RandomFlip { mode, seed: 0 }
+    }
+}
+
+/// In training, a random window of images `[batch, height, width, channels]`, the same for a batch.
+/// Images that are smaller are cropped to the aspect ratio and resized.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomCrop {
+    #[trackable(skip)]
+    size: [usize; 2],
+    #[trackable(skip)]
+    seed: i64,
+}
+
+impl RandomCrop {
+    /// A layer to this height and width.
+    pub fn new(height: usize, width: usize) -> RandomCrop {
+        RandomCrop { size: [height, width], seed: 0 }
+    }
+}
+
+/// In training, images of `[batch, height, width, channels]` made brighter or darker, each by a part
+/// of the range of values, to which results are cut.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+pub struct RandomBrightness {
+    #[trackable(skip)]
+    factor: [f64; 2],
+    #[trackable(skip)]
+    range: [f64; 2],
+    #[trackable(skip)]
+    seed: i64,
+}
+
+impl RandomBrightness {
+    /// A layer that adds a part from the first to the second number of the range of values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when they are not in order from -1
+    /// to 1, or the range is not in order.
+    pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<RandomBrightness> {
+        check_range(factor, [-1.0, 1.0])?;
+        check_range(range, [f64::NEG_INFINITY, f64::INFINITY])?;
+        Ok(RandomBrightness { factor, range, seed: 0 })
+    }
+}
+
+/// In training, the distances of pixels from the mean of their channel multiplied, by a factor for
+/// each image of `[batch, height, width, channels]`; results are cut to the range of values.
+#[derive(Trackable, Debug, Clone, Copy, PartialEq)]
+pub struct RandomContrast {
+    #[trackable(skip)]
+    factor: [f64; 2],
+    #[trackable(skip)]
+    range: [f64; 2],
+    #[trackable(skip)]
+    seed: i64,
+}
+
+impl RandomContrast {
+    /// A layer of factors from 1 less the first number to 1 and the second.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when the numbers are not from 0 to
+    /// 1, or the range is not in order.
+    pub fn new(factor: [f64; 2], range: [f64; 2]) -> Result<RandomContrast> {
+        check_range([factor[0].min(factor[1]), factor[0].max(factor[1])], [0.0, 1.0])?;
+        check_range(range, [f64::NEG_INFINITY, f64::INFINITY])?;
+        Ok(RandomContrast { factor, range, seed: 0 })
+    }
+}
+
+/// A seed for layers that draw numbers.
+macro_rules! seeded {
+    ($($layer:ident)*) => {$(
+        impl $layer {
+            /// The same layer, whose numbers are drawn by a seed; 0 is none.
+            #[must_use]
+            pub fn seeded(self, seed: i64) -> $layer {
+                $layer { seed, ..self }
+            }
+        }
+    )*};
+}
+
+seeded!(RandomFlip RandomCrop RandomBrightness RandomContrast);
+
+impl Layer for RandomFlip {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = input(x)?;
+        if mode == Mode::Inference {
+            return Ok(x);
+        }
+        over_batches(&x, |x| {
+            let flipped = |x: &Tensor, axis: i32| {
+                let is_flipped =
+                    for_each(x, 4, [0.0, 1.0], self.seed.wrapping_mul(3 - i64::from(axis)))?;
+                is_flipped.less(0.5)?.select(&ops::reverse_v2(x, &Tensor::from([axis]))?, x)
+            };
+            match self.mode {
+                FlipMode::Horizontal => flipped(x, 2),
+                FlipMode::Vertical => flipped(x, 1),
+                FlipMode::Both => flipped(&flipped(x, 2)?, 1),
+            }
+        })
+    }
+}
+
+impl Layer for RandomCrop {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        if mode == Mode::Inference {
+            return Ok(x.clone());
+        }
+        over_batches(&input(x)?, |x| {
+            let ([height, width], shape) = (self.size, x.shape());
+            let (Some(rows), Some(columns)) = (shape.dim(1), shape.dim(2)) else {
+                return Err(unfit("images of known size", x));
+            };
+            if rows <= height || columns <= width {
+                return resized_to_fit(x, self.size);
+            }
+            let drawn = |space: usize, seed: i64| {
+                let part = drawn(&Tensor::from(Vec::<i32>::new()), [0.0, 1.0], seed)?;
+                (part * (space + 1) as f64)?.floor()?.cast(DType::I32)
+            };
+            let top = drawn(rows - height, self.seed)?;
+            let left = drawn(columns - width, self.seed.wrapping_mul(2))?;
+            window_of(x, [&top, &left], self.size.map(DimSize::Known))
+        })
+    }
+}
+
+impl Layer for RandomBrightness {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = input(x)?;
+        if mode == Mode::Inference {
+            return Ok(x);
+        }
+        over_batches(&x, |x| {
+            let [low, high] = self.range;
+            let more = (for_each(x, 4, self.factor, self.seed)? * (high - low))?;
+            (x + more.cast(x.dtype())?)?.maximum(low)?.minimum(high)
+        })
+    }
+}
+
+impl Layer for RandomContrast {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = input(x)?;
+        if mode == Mode::Inference {
+            return Ok(x);
+        }
+        over_batches(&x, |x| {
+            let [low, high] = self.range;
+            let factors = [1.0 - self.factor[0], 1.0 + self.factor[1]];
+            let factor = for_each(x, 4, factors, self.seed)?.cast(x.dtype())?;
+            let middle = mean(x, &[1, 2])?;
+            let y = (((x - &middle)? * factor)? + middle)?;
+            y.maximum(low)?.minimum(high)
+        })
+    }
+}
+
+/// A number between two for each image, in a tensor of this rank: `[batch, 1, ..]`.
+pub(super) fn for_each(x: &Tensor, rank: usize, range: [f64; 2], seed: i64) -> Result<Tensor> {
+    let mut sizes = vec![DimSize::Known(1); rank];
+    sizes[0] = DimSize::of(x, 0)?;
+    drawn(&operand(&sizes)?, range, seed)
+}
+
+/// Numbers of `float32` between two.
+fn drawn(shape: &Tensor, [low, high]: [f64; 2], seed: i64) -> Result<Tensor> {
+    let attrs = ops::RandomUniformAttrs { seed, seed2: seed };
+    let unit = ops::random_uniform_with(shape, DType::F32, &attrs)?;
+    (unit * (high - low))? + low
+}
+
+/// Checks that two numbers are in order within limits.
+pub(super) fn check_range(range: [f64; 2], [low, high]: [f64; 2]) -> Result<()> {
+    if low <= range[0] && range[0] <= range[1] && range[1] <= high {
+        return Ok(());
+    }
+    Err(wrong(format!("two numbers in order from {low} to {high}"), format!("{range:?}")))
+}
