@@ -54,6 +54,7 @@ mod executor;
 mod generator;
 mod glob;
 mod kernel_call;
+mod lock;
 pub mod mirrored;
 pub mod ops;
 mod optimize;

@@ -653,3 +653,56 @@ def _(g):
         yield elements(files, ST(g.op, S(["f1", "f2"]), I64(2), I64(3), I64(1), I64(0), *more), 4, 1)
         yield elements([("f1", packed(kind, b"HHabcdF"))], ST(g.op, S(["f1"]), I64(2), I64(3), I64(1), I64(0), *more), 1, 1)
         yield SEQ([ST(g.op, S(["f1"]), I64(-1), I64(3), I64(1), I64(0), *more, _err=True), ST(g.op, S(["f1"]), I64(0), I64(0), I64(1), I64(0), *more, _err=True)])
+
+
+family("random")
+
+
+@rec("SobolSample")
+def _(g):
+    for dt in ("float32", "float64"):
+        for dim, n, skip in ((1, 5, 0), (3, 7, 0), (g.int(2, 40), g.int(1, 9), g.int(0, 100000)), (g.int(100, 1111), 2, g.int(0, 2 ** 30)), (2, 600, 3)):
+            yield C(I32(dim), I32(n), I32(skip), dtype=dt, **X)
+    yield C(I32(0), I32(1), I32(0), _err=True)
+    yield C(I32(1), I32(0), I32(0), _err=True)
+    yield C(I32(1), I32(1), I32(-1), _err=True)
+
+
+@rec("RandomIndexShuffle")
+def _(g):
+    for dt in ("int32", "int64", "uint32", "uint64"):
+        for sd in ("int32", "int64", "uint32", "uint64"):
+            n, top = g.int(1, 5), g.one([1, 7, 1000, 70000, 2 ** 31 - 1])
+            kw = dict(rounds=g.one([4, 6, 8]))
+            idx = g.rng.integers(0, top, n)
+            yield C(A(idx[0], dt), A(g.rng.integers(0, 2 ** 31 - 1, 3), sd), A(top, dt), **kw, **X)
+            yield C(A(idx, dt), A(g.rng.integers(0, 2 ** 31 - 1, [n, 3]), sd), A(top, dt), **kw, **X)
+            yield C(A(idx[0], dt), A(g.rng.integers(0, 2 ** 31 - 1, 3), sd), A(np.full(n, top), dt), **kw, **X)
+    yield C(I32([1, 9]), I32([1, 2, 3]), I32(5), _err=True)
+    yield C(I32(-1), I32([1, 2, 3]), I32(5), _err=True)
+    yield C(I32(1), I32([1, 2]), I32(5), _err=True)
+
+
+family("dataset")
+
+
+@rec("GetElementAtIndex")
+def _(g):
+    kw = dict(output_types=["int64"], output_shapes=[[]])
+    st = [ST("RangeDataset", I64(2), I64(20), I64(3), **kw)] + [ST(g.op, R(0), I64(k), _err=k > 5, **kw) for k in (0, 1, 5, 6)]
+    yield SEQ(st)
+
+
+@rec("ExperimentalDatasetCardinality")
+def _(g):
+    kw = dict(output_types=["int64"], output_shapes=[[]])
+    yield SEQ([ST("RangeDataset", I64(2), I64(20), I64(3), **kw), ST(g.op, R(0)), ST("RepeatDataset", R(0), I64(-1), **kw), ST(g.op, R(2))])
+
+
+@rec("ChooseFastestDataset", "ExperimentalChooseFastestDataset", "AssertPrevDataset")
+def _(g):
+    kw = dict(output_types=["int64"], output_shapes=[[]])
+    st = [ST("RangeDataset", I64(0), I64(3), I64(1), **kw), ST("RangeDataset", I64(0), I64(3), I64(1), **kw)]
+    st.append(ST(g.op, [R(0), R(1)], num_experiments=2, **kw) if "Choose" in g.op else ST(g.op, R(0), S([]), **kw))
+    st += [ST("AnonymousIteratorV3", **kw), ST("MakeIterator", R(2), R(3))] + [ST("IteratorGetNext", R(3), _err=k == 3, **kw) for k in range(4)]
+    yield SEQ(st)

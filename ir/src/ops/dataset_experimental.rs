@@ -4,6 +4,13 @@
 use super::dataset::{DATASET, SIGNATURE, STATEFUL_DATASET};
 use crate::{dtype::DType, op::*};
 
+const FASTEST: &[AttrDef] = &[
+    int("N").at_least(2),
+    int("num_experiments"),
+    types("output_types").at_least(1),
+    shapes("output_shapes").at_least(1),
+];
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AssertNextDataset",
@@ -13,6 +20,30 @@ pub(super) static OPS: &[OpDef] = &[
             arg_of("transformations", DType::String),
         ],
         attrs: SIGNATURE,
+        ..DATASET
+    },
+    OpDef {
+        name: "AssertPrevDataset",
+        summary: "Has the elements of its input.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("transformations", DType::String),
+        ],
+        attrs: SIGNATURE,
+        ..DATASET
+    },
+    OpDef {
+        name: "ChooseFastestDataset",
+        summary: "Has the elements of the first of several data sets, which are equal.",
+        inputs: &[args_of("input_datasets", "N", DType::Variant)],
+        attrs: FASTEST,
+        ..DATASET
+    },
+    OpDef {
+        name: "ExperimentalChooseFastestDataset",
+        summary: "Has the elements of the first of several data sets, which are equal.",
+        inputs: &[args_of("input_datasets", "N", DType::Variant)],
+        attrs: FASTEST,
         ..DATASET
     },
     OpDef {

@@ -122,6 +122,14 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::PURE
     },
     OpDef {
+        name: "IsTensorFloat32Enabled",
+        summary: "Tells whether products of single precision may be computed with shorter numbers.",
+        outputs: &[arg_of("enabled", DType::Bool)],
+        infer: infer::scalar,
+        lowering: Lowering::Composite(|c| vec![c.constant(Ok(HostTensor::scalar_bool(true)))]),
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "PartitionedCall",
         summary: "Calls a function.",
         inputs: &[args_list("args", "Tin")],

@@ -40,6 +40,15 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::STATEFUL
     },
     OpDef {
+        name: "AnonymousRandomSeedGenerator",
+        summary: "Makes a generator of seeds.",
+        inputs: &[arg_of("seed", DType::I64), arg_of("seed2", DType::I64)],
+        outputs: &[arg_of("handle", DType::Resource), arg_of("deleter", DType::Variant)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "AnonymousSeedGenerator",
         summary: "Makes a generator of seeds.",
         inputs: &[
@@ -87,11 +96,84 @@ pub(super) static OPS: &[OpDef] = &[
         ..OpDef::STATEFUL
     },
     OpDef {
+        name: "DeleteRandomSeedGenerator",
+        summary: "Lets go of a generator of seeds.",
+        inputs: &[arg_of("handle", DType::Resource), arg_of("deleter", DType::Variant)],
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "DeleteSeedGenerator",
         summary: "Lets go of a generator of seeds.",
         inputs: &[arg_of("handle", DType::Resource), arg_of("deleter", DType::Variant)],
         lowering: Lowering::Runtime,
         ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "ExperimentalDatasetCardinality",
+        summary: "Gives the number of elements, -1 if there is no end, -2 if it is not known.",
+        inputs: &[arg_of("input_dataset", DType::Variant)],
+        outputs: &[arg_of("cardinality", DType::I64)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "GetElementAtIndex",
+        summary: "Gives an element of a data set.",
+        inputs: &[arg_of("dataset", DType::Variant), arg_of("index", DType::I64)],
+        outputs: &[args_list("components", "output_types")],
+        attrs: SIGNATURE,
+        infer: super::optional::components,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "Iterator",
+        summary: "Makes an iterator, or finds it by name.",
+        outputs: &[arg_of("handle", DType::Resource)],
+        attrs: &[
+            string("shared_name"),
+            string("container"),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "OneShotIterator",
+        summary: "Makes an iterator over the data set that a function gives, or finds it by name.",
+        outputs: &[arg_of("handle", DType::Resource)],
+        attrs: &[
+            func("dataset_factory"),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("container", ""),
+            string_or("shared_name", ""),
+        ],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
+        name: "UnwrapDatasetVariant",
+        summary: "Gives the data set itself.",
+        inputs: &[arg_of("input_handle", DType::Variant)],
+        outputs: &[arg_of("output_handle", DType::Variant)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
+    },
+    OpDef {
+        name: "WrapDatasetVariant",
+        summary: "Gives the data set itself.",
+        inputs: &[arg_of("input_handle", DType::Variant)],
+        outputs: &[arg_of("output_handle", DType::Variant)],
+        infer: infer::scalar,
+        lowering: Lowering::Runtime,
+        ..OpDef::PURE
     },
     OpDef {
         name: "DummyMemoryCache",

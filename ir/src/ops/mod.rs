@@ -35,6 +35,7 @@ mod iterator;
 mod legacy;
 mod linalg;
 mod list;
+mod lock;
 mod math;
 mod matmul;
 mod nn;
@@ -118,6 +119,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     legacy,
     linalg,
     list,
+    lock,
     math,
     matmul,
     nn,

@@ -212,6 +212,17 @@ pub(super) static OPS: &[OpDef] = &[
         ..OF_STATE
     },
     OpDef {
+        name: "RandomIndexShuffle",
+        summary: "Tells where indices go in a permutation that a seed names.",
+        inputs: &[arg("index", "dtype"), arg("seed", "Tseed"), arg("max_index", "dtype")],
+        outputs: &[arg("output", "dtype")],
+        attrs: &[int_or("rounds", 4), ty("dtype", FULL_INTS), ty("Tseed", FULL_INTS)],
+        infer: shuffled_indices,
+        lowering: Lowering::Kernel,
+        gradient: Gradient::Zero,
+        ..OpDef::PURE
+    },
+    OpDef {
         name: "RandomPoisson",
         summary: "Draws numbers of Poisson distributions, `shape` for each `rate`.",
         inputs: &[arg("shape", "S").host(), arg("rate", "dtype")],
@@ -294,6 +305,40 @@ pub(super) static OPS: &[OpDef] = &[
         lowering: Lowering::Runtime,
         effect: Effect::Stateful,
         ..WINDOW
+    },
+    OpDef {
+        name: "SobolSample",
+        summary: "Gives points of a Sobol sequence.",
+        inputs: &[
+            arg_of("dim", DType::I32).host(),
+            arg_of("num_results", DType::I32).host(),
+            arg_of("skip", DType::I32).host(),
+        ],
+        outputs: &[arg("samples", "dtype")],
+        attrs: &[ty_or("dtype", &[DType::F32, DType::F64], DType::F32)],
+        infer: |context| {
+            let sizes = [context.int(0)?, context.int(1)?, context.int(2)?];
+            let at_least = |index: usize, least: i64| {
+                let value = sizes[index].filter(|&value| value < least);
+                match value {
+                    Some(value) => Err(context.wrong(index, format!("at least {least}"), value)),
+                    None => Ok(sizes[index].map(|value| value as usize)),
+                }
+            };
+            let (dim, n) = (at_least(0, 1)?, at_least(1, 1)?);
+            let last = at_least(2, 0)?.zip(n).map(|(skip, n)| skip + n);
+            if last.is_some_and(|last| last >= i32::MAX as usize) {
+                return Err(context.wrong(
+                    2,
+                    format!("with num_results below {}", i32::MAX),
+                    "more",
+                ));
+            }
+            context.set(0, PartialShape::ranked([n, dim]));
+            Ok(())
+        },
+        lowering: Lowering::Kernel,
+        ..OpDef::PURE
     },
     OpDef {
         name: "StatelessMultinomial",
@@ -858,6 +903,26 @@ fn window(context: &mut OpContext<'_>) -> Result<()> {
     }
     context.set_all(&PartialShape::vector(Some(3)));
     context.set(2, PartialShape::ranked([1, 1, 4].map(Some)));
+    Ok(())
+}
+
+/// A scalar, or a vector if one of the inputs has an entry for each result.
+fn shuffled_indices(context: &mut OpContext<'_>) -> Result<()> {
+    let ranks = [0, 1, 2].map(|index| context.shape(index).rank());
+    let [Some(index), Some(seed), Some(most)] = ranks else { return Ok(()) };
+    let three = context.shape(1).dim(-1);
+    context.same("the numbers of a seed", three, Some(3))?;
+    if index > 1 || most > 1 || !(1..=2).contains(&seed) {
+        let expected = "scalars or vectors, and a seed of three numbers for each";
+        return Err(context.wrong(0, expected, context.shape(0)));
+    }
+    let counts = [(0, index == 1), (1, seed == 2), (2, most == 1)];
+    let mut n = None;
+    for (input, _) in counts.iter().filter(|(_, is_many)| *is_many) {
+        n = context.same("the numbers of results", n, context.shape(*input).dim(0))?;
+    }
+    let is_many = counts.iter().any(|(_, is_many)| *is_many);
+    context.set(0, if is_many { PartialShape::vector(n) } else { PartialShape::scalar() });
     Ok(())
 }
 

@@ -143,6 +143,8 @@ const KERNELS: &[&[(&str, Build)]] = &[
     ragged::to_sparse::KERNELS,
     ragged::to_tensor::KERNELS,
     random::KERNELS,
+    random::index_shuffle::KERNELS,
+    random::sobol::KERNELS,
     range::KERNELS,
     region::KERNELS,
     scan::KERNELS,

@@ -15,6 +15,7 @@ mod collective;
 mod dataset;
 mod file;
 mod list;
+mod lock;
 mod optional;
 mod print;
 mod queue;
@@ -42,6 +43,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     dataset::BODIES,
     file::BODIES,
     list::BODIES,
+    lock::BODIES,
     optional::BODIES,
     print::BODIES,
     queue::BODIES,

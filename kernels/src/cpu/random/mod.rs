@@ -3,9 +3,11 @@
 
 mod binomial;
 mod gamma;
+pub(super) mod index_shuffle;
 mod multinomial;
 mod parameters;
 mod poisson;
+pub(super) mod sobol;
 mod stack;
 mod truncated;
 mod variate;

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     ops::{RuntimeCall, one},
 };
-use ferroflow_ir::{Error as IrError, HostTensor};
+use ferroflow_ir::{Code, Error as IrError, HostTensor};
 
 /// Results whose types the call tells.
 fn results(
@@ -49,6 +49,23 @@ pub(super) fn single_element(call: &mut RuntimeCall<'_>) -> Result<Results> {
     if stream.next(call.scope)?.is_some() {
         return Err(wrong("one of more"));
     }
+    results(call, &call.signature()?, element)
+}
+
+/// The element of this number.
+pub(super) fn element_at(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let index = call.integer_named(1, "index")?;
+    let outside = || -> Error {
+        let message = format!("there is no element {index}");
+        Error::Status { code: Code::OutOfRange, message }
+    };
+    let mut stream = call.input_dataset(0)?.stream();
+    let mut rounds = RoundLimit::new(call.scope);
+    for _ in 0..u64::try_from(index).map_err(|_| outside())? {
+        rounds.count()?;
+        stream.next(call.scope)?.ok_or_else(outside)?;
+    }
+    let element = stream.next(call.scope)?.ok_or_else(outside)?;
     results(call, &call.signature()?, element)
 }
 

@@ -1,6 +1,6 @@
 //! Iterators: runs over data sets as resources.
 
-use super::{Components, ElementSpec, Stream, end_of_sequence};
+use super::{Components, Dataset, ElementSpec, Stream, end_of_sequence, function::ElementFunction};
 use crate::{
     eager_tensor::{EagerTensor, Results},
     error::{Error, Result},
@@ -9,7 +9,7 @@ use crate::{
     scope::Scope,
     variant::{self, optional::Optional},
 };
-use ferroflow_ir::Code;
+use ferroflow_ir::{Code, Error as IrError};
 use parking_lot::ReentrantMutex;
 use std::{any::Any, cell::RefCell, sync::Arc};
 
@@ -105,6 +105,27 @@ pub(super) fn named(call: &mut RuntimeCall<'_>) -> Result<Results> {
     }
     let make = || Ok(DatasetIterator::new() as Arc<dyn Resource>);
     let resource = call.scope.resources.find_or_create(container, name, make)?;
+    one(ResourceHandle::owning(name, resource).to_tensor())
+}
+
+/// The data set is made with the iterator, by a function without arguments.
+pub(super) fn one_shot(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let (container, name) = (call.attrs.string("container")?, call.attrs.string("shared_name")?);
+    let found = call.scope.resources.find(container, name).filter(|_| !name.is_empty());
+    if let Some(found) = found {
+        return one(ResourceHandle::owning(name, found).to_tensor());
+    }
+    let made = ElementFunction::of(call, "dataset_factory", 0..0)?.call(call.scope, [])?;
+    let [dataset] = &made[..] else {
+        let (expected, found) = ("a function of one result", made.len());
+        return Err(IrError::argument(call.op.name, "dataset_factory", expected, found).into());
+    };
+    let iterator = DatasetIterator::new();
+    iterator.begin(variant::value::<Dataset>(dataset, "a data set")?.stream())?;
+    if name.is_empty() {
+        return one(ResourceHandle::owning(name, iterator).to_tensor());
+    }
+    let resource = call.scope.resources.find_or_create(container, name, || Ok(iterator))?;
     one(ResourceHandle::owning(name, resource).to_tensor())
 }
 

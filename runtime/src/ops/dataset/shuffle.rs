@@ -233,7 +233,11 @@ pub(super) fn random(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 pub(super) fn anonymous_generator(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let seeds = Seeds::new(seed(call, 0)?, call.host(2)?.as_bool()?);
+    let reshuffles = match call.inputs.get(2) {
+        Some(input) => input.host()?.as_bool()?,
+        None => true,
+    };
+    let seeds = Seeds::new(seed(call, 0)?, reshuffles);
     let deleter = call.op.outputs.len() > 1;
     let handle = ResourceHandle::owning("", Arc::new(seeds)).to_tensor();
     let mut results = one(handle)?;

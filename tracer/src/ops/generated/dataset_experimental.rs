@@ -36,6 +36,84 @@ pub fn assert_next_dataset(
     )
 }
 
+static ASSERT_PREV_DATASET: Op = Op::new("AssertPrevDataset");
+
+/// Has the elements of its input.
+///
+/// `AssertPrevDataset`: `input_dataset: variant`, `transformations: string` → `handle: variant`.
+/// `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn assert_prev_dataset(
+    input_dataset: &Tensor,
+    transformations: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &ASSERT_PREV_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, transformations],
+    )
+}
+
+static CHOOSE_FASTEST_DATASET: Op = Op::new("ChooseFastestDataset");
+
+/// Has the elements of the first of several data sets, which are equal.
+///
+/// `ChooseFastestDataset`: `input_datasets: [variant]` → `handle: variant`. `output_types` are
+/// dtypes (1 or more). `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn choose_fastest_dataset(
+    input_datasets: &[&Tensor],
+    num_experiments: i64,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &CHOOSE_FASTEST_DATASET,
+        Attrs::new()
+            .with("num_experiments", num_experiments)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        input_datasets,
+    )
+}
+
+static EXPERIMENTAL_CHOOSE_FASTEST_DATASET: Op = Op::new("ExperimentalChooseFastestDataset");
+
+/// Has the elements of the first of several data sets, which are equal.
+///
+/// `ExperimentalChooseFastestDataset`: `input_datasets: [variant]` → `handle: variant`.
+/// `output_types` are dtypes (1 or more). `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_choose_fastest_dataset(
+    input_datasets: &[&Tensor],
+    num_experiments: i64,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &EXPERIMENTAL_CHOOSE_FASTEST_DATASET,
+        Attrs::new()
+            .with("num_experiments", num_experiments)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        input_datasets,
+    )
+}
+
 static BYTES_PRODUCED_STATS_DATASET: Op = Op::new("BytesProducedStatsDataset");
 
 /// Has the elements of its input.

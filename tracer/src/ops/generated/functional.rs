@@ -284,6 +284,20 @@ pub fn if_with(
     )
 }
 
+static IS_TENSOR_FLOAT32_ENABLED: Op = Op::new("IsTensorFloat32Enabled");
+
+/// Tells whether products of single precision may be computed with shorter numbers.
+///
+/// `IsTensorFloat32Enabled`: nothing → `enabled: bool`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn is_tensor_float32_enabled() -> Result<Tensor> {
+    call::one(&IS_TENSOR_FLOAT32_ENABLED, Attrs::new(), &[])
+}
+
 static PARTITIONED_CALL: Op = Op::new("PartitionedCall");
 
 /// The optional arguments of [`partitioned_call_with`].

@@ -91,6 +91,21 @@ pub fn anonymous_memory_cache() -> Result<[Tensor; 2]> {
     call::fixed(&ANONYMOUS_MEMORY_CACHE, Attrs::new(), &[])
 }
 
+static ANONYMOUS_RANDOM_SEED_GENERATOR: Op = Op::new("AnonymousRandomSeedGenerator");
+
+/// Makes a generator of seeds.
+///
+/// `AnonymousRandomSeedGenerator`: `seed: int64`, `seed2: int64` → `handle: resource`,
+/// `deleter: variant`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn anonymous_random_seed_generator(seed: &Tensor, seed2: &Tensor) -> Result<[Tensor; 2]> {
+    call::fixed(&ANONYMOUS_RANDOM_SEED_GENERATOR, Attrs::new(), &[seed, seed2])
+}
+
 static ANONYMOUS_SEED_GENERATOR: Op = Op::new("AnonymousSeedGenerator");
 
 /// Makes a generator of seeds.
@@ -229,6 +244,20 @@ pub fn delete_memory_cache(handle: &Tensor, deleter: &Tensor) -> Result<()> {
     call::none(&DELETE_MEMORY_CACHE, Attrs::new(), &[handle, deleter])
 }
 
+static DELETE_RANDOM_SEED_GENERATOR: Op = Op::new("DeleteRandomSeedGenerator");
+
+/// Lets go of a generator of seeds.
+///
+/// `DeleteRandomSeedGenerator`: `handle: resource`, `deleter: variant` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn delete_random_seed_generator(handle: &Tensor, deleter: &Tensor) -> Result<()> {
+    call::none(&DELETE_RANDOM_SEED_GENERATOR, Attrs::new(), &[handle, deleter])
+}
+
 static DELETE_SEED_GENERATOR: Op = Op::new("DeleteSeedGenerator");
 
 /// Lets go of a generator of seeds.
@@ -241,6 +270,159 @@ static DELETE_SEED_GENERATOR: Op = Op::new("DeleteSeedGenerator");
 #[track_caller]
 pub fn delete_seed_generator(handle: &Tensor, deleter: &Tensor) -> Result<()> {
     call::none(&DELETE_SEED_GENERATOR, Attrs::new(), &[handle, deleter])
+}
+
+static EXPERIMENTAL_DATASET_CARDINALITY: Op = Op::new("ExperimentalDatasetCardinality");
+
+/// Gives the number of elements, -1 if there is no end, -2 if it is not known.
+///
+/// `ExperimentalDatasetCardinality`: `input_dataset: variant` → `cardinality: int64`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_dataset_cardinality(input_dataset: &Tensor) -> Result<Tensor> {
+    call::one(&EXPERIMENTAL_DATASET_CARDINALITY, Attrs::new(), &[input_dataset])
+}
+
+static GET_ELEMENT_AT_INDEX: Op = Op::new("GetElementAtIndex");
+
+/// Gives an element of a data set.
+///
+/// `GetElementAtIndex`: `dataset: variant`, `index: int64` → `components: [output_types..]`.
+/// `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn get_element_at_index(
+    dataset: &Tensor,
+    index: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Outputs> {
+    call::many(
+        &GET_ELEMENT_AT_INDEX,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[dataset, index],
+    )
+}
+
+static ITERATOR: Op = Op::new("Iterator");
+
+/// Makes an iterator, or finds it by name.
+///
+/// `Iterator`: nothing → `handle: resource`. `output_types` are dtypes (1 or more). `output_shapes`
+/// are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn iterator(
+    shared_name: &str,
+    container: &str,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &ITERATOR,
+        Attrs::new()
+            .with("shared_name", shared_name)
+            .with("container", container)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[],
+    )
+}
+
+static ONE_SHOT_ITERATOR: Op = Op::new("OneShotIterator");
+
+/// The optional arguments of [`one_shot_iterator_with`].
+#[derive(Clone, Debug, Default)]
+pub struct OneShotIteratorAttrs {
+    /// `container`: a string; empty unless set.
+    pub container: String,
+    /// `shared_name`: a string; empty unless set.
+    pub shared_name: String,
+}
+
+/// Makes an iterator over the data set that a function gives, or finds it by name.
+///
+/// `OneShotIterator`: nothing → `handle: resource`. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`one_shot_iterator_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn one_shot_iterator(
+    dataset_factory: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &ONE_SHOT_ITERATOR,
+        Attrs::new()
+            .with("dataset_factory", dataset_factory.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[],
+    )
+}
+
+/// [`one_shot_iterator()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn one_shot_iterator_with(
+    dataset_factory: &NameAttrList,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &OneShotIteratorAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &ONE_SHOT_ITERATOR,
+        Attrs::new()
+            .with("dataset_factory", dataset_factory.clone())
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("container", attrs.container.as_str())
+            .with("shared_name", attrs.shared_name.as_str()),
+        &[],
+    )
+}
+
+static UNWRAP_DATASET_VARIANT: Op = Op::new("UnwrapDatasetVariant");
+
+/// Gives the data set itself.
+///
+/// `UnwrapDatasetVariant`: `input_handle: variant` → `output_handle: variant`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn unwrap_dataset_variant(input_handle: &Tensor) -> Result<Tensor> {
+    call::one(&UNWRAP_DATASET_VARIANT, Attrs::new(), &[input_handle])
+}
+
+static WRAP_DATASET_VARIANT: Op = Op::new("WrapDatasetVariant");
+
+/// Gives the data set itself.
+///
+/// `WrapDatasetVariant`: `input_handle: variant` → `output_handle: variant`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn wrap_dataset_variant(input_handle: &Tensor) -> Result<Tensor> {
+    call::one(&WRAP_DATASET_VARIANT, Attrs::new(), &[input_handle])
 }
 
 static DUMMY_MEMORY_CACHE: Op = Op::new("DummyMemoryCache");

@@ -549,6 +549,54 @@ pub fn random_gamma_with(
     )
 }
 
+static RANDOM_INDEX_SHUFFLE: Op = Op::new("RandomIndexShuffle");
+
+/// The optional arguments of [`random_index_shuffle_with`].
+#[derive(Clone, Debug)]
+pub struct RandomIndexShuffleAttrs {
+    /// `rounds`: an integer; `4` unless set.
+    pub rounds: i64,
+}
+
+impl Default for RandomIndexShuffleAttrs {
+    fn default() -> RandomIndexShuffleAttrs {
+        RandomIndexShuffleAttrs { rounds: 4 }
+    }
+}
+
+/// Tells where indices go in a permutation that a seed names.
+///
+/// `RandomIndexShuffle`: `index: dtype`, `seed: Tseed`, `max_index: dtype` → `output: dtype`, with
+/// `dtype`, `Tseed` in int32, int64, uint32, uint64. [`random_index_shuffle_with`] sets attributes
+/// too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_index_shuffle(index: &Tensor, seed: &Tensor, max_index: &Tensor) -> Result<Tensor> {
+    call::one(&RANDOM_INDEX_SHUFFLE, Attrs::new(), &[index, seed, max_index])
+}
+
+/// [`random_index_shuffle()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn random_index_shuffle_with(
+    index: &Tensor,
+    seed: &Tensor,
+    max_index: &Tensor,
+    attrs: &RandomIndexShuffleAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &RANDOM_INDEX_SHUFFLE,
+        Attrs::new().with("rounds", attrs.rounds),
+        &[index, seed, max_index],
+    )
+}
+
 static RANDOM_POISSON: Op = Op::new("RandomPoisson");
 
 /// The optional arguments of [`random_poisson_with`].
@@ -962,6 +1010,50 @@ pub fn sample_distorted_bounding_box_v2_with(
             .with("use_image_if_no_bounding_boxes", attrs.use_image_if_no_bounding_boxes),
         &[image_size, bounding_boxes, min_object_covered],
     )
+}
+
+static SOBOL_SAMPLE: Op = Op::new("SobolSample");
+
+/// The optional arguments of [`sobol_sample_with`].
+#[derive(Clone, Debug)]
+pub struct SobolSampleAttrs {
+    /// `dtype`: a dtype in float32, float64; float32 unless set.
+    pub dtype: DType,
+}
+
+impl Default for SobolSampleAttrs {
+    fn default() -> SobolSampleAttrs {
+        SobolSampleAttrs { dtype: DType::F32 }
+    }
+}
+
+/// Gives points of a Sobol sequence.
+///
+/// `SobolSample`: `dim: int32`, `num_results: int32`, `skip: int32` → `samples: dtype`, with
+/// `dtype` in float32, float64. `dim`, `num_results`, `skip` are read on the host.
+/// [`sobol_sample_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sobol_sample(dim: &Tensor, num_results: &Tensor, skip: &Tensor) -> Result<Tensor> {
+    call::one(&SOBOL_SAMPLE, Attrs::new(), &[dim, num_results, skip])
+}
+
+/// [`sobol_sample()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sobol_sample_with(
+    dim: &Tensor,
+    num_results: &Tensor,
+    skip: &Tensor,
+    attrs: &SobolSampleAttrs,
+) -> Result<Tensor> {
+    call::one(&SOBOL_SAMPLE, Attrs::new().with("dtype", attrs.dtype), &[dim, num_results, skip])
 }
 
 static STATELESS_MULTINOMIAL: Op = Op::new("StatelessMultinomial");

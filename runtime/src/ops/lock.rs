@@ -1,0 +1,36 @@
+//! Locks of critical sections.
+
+use super::{Body, RuntimeCall, none, one};
+use crate::{
+    eager_tensor::Results,
+    error::Result,
+    lock::{HeldLock, SharedLock},
+    resource::{Resource, ResourceHandle},
+    variant,
+};
+use std::sync::Arc;
+
+fn new(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let make = || Ok(Arc::<SharedLock>::default() as Arc<dyn Resource>);
+    let name = call.attrs.string("shared_name")?;
+    let resource = match name.is_empty() {
+        true => make()?,
+        false => {
+            call.scope.resources.find_or_create(call.attrs.string("container")?, name, make)?
+        }
+    };
+    one(ResourceHandle::owning(name, resource).to_tensor())
+}
+
+fn take(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let lock: Arc<SharedLock> = call.resource(0, "a mutex")?;
+    one(variant::scalar(lock.take()?))
+}
+
+fn release(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    variant::value::<HeldLock>(call.host(0)?, "a mutex that is held")?.release();
+    none()
+}
+
+pub(super) const BODIES: &[(&str, Body)] =
+    &[("ConsumeMutexLock", release), ("MutexLock", take), ("MutexV2", new)];
