@@ -1,11 +1,11 @@
-//! Programs through values that are no numbers: arrays and lists of tensors, optionals, ragged
-//! tensors as variants.
+//! Programs through values that are no numbers: arrays and lists of tensors, optionals, sparse
+//! matrices, ragged tensors as variants.
 
 use super::Order;
 use crate::ops::Tape;
 use anyhow::Result;
 use ferroflow::ir::{
-    AttrValue, Attrs, DType, HostTensor, PartialShape,
+    AttrValue, Attrs, DType, HostTensor, PartialShape, Shape,
     emit::{Emit, ValueId},
     registry,
 };
@@ -66,6 +66,36 @@ pub(super) static PROGRAMS: &[Entry] = &[
         let found = op(tape, "RaggedTensorFromVariant", attrs, &[rows])?;
         Ok(vec![op(tape, "Exp", Attrs::new(), &[found[1]])?[0]])
     }),
+    ("SparseMatrixMatMul", "f[3] f[3,2]", Order::Second, |tape, x| {
+        let matrix = matrix(tape, x[0])?;
+        product(tape, matrix, x[1], &[])
+    }),
+    ("SparseMatrixMatMul turned", "c[3] c[4,2]", Order::First, |tape, x| {
+        let matrix = matrix(tape, x[0])?;
+        let flags = ["transpose_a", "adjoint_b", "transpose_output", "conjugate_output"];
+        product(tape, matrix, x[1], &flags)
+    }),
+    ("SparseMatrixMatMul adjoint", "c[3] c[4,2]", Order::First, |tape, x| {
+        let matrix = matrix(tape, x[0])?;
+        product(tape, matrix, x[1], &["adjoint_a", "transpose_b"])
+    }),
+    ("SparseMatrixSparseMatMul", "f[3] f[3,3]", Order::Second, |tape, x| {
+        let a = matrix(tape, x[0])?;
+        let places = tape
+            .constant(HostTensor::from_slice(Shape::new([4, 2])?, &[0i64, 0, 1, 2, 2, 0, 2, 1])?)?;
+        let b = op(tape, "DenseToCSRSparseMatrix", Attrs::new(), &[x[1], places])?[0];
+        let attrs = of_type().with("transpose_b", true);
+        let found = op(tape, "SparseMatrixSparseMatMul", attrs, &[b, a])?[0];
+        let attrs = of_type().with("adjoint_a", true).with("transpose_b", true);
+        let found = op(tape, "SparseMatrixSparseMatMul", attrs, &[found, b])?[0];
+        let found = op(tape, "SparseMatrixTranspose", of_type(), &[found])?[0];
+        let dense = op(tape, "CSRSparseMatrixToDense", of_type(), &[found])?[0];
+        let values = op(tape, "CSRSparseMatrixToSparseTensor", of_type(), &[a])?[1];
+        Ok(vec![
+            op(tape, "Sin", Attrs::new(), &[dense])?[0],
+            op(tape, "Exp", Attrs::new(), &[values])?[0],
+        ])
+    }),
     ("lists: push, pop", "f[3] f[3]", Order::Second, |tape, x| {
         let shape = tape.constant(HostTensor::scalar(-1i32))?;
         let attrs = Attrs::new().with("element_dtype", DType::F64);
@@ -121,4 +151,27 @@ fn write(
 ) -> Result<ValueId> {
     let place = tape.constant(HostTensor::scalar(place))?;
     Ok(op(tape, "TensorArrayWriteV3", Attrs::new(), &[array, place, x, flow])?[0])
+}
+
+fn of_type() -> Attrs {
+    Attrs::new().with("type", DType::F64)
+}
+
+/// A sparse matrix of two rows and three columns.
+fn matrix(tape: &mut Tape<'_>, values: ValueId) -> Result<ValueId> {
+    let places = HostTensor::from_slice(Shape::new([3, 2])?, &[0i64, 1, 1, 0, 1, 2])?;
+    let (places, dims) = (tape.constant(places)?, tape.constant(HostTensor::vector(&[2i64, 3])?)?);
+    Ok(op(tape, "SparseTensorToCSRSparseMatrix", Attrs::new(), &[places, values, dims])?[0])
+}
+
+/// A function of the product of a sparse matrix, which the flags turn, and a dense one.
+fn product(
+    tape: &mut Tape<'_>,
+    matrix: ValueId,
+    dense: ValueId,
+    flags: &[&str],
+) -> Result<Vec<ValueId>> {
+    let attrs = flags.iter().fold(Attrs::new(), |attrs, flag| attrs.with(*flag, true));
+    let found = op(tape, "SparseMatrixMatMul", attrs, &[matrix, dense])?[0];
+    Ok(vec![op(tape, "Sin", Attrs::new(), &[found])?[0]])
 }

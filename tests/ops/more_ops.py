@@ -706,3 +706,153 @@ def _(g):
     st.append(ST(g.op, [R(0), R(1)], num_experiments=2, **kw) if "Choose" in g.op else ST(g.op, R(0), S([]), **kw))
     st += [ST("AnonymousIteratorV3", **kw), ST("MakeIterator", R(2), R(3))] + [ST("IteratorGetNext", R(3), _err=k == 3, **kw) for k in range(4)]
     yield SEQ(st)
+
+
+@rec("SlidingWindowDataset", "ExperimentalSlidingWindowDataset")
+def _(g):
+    kw = dict(output_types=["int64"], output_shapes=[[None]])
+    one = dict(output_types=["int64"], output_shapes=[[]])
+    for n, size, shift, stride in ((8, 3, 1, 1), (9, 2, 3, 2), (7, 3, 2, 2), (3, 5, 1, 1), (8, 2, 5, 1)):
+        for drop in (True, False) if g.op == "SlidingWindowDataset" else (None,):
+            own = {} if drop is None else dict(drop_remainder=drop)
+            st = [ST("RangeDataset", I64(0), I64(n), I64(1), **one), ST(g.op, R(0), I64(size), I64(shift), I64(stride), **own, **kw), ST("DatasetCardinality", R(1)), ST("AnonymousIteratorV3", **kw), ST("MakeIterator", R(1), R(3))]
+            stops = -(-n // shift) if drop is False else max(0, (n - (size - 1) * stride - 1) // shift + 1)
+            yield SEQ(st + [ST("IteratorGetNext", R(3), _err=k == stops, **kw) for k in range(stops + 1)])
+    yield SEQ([ST("RangeDataset", I64(0), I64(3), I64(1), **one), ST(g.op, R(0), I64(0), I64(1), I64(1), _err=True, **kw)])
+
+
+@rec("MatchingFilesDataset", "ExperimentalMatchingFilesDataset")
+def _(g):
+    names = [g.name("found") for _ in range(1)]
+    base = names[0]
+    files = [(f"{base}_{k}.txt", "x") for k in ("b", "a", "c")] + [(f"{base}_1.bin", "y")]
+    yield elements(files, ST(g.op, S(f"{base}_*.txt")), 4, 1)
+    yield elements(files, ST(g.op, S([f"{base}_*.bin", f"{base}_?.txt"])), 5, 1)
+    yield elements(files, ST(g.op, S(f"{base}_*.none")), 1, 1)
+
+
+@rec("InitializeTableFromDataset")
+def _(g):
+    for keys, values, bad in (([1, 2, 5], [10, 20, 50], False), ([1, 1], [10, 20], True), ([], [], True)):
+        kw = dict(output_shapes=[[], []])
+        st = [ST("AnonymousHashTable", key_dtype="int64", value_dtype="float32"), ST("TensorSliceDataset", [I64(keys), F32(values)], Toutput_types=["int64", "float32"], **kw)]
+        st.append(ST(g.op, R(0), R(1), _err=bad))
+        yield SEQ(st if bad else st + [ST("LookupTableSizeV2", R(0)), ST("LookupTableFindV2", R(0), I64([5, 1, 7]), F32(-1))])
+
+
+@rec("ParseExampleDataset", "ParseExampleDatasetV2", "ExperimentalParseExampleDataset")
+def _(g):
+    tf = tfm()
+    F = tf.train.Feature
+    def example(k, full=True):
+        own = {"z": F(int64_list=tf.train.Int64List(value=list(range(k)))), "d": F(float_list=tf.train.FloatList(value=[k, k + .5])), "r": F(bytes_list=tf.train.BytesList(value=[b"x" * j for j in range(k)]))}
+        if full:
+            own["a"] = F(int64_list=tf.train.Int64List(value=[k]))
+        return tf.train.Example(features=tf.train.Features(feature=own)).SerializeToString()
+    rows = S([[example(0), example(2)], [example(3), example(1, False)]])
+    for ragged in (False, True) if "Exp" not in g.op[:3] else (False,):
+        sparse = dict(sparse_keys=["z"], sparse_types=["int64"])
+        types, shapes = ["int64", "float32", "variant"], [[None], [None, 2], [3]]
+        own = {}
+        if ragged:
+            types, shapes = ["int64", "float32", "variant", "variant"], [[None], [None, 2], [], [3]]
+            own = dict(ragged_keys=["r"], ragged_value_types=["string"], ragged_split_types=["int64"])
+        kw = dict(output_types=types, output_shapes=shapes)
+        for dflt in (I64(7), I64([])):
+            st = [ST("TensorSliceDataset", [rows], Toutput_types=["string"], output_shapes=[[2]])]
+            st.append(ST(g.op, R(0), I64(1), [dflt, F32([])], dense_keys=["a", "d"], Tdense=["int64", "float32"], dense_shapes=[[], [2]], **sparse, **own, **kw))
+            st += [ST("AnonymousIteratorV3", **kw), ST("MakeIterator", R(1), R(2))]
+            for k in range(2):
+                at = len(st)
+                bad = k == 1 and np.size(dflt) == 0
+                st.append(ST("IteratorGetNext", R(2), _err=bad, **kw))
+                if bad:
+                    continue
+                st.append(ST("DeserializeSparse", R(at, len(types) - 1), dtype="int64", Tserialized="variant"))
+                if ragged:
+                    st.append(ST("RaggedTensorFromVariant", R(at, 2), input_ragged_rank=1, output_ragged_rank=1, Tvalues="string", Tsplits="int64"))
+            yield SEQ(st)
+
+
+family("csr")
+
+CSR = "SparseTensorToCSRSparseMatrix"
+
+
+def csr_places(g, dims, n):
+    """Places of `n` entries in the order of rows."""
+    total = int(np.prod(dims))
+    at = np.sort(g.rng.choice(total, min(n, total), replace=False))
+    return I64(np.stack(np.unravel_index(at, dims), 1)) if len(at) else I64(np.zeros((0, len(dims))))
+
+
+def csr_matrix(g, dt, dims, n=None):
+    places = csr_places(g, dims, n if n is not None else int(np.prod(dims)) // 2)
+    return ST(CSR, places, g.arr(dt, [len(places)], -3, 3), I64(list(dims)))
+
+
+CSR_DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+@rec(CSR)
+def _(g):
+    for dt in CSR_DTYPES:
+        for dims, n in (((3, 4), 5), ((4, 1), 2), ((2, 3, 2), 7), ((3, 3), 0)):
+            tail = [ST("CSRSparseMatrixComponents", R(0), I32(k), type=dt) for k in range(dims[0] if len(dims) == 3 else 1)]
+            yield SEQ([csr_matrix(g, dt, dims, n), *tail, ST("CSRSparseMatrixToSparseTensor", R(0), type=dt), ST("CSRSparseMatrixToDense", R(0), type=dt), ST("SparseMatrixNNZ", R(0))])
+    f = g.arr("float32", [1], -3, 3)
+    yield C(I64([[3, 0]]), f, I64([3, 4]), _err=True)
+    yield C(I64([[0, 0, 0, 0]]), f, I64([3, 4, 1, 1]), _err=True)
+    yield C(I64([[0, 0, 0]]), f, I64([3, 4]), _err=True)
+    yield SEQ([csr_matrix(g, "float32", (3, 4)), ST("CSRSparseMatrixComponents", R(0), I32(1), type="float32", _err=True), ST("CSRSparseMatrixToDense", R(0), type="float64", _err=True)])
+
+
+@rec("DenseToCSRSparseMatrix")
+def _(g):
+    for dt in CSR_DTYPES:
+        for dims in ((3, 4), (2, 3, 2)):
+            yield SEQ([ST(g.op, g.arr(dt, dims, -3, 3), csr_places(g, dims, 5)), ST("CSRSparseMatrixToDense", R(0), type=dt), ST("CSRSparseMatrixToSparseTensor", R(0), type=dt)])
+    yield C(g.arr("float32", [3, 4], -3, 3), I64([[0, 4]]), _err=True)
+    yield C(g.arr("float32", [3], -3, 3), I64([[0]]), _err=True)
+
+
+@rec("SparseMatrixTranspose")
+def _(g):
+    for dt in CSR_DTYPES:
+        for dims in ((3, 4), (2, 3, 2)):
+            for conj in (False, True):
+                yield SEQ([csr_matrix(g, dt, dims), ST(g.op, R(0), type=dt, conjugate=conj), ST("CSRSparseMatrixToSparseTensor", R(1), type=dt), ST("SparseMatrixNNZ", R(1))])
+
+
+@rec("SparseMatrixMatMul")
+def _(g):
+    ways = (("", False), ("transpose", True), ("adjoint", True))
+    for dt in CSR_DTYPES:
+        for batch in ((), (2,)):
+            for wa, ta in ways:
+                for wb, tb in ways:
+                    kw = {f"{w}_{o}": True for w, o in ((wa, "a"), (wb, "b")) if w}
+                    if g.rng.integers(2):
+                        kw["transpose_output"] = True
+                    if g.rng.integers(2):
+                        kw["conjugate_output"] = True
+                    a, b = ((4, 3) if ta else (3, 4)), ((2, 4) if tb else (4, 2))
+                    yield SEQ([csr_matrix(g, dt, (*batch, *a)), ST(g.op, R(0), g.arr(dt, [*batch, *b], -3, 3), **kw)])
+    f = lambda *s: g.arr("float32", s, -3, 3)
+    for b, kw in ((f(3, 2), {}), (f(2, 4, 2), {}), (f(4), {}), (f(4, 2), dict(transpose_a=True, adjoint_a=True)), (g.arr("float64", [4, 2], -3, 3), {})):
+        yield SEQ([csr_matrix(g, "float32", (3, 4)), ST(g.op, R(0), b, _err=True, **kw)])
+
+
+@rec("SparseMatrixSparseMatMul")
+def _(g):
+    ways = (("", False), ("transpose", True), ("adjoint", True))
+    for dt in CSR_DTYPES:
+        for batch in ((), (2,)):
+            for wa, ta in ways:
+                for wb, tb in ways:
+                    kw = {f"{w}_{o}": True for w, o in ((wa, "a"), (wb, "b")) if w}
+                    a, b = ((4, 3) if ta else (3, 4)), ((2, 4) if tb else (4, 2))
+                    yield SEQ([csr_matrix(g, dt, (*batch, *a)), csr_matrix(g, dt, (*batch, *b)), ST(g.op, R(0), R(1), type=dt, **kw), ST("CSRSparseMatrixToDense", R(2), type=dt), ST("SparseMatrixNNZ", R(2))])
+    m = lambda *dims: csr_matrix(g, "float32", dims)
+    yield SEQ([m(3, 4), m(3, 4), ST(g.op, R(0), R(1), type="float32", _err=True)])
+    yield SEQ([m(3, 4), m(1, 4, 3), ST(g.op, R(0), R(1), type="float32", _err=True)])

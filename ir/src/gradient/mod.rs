@@ -28,6 +28,7 @@ pub(crate) mod conv;
 mod copy;
 #[cfg(test)]
 mod coverage;
+pub(crate) mod csr;
 mod custom;
 pub(crate) mod deferred;
 pub(crate) mod einsum;

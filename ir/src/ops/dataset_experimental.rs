@@ -1,7 +1,10 @@
 //! Data sets under the names of their trial period, and those that only change how TensorFlow
 //! runs their input.
 
-use super::dataset::{DATASET, SIGNATURE, STATEFUL_DATASET};
+use super::{
+    dataset::{DATASET, SIGNATURE, STATEFUL_DATASET},
+    sets::{FEATURES, INDEX},
+};
 use crate::{dtype::DType, op::*};
 
 const FASTEST: &[AttrDef] = &[
@@ -378,5 +381,111 @@ pub(super) static OPS: &[OpDef] = &[
         inputs: &[arg_of("input_dataset", DType::Variant), arg_of("thread_pool", DType::Resource)],
         attrs: SIGNATURE,
         ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "ExperimentalMatchingFilesDataset",
+        summary: "Has the paths of files that match patterns.",
+        inputs: &[arg_of("patterns", DType::String)],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "ExperimentalParseExampleDataset",
+        summary: "Has the features of the examples of each element.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("num_parallel_calls", DType::I64),
+            args_list("dense_defaults", "Tdense"),
+        ],
+        attrs: &[
+            strings("sparse_keys").at_least(0),
+            strings("dense_keys").at_least(0),
+            types_in("sparse_types", FEATURES).at_least(0),
+            types_in("Tdense", FEATURES).at_least(0),
+            shapes("dense_shapes").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("sloppy", false),
+        ],
+        ..DATASET
+    },
+    OpDef {
+        name: "ExperimentalSlidingWindowDataset",
+        summary: "Stacks the elements of windows that move on.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("window_size", DType::I64),
+            arg_of("window_shift", DType::I64),
+            arg_of("window_stride", DType::I64),
+        ],
+        attrs: SIGNATURE,
+        ..DATASET
+    },
+    OpDef {
+        name: "MatchingFilesDataset",
+        summary: "Has the paths of files that match patterns.",
+        inputs: &[arg_of("patterns", DType::String)],
+        ..STATEFUL_DATASET
+    },
+    OpDef {
+        name: "ParseExampleDataset",
+        summary: "Has the features of the examples of each element.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("num_parallel_calls", DType::I64),
+            args_list("dense_defaults", "Tdense"),
+        ],
+        attrs: &[
+            strings("sparse_keys").at_least(0),
+            strings("dense_keys").at_least(0),
+            types_in("sparse_types", FEATURES).at_least(0),
+            types_in("Tdense", FEATURES).at_least(0),
+            shapes("dense_shapes").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            flag("sloppy", false),
+            strings("ragged_keys").or(AttrDefault::Strings(&[])).at_least(0),
+            types_in("ragged_value_types", FEATURES).or(AttrDefault::Types(&[])).at_least(0),
+            types_in("ragged_split_types", INDEX).or(AttrDefault::Types(&[])).at_least(0),
+        ],
+        ..DATASET
+    },
+    OpDef {
+        name: "ParseExampleDatasetV2",
+        summary: "Has the features of the examples of each element.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("num_parallel_calls", DType::I64),
+            args_list("dense_defaults", "Tdense"),
+        ],
+        attrs: &[
+            strings("sparse_keys").at_least(0),
+            strings("dense_keys").at_least(0),
+            types_in("sparse_types", FEATURES).at_least(0),
+            types_in("Tdense", FEATURES).at_least(0),
+            shapes("dense_shapes").at_least(0),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+            string_or("deterministic", "default"),
+            strings("ragged_keys").or(AttrDefault::Strings(&[])).at_least(0),
+            types_in("ragged_value_types", FEATURES).or(AttrDefault::Types(&[])).at_least(0),
+            types_in("ragged_split_types", INDEX).or(AttrDefault::Types(&[])).at_least(0),
+        ],
+        ..DATASET
+    },
+    OpDef {
+        name: "SlidingWindowDataset",
+        summary: "Stacks the elements of windows that move on.",
+        inputs: &[
+            arg_of("input_dataset", DType::Variant),
+            arg_of("window_size", DType::I64),
+            arg_of("window_shift", DType::I64),
+            arg_of("window_stride", DType::I64),
+        ],
+        attrs: &[
+            flag("drop_remainder", true),
+            types("output_types").at_least(1),
+            shapes("output_shapes").at_least(1),
+        ],
+        ..DATASET
     },
 ];

@@ -16,6 +16,7 @@ mod control;
 mod conv;
 pub mod copy;
 mod count;
+mod csr;
 mod ctc;
 mod dataset;
 mod dataset_experimental;
@@ -102,6 +103,7 @@ static FAMILIES: &[(&str, &[OpDef])] = families! {
     conv,
     copy,
     count,
+    csr,
     ctc,
     dataset,
     dataset_experimental,

@@ -74,6 +74,13 @@ pub(super) static OPS: &[OpDef] = &[
         ..CREATION
     },
     OpDef {
+        name: "InitializeTableFromDataset",
+        summary: "Fills a table with the keys and values that are the elements of a data set.",
+        inputs: &[arg_of("table_handle", DType::Resource), arg_of("dataset", DType::Variant)],
+        lowering: Lowering::Runtime,
+        ..OpDef::STATEFUL
+    },
+    OpDef {
         name: "InitializeTableFromTextFileV2",
         summary: "Fills a lookup table with the lines of a file.",
         inputs: &[arg_of("table_handle", DType::Resource), arg_of("filename", DType::String)],

@@ -12,6 +12,7 @@ pub use dataset::{HostStream, host_dataset};
 mod accumulator;
 mod candidates;
 mod collective;
+mod csr;
 mod dataset;
 mod file;
 mod list;
@@ -40,6 +41,7 @@ const BODIES: &[&[(&str, Body)]] = &[
     accumulator::BODIES,
     candidates::BODIES,
     collective::BODIES,
+    csr::BODIES,
     dataset::BODIES,
     file::BODIES,
     list::BODIES,

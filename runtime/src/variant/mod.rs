@@ -1,11 +1,13 @@
-//! Values of dtype variant: lists, maps, optional values, ragged tensors.
+//! Values of dtype variant: lists, maps, optional values, ragged tensors, sparse matrices.
 
+pub(crate) mod csr;
 pub(crate) mod optional;
 pub(crate) mod ragged;
 pub(crate) mod tensor_list;
 pub(crate) mod tensor_map;
 
 use crate::error::{Error, Result};
+use csr::Csr;
 use ferroflow_ir::{DType, Error as IrError, Handle, HostTensor};
 use optional::Optional;
 use ragged::Ragged;
@@ -94,6 +96,9 @@ pub(crate) fn zeros_like(
     if let Some(map) = any.downcast_ref::<TensorMap>() {
         return Ok(Arc::new(map.map(zero)?));
     }
+    if let Some(matrix) = any.downcast_ref::<Csr>() {
+        return Ok(Arc::new(matrix.map(zero)?));
+    }
     Err(unsupported("zeros", handle))
 }
 
@@ -118,6 +123,9 @@ pub(crate) fn add(
     }
     if let Some(map) = a.as_any().downcast_ref::<TensorMap>() {
         return Ok(Arc::new(map.add(downcast(b, "a map, as the other")?, sum)?));
+    }
+    if let Some(matrix) = a.as_any().downcast_ref::<Csr>() {
+        return Ok(Arc::new(matrix.add(downcast(b, "a matrix, as the other")?, sum)?));
     }
     Err(unsupported("addition", a))
 }

@@ -1,12 +1,17 @@
 //! Ops that run over a data set at once, or ask about it.
 
-use super::{Cardinality, ElementSpec, RoundLimit, function::ElementFunction, map::n_types};
+use super::{
+    Cardinality, ElementSpec, KeptBytes, RoundLimit, batch::stack, end_of_sequence,
+    function::ElementFunction, map::n_types,
+};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
-    ops::{RuntimeCall, one},
+    ops::{self, RuntimeCall, one},
+    table::Table,
 };
 use ferroflow_ir::{Code, Error as IrError, HostTensor};
+use std::sync::Arc;
 
 /// Results whose types the call tells.
 fn results(
@@ -72,4 +77,29 @@ pub(super) fn element_at(call: &mut RuntimeCall<'_>) -> Result<Results> {
 pub(super) fn cardinality(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let cardinality: Cardinality = call.input_dataset(0)?.cardinality();
     one(HostTensor::scalar(cardinality.to_i64()))
+}
+
+/// Fills a table with the keys and values that are the elements.
+pub(super) fn initialize_table(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let table: Arc<Table> = call.resource(0, "a lookup table")?;
+    let mut stream = call.input_dataset(1)?.stream();
+    let (mut rounds, mut kept) = (RoundLimit::new(call.scope), KeptBytes::default());
+    let mut elements = Vec::new();
+    while let Some(element) = stream.next(call.scope)? {
+        rounds.count()?;
+        kept.add(call.scope, &element)?;
+        elements.push(element);
+    }
+    if elements.is_empty() {
+        return Err(end_of_sequence());
+    }
+    let columns = stack(call.context(), call.op.name, &elements)?;
+    match columns.as_slice() {
+        [keys, values] => table.fill(keys, values)?,
+        other => {
+            let (expected, found) = ("of a key and a value", other.len());
+            return Err(IrError::argument(call.op.name, "dataset", expected, found).into());
+        }
+    }
+    ops::none()
 }

@@ -14,6 +14,7 @@ mod cache;
 mod choose;
 mod combine;
 mod consume;
+mod example;
 mod flat;
 mod function;
 mod group;

@@ -1,9 +1,19 @@
 //! Data sets that are made of tensors.
 
 use super::{Cardinality, Components, DatasetSource, Stream};
-use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall, rows::row};
-use ferroflow_ir::{DType, Error as IrError, HostTensor};
-use std::sync::Arc;
+use crate::{
+    eager_tensor::Results,
+    error::{Error, Result},
+    glob,
+    ops::RuntimeCall,
+    rows::row,
+};
+use ferroflow_ir::{Code, DType, Error as IrError, HostTensor};
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// A data set of elements that are there.
 #[derive(Debug, Clone)]
@@ -48,6 +58,52 @@ impl DatasetSource for Slices {
     fn cardinality(&self) -> Cardinality {
         Cardinality::Known(self.n as u64)
     }
+}
+
+/// The paths of files that match patterns.
+#[derive(Debug)]
+struct MatchingFiles(Arc<Vec<PathBuf>>);
+
+impl DatasetSource for MatchingFiles {
+    fn stream(&self) -> Stream {
+        let patterns = self.0.clone();
+        let (mut next, mut found, mut has_match) = (0, VecDeque::new(), false);
+        Stream::new(move |scope| {
+            while found.is_empty() {
+                let Some(pattern) = patterns.get(next) else { break };
+                next += 1;
+                let mut paths = Vec::new();
+                glob::find(pattern, &|path: &Path| scope.check_file(path), &mut paths)?;
+                paths.retain(|path| path.is_file());
+                paths.sort();
+                found.extend(paths);
+            }
+            let Some(path) = found.pop_front() else {
+                if has_match {
+                    return Ok(None);
+                }
+                let message = format!("no file matches {patterns:?}");
+                return Err(Error::Status { code: Code::NotFound, message });
+            };
+            has_match = true;
+            Ok(Some(vec![HostTensor::scalar_string(path.to_string_lossy().into_owned())]))
+        })
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
+    }
+}
+
+pub(super) fn matching_files(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let patterns = call.host(0)?;
+    if patterns.shape().rank() > 1 {
+        let (expected, found) = ("a scalar or a vector", patterns.shape());
+        return Err(IrError::argument(call.op.name, "patterns", expected, found).into());
+    }
+    let paths = patterns.strings()?.iter().map(RuntimeCall::path_of);
+    let paths = Arc::new(paths.collect::<Result<_>>()?);
+    call.dataset(MatchingFiles(paths))
 }
 
 /// The common number of rows of tensors.

@@ -1,6 +1,8 @@
 //! Data sets of windows: data sets of consecutive elements.
 
-use super::{Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream};
+use super::{
+    Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream, batch,
+};
 use crate::{eager_tensor::Results, error::Result, ops::RuntimeCall, variant};
 use std::collections::VecDeque;
 
@@ -24,11 +26,14 @@ impl Form {
 struct Window {
     input: Dataset,
     form: Form,
+    /// The op whose windows are stacked elements; nothing where they are data sets.
+    stacking: Option<&'static str>,
 }
 
 impl DatasetSource for Window {
     fn stream(&self) -> Stream {
-        let (form, mut input) = (self.form, Some(self.input.stream()));
+        let (form, stacking) = (self.form, self.stacking);
+        let mut input = Some(self.input.stream());
         // The elements from the beginning of the next window on, and how many are before it.
         let (mut buffer, mut before) = (VecDeque::new(), 0usize);
         let mut kept = KeptBytes::default();
@@ -50,7 +55,11 @@ impl DatasetSource for Window {
                 return Ok(None);
             }
             let elements = buffer.iter().step_by(form.stride).take(form.size);
-            let window = window_of(&elements.cloned().collect::<Vec<Components>>());
+            let elements: Vec<Components> = elements.cloned().collect();
+            let window = match stacking {
+                Some(op) => batch::stack(scope.context, op, &elements)?,
+                None => window_of(&elements),
+            };
             before = form.shift.saturating_sub(buffer.len());
             let passed = form.shift.min(buffer.len());
             buffer.drain(..passed).for_each(|element: Components| kept.remove(&element));
@@ -61,6 +70,8 @@ impl DatasetSource for Window {
     fn cardinality(&self) -> Cardinality {
         let (span, shift) = (self.form.span() as u64, self.form.shift as u64);
         self.input.cardinality().map(|n| match self.form.drop_remainder {
+            // As TensorFlow counts, which leaves out that the last windows are not whole.
+            true if self.stacking.is_some() => n / shift,
             true => n.checked_sub(span).map_or(0, |rest| rest / shift + 1),
             false => n.div_ceil(shift),
         })
@@ -84,5 +95,20 @@ pub(super) fn window(call: &mut RuntimeCall<'_>) -> Result<Results> {
         stride: call.count(3, "stride")?,
         drop_remainder: call.host(4)?.as_bool()?,
     };
-    call.dataset(Window { input: call.input_dataset(0)?, form })
+    call.dataset(Window { input: call.input_dataset(0)?, form, stacking: None })
+}
+
+/// Windows that are stacked elements.
+pub(super) fn sliding(call: &mut RuntimeCall<'_>) -> Result<Results> {
+    let drop_remainder = match call.attrs.get("drop_remainder") {
+        Some(_) => call.attrs.bool("drop_remainder")?,
+        None => true,
+    };
+    let form = Form {
+        size: call.count(1, "window_size")?,
+        shift: call.count(2, "window_shift")?,
+        stride: call.count(3, "window_stride")?,
+        drop_remainder,
+    };
+    call.dataset(Window { input: call.input_dataset(0)?, form, stacking: Some(call.op.name) })
 }

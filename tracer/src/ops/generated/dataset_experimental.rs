@@ -1169,3 +1169,381 @@ pub fn thread_pool_dataset(
         &[input_dataset, thread_pool],
     )
 }
+
+static EXPERIMENTAL_MATCHING_FILES_DATASET: Op = Op::new("ExperimentalMatchingFilesDataset");
+
+/// Has the paths of files that match patterns.
+///
+/// `ExperimentalMatchingFilesDataset`: `patterns: string` → `handle: variant`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_matching_files_dataset(patterns: &Tensor) -> Result<Tensor> {
+    call::one(&EXPERIMENTAL_MATCHING_FILES_DATASET, Attrs::new(), &[patterns])
+}
+
+static EXPERIMENTAL_PARSE_EXAMPLE_DATASET: Op = Op::new("ExperimentalParseExampleDataset");
+
+/// The optional arguments of [`experimental_parse_example_dataset_with`].
+#[derive(Clone, Debug, Default)]
+pub struct ExperimentalParseExampleDatasetAttrs {
+    /// `sloppy`: a flag; `false` unless set.
+    pub sloppy: bool,
+}
+
+/// Has the features of the examples of each element.
+///
+/// `ExperimentalParseExampleDataset`: `input_dataset: variant`, `num_parallel_calls: int64`,
+/// `dense_defaults: [Tdense..]` → `handle: variant`, with `Tdense` in float32, int64, string.
+/// `sparse_types` are dtypes in float32, int64, string. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`experimental_parse_example_dataset_with`] sets
+/// attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_parse_example_dataset(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &EXPERIMENTAL_PARSE_EXAMPLE_DATASET,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+/// [`experimental_parse_example_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_parse_example_dataset_with(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ExperimentalParseExampleDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &EXPERIMENTAL_PARSE_EXAMPLE_DATASET,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("sloppy", attrs.sloppy),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+static EXPERIMENTAL_SLIDING_WINDOW_DATASET: Op = Op::new("ExperimentalSlidingWindowDataset");
+
+/// Stacks the elements of windows that move on.
+///
+/// `ExperimentalSlidingWindowDataset`: `input_dataset: variant`, `window_size: int64`,
+/// `window_shift: int64`, `window_stride: int64` → `handle: variant`. `output_types` are dtypes (1
+/// or more). `output_shapes` are shapes (1 or more).
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn experimental_sliding_window_dataset(
+    input_dataset: &Tensor,
+    window_size: &Tensor,
+    window_shift: &Tensor,
+    window_stride: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &EXPERIMENTAL_SLIDING_WINDOW_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, window_size, window_shift, window_stride],
+    )
+}
+
+static MATCHING_FILES_DATASET: Op = Op::new("MatchingFilesDataset");
+
+/// Has the paths of files that match patterns.
+///
+/// `MatchingFilesDataset`: `patterns: string` → `handle: variant`.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn matching_files_dataset(patterns: &Tensor) -> Result<Tensor> {
+    call::one(&MATCHING_FILES_DATASET, Attrs::new(), &[patterns])
+}
+
+static PARSE_EXAMPLE_DATASET: Op = Op::new("ParseExampleDataset");
+
+/// The optional arguments of [`parse_example_dataset_with`].
+#[derive(Clone, Debug, Default)]
+pub struct ParseExampleDatasetAttrs {
+    /// `sloppy`: a flag; `false` unless set.
+    pub sloppy: bool,
+    /// `ragged_keys`: strings; `[]` unless set.
+    pub ragged_keys: Vec<String>,
+    /// `ragged_value_types`: dtypes in float32, int64, string; `[]` unless set.
+    pub ragged_value_types: Vec<DType>,
+    /// `ragged_split_types`: dtypes in int32, int64; `[]` unless set.
+    pub ragged_split_types: Vec<DType>,
+}
+
+/// Has the features of the examples of each element.
+///
+/// `ParseExampleDataset`: `input_dataset: variant`, `num_parallel_calls: int64`,
+/// `dense_defaults: [Tdense..]` → `handle: variant`, with `Tdense` in float32, int64, string.
+/// `sparse_types` are dtypes in float32, int64, string. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`parse_example_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parse_example_dataset(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &PARSE_EXAMPLE_DATASET,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+/// [`parse_example_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parse_example_dataset_with(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ParseExampleDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &PARSE_EXAMPLE_DATASET,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("sloppy", attrs.sloppy)
+            .with("ragged_keys", attrs.ragged_keys.as_slice())
+            .with("ragged_value_types", attrs.ragged_value_types.as_slice())
+            .with("ragged_split_types", attrs.ragged_split_types.as_slice()),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+static PARSE_EXAMPLE_DATASET_V2: Op = Op::new("ParseExampleDatasetV2");
+
+/// The optional arguments of [`parse_example_dataset_v2_with`].
+#[derive(Clone, Debug)]
+pub struct ParseExampleDatasetV2Attrs {
+    /// `deterministic`: a string; `default` unless set.
+    pub deterministic: String,
+    /// `ragged_keys`: strings; `[]` unless set.
+    pub ragged_keys: Vec<String>,
+    /// `ragged_value_types`: dtypes in float32, int64, string; `[]` unless set.
+    pub ragged_value_types: Vec<DType>,
+    /// `ragged_split_types`: dtypes in int32, int64; `[]` unless set.
+    pub ragged_split_types: Vec<DType>,
+}
+
+impl Default for ParseExampleDatasetV2Attrs {
+    fn default() -> ParseExampleDatasetV2Attrs {
+        ParseExampleDatasetV2Attrs {
+            deterministic: "default".into(),
+            ragged_keys: vec![],
+            ragged_value_types: vec![],
+            ragged_split_types: vec![],
+        }
+    }
+}
+
+/// Has the features of the examples of each element.
+///
+/// `ParseExampleDatasetV2`: `input_dataset: variant`, `num_parallel_calls: int64`,
+/// `dense_defaults: [Tdense..]` → `handle: variant`, with `Tdense` in float32, int64, string.
+/// `sparse_types` are dtypes in float32, int64, string. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`parse_example_dataset_v2_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parse_example_dataset_v2(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &PARSE_EXAMPLE_DATASET_V2,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+/// [`parse_example_dataset_v2()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn parse_example_dataset_v2_with(
+    input_dataset: &Tensor,
+    num_parallel_calls: &Tensor,
+    dense_defaults: &[&Tensor],
+    sparse_keys: &[&str],
+    dense_keys: &[&str],
+    sparse_types: &[DType],
+    dense_shapes: &[PartialShape],
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &ParseExampleDatasetV2Attrs,
+) -> Result<Tensor> {
+    call::one(
+        &PARSE_EXAMPLE_DATASET_V2,
+        Attrs::new()
+            .with("sparse_keys", sparse_keys)
+            .with("dense_keys", dense_keys)
+            .with("sparse_types", sparse_types)
+            .with("dense_shapes", dense_shapes)
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("deterministic", attrs.deterministic.as_str())
+            .with("ragged_keys", attrs.ragged_keys.as_slice())
+            .with("ragged_value_types", attrs.ragged_value_types.as_slice())
+            .with("ragged_split_types", attrs.ragged_split_types.as_slice()),
+        &[&[input_dataset, num_parallel_calls][..], dense_defaults].concat(),
+    )
+}
+
+static SLIDING_WINDOW_DATASET: Op = Op::new("SlidingWindowDataset");
+
+/// The optional arguments of [`sliding_window_dataset_with`].
+#[derive(Clone, Debug)]
+pub struct SlidingWindowDatasetAttrs {
+    /// `drop_remainder`: a flag; `true` unless set.
+    pub drop_remainder: bool,
+}
+
+impl Default for SlidingWindowDatasetAttrs {
+    fn default() -> SlidingWindowDatasetAttrs {
+        SlidingWindowDatasetAttrs { drop_remainder: true }
+    }
+}
+
+/// Stacks the elements of windows that move on.
+///
+/// `SlidingWindowDataset`: `input_dataset: variant`, `window_size: int64`, `window_shift: int64`,
+/// `window_stride: int64` → `handle: variant`. `output_types` are dtypes (1 or more).
+/// `output_shapes` are shapes (1 or more). [`sliding_window_dataset_with`] sets attributes too.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sliding_window_dataset(
+    input_dataset: &Tensor,
+    window_size: &Tensor,
+    window_shift: &Tensor,
+    window_stride: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+) -> Result<Tensor> {
+    call::one(
+        &SLIDING_WINDOW_DATASET,
+        Attrs::new().with("output_types", output_types).with("output_shapes", output_shapes),
+        &[input_dataset, window_size, window_shift, window_stride],
+    )
+}
+
+/// [`sliding_window_dataset()`] with attributes.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn sliding_window_dataset_with(
+    input_dataset: &Tensor,
+    window_size: &Tensor,
+    window_shift: &Tensor,
+    window_stride: &Tensor,
+    output_types: &[DType],
+    output_shapes: &[PartialShape],
+    attrs: &SlidingWindowDatasetAttrs,
+) -> Result<Tensor> {
+    call::one(
+        &SLIDING_WINDOW_DATASET,
+        Attrs::new()
+            .with("output_types", output_types)
+            .with("output_shapes", output_shapes)
+            .with("drop_remainder", attrs.drop_remainder),
+        &[input_dataset, window_size, window_shift, window_stride],
+    )
+}

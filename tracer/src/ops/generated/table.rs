@@ -220,6 +220,20 @@ pub fn hash_table_v2_with(
     )
 }
 
+static INITIALIZE_TABLE_FROM_DATASET: Op = Op::new("InitializeTableFromDataset");
+
+/// Fills a table with the keys and values that are the elements of a data set.
+///
+/// `InitializeTableFromDataset`: `table_handle: resource`, `dataset: variant` → nothing.
+///
+/// # Errors
+///
+/// When the call does not fit the op, or cannot be run.
+#[track_caller]
+pub fn initialize_table_from_dataset(table_handle: &Tensor, dataset: &Tensor) -> Result<()> {
+    call::none(&INITIALIZE_TABLE_FROM_DATASET, Attrs::new(), &[table_handle, dataset])
+}
+
 static INITIALIZE_TABLE_FROM_TEXT_FILE_V2: Op = Op::new("InitializeTableFromTextFileV2");
 
 /// The optional arguments of [`initialize_table_from_text_file_v2_with`].
