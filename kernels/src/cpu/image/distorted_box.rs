@@ -10,7 +10,7 @@ use crate::{
     kernel::{Io, Kernel},
     philox::Words,
 };
-use ferroflow_ir::{DType, Error};
+use ferroflow_ir::{DType, Error, budget};
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[(&str, Build)] = &[("_SampleDistortedBoundingBox", build)];
@@ -87,6 +87,7 @@ impl Bounds {
     fn draw(&self, words: &mut Words, image: [i32; 2], objects: &[Window], part: f32) -> Window {
         let [low, high] = self.ratios;
         for _ in 0..self.attempts {
+            budget::tick();
             let ratio = words.next_f32() * (high - low) + low;
             let window = self.propose(words, image, ratio);
             if let Some(window) = window.filter(|window| window.shows(objects, part)) {

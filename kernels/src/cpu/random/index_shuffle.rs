@@ -57,6 +57,9 @@ impl Word {
     }
 }
 
+/// As many rounds as anyone could want: the keys of all are kept.
+const MOST_ROUNDS: usize = 1 << 16;
+
 /// Where `index` of `0..=most` goes.
 fn shuffled(index: u64, key: [u32; 3], most: u64, rounds: usize) -> u64 {
     if most == 0 {
@@ -76,8 +79,10 @@ fn shuffled(index: u64, key: [u32; 3], most: u64, rounds: usize) -> u64 {
 
 fn shuffle(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let rounds = call.attrs.int("rounds")?;
-    let fit = usize::try_from(rounds).ok().filter(|rounds| *rounds >= 4 && rounds % 2 == 0);
-    let rounds = fit.ok_or_else(|| call.wrong("rounds", "even, and at least 4", rounds))?;
+    let fit = usize::try_from(rounds)
+        .ok()
+        .filter(|rounds| (4..=MOST_ROUNDS).contains(rounds) && rounds % 2 == 0);
+    let rounds = fit.ok_or_else(|| call.wrong("rounds", "even, and from 4 to 65536", rounds))?;
     let dtypes = [0, 1, 2].map(|index| call.dtype(index));
     let dtype = dtypes[0];
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
