@@ -241,8 +241,10 @@ impl CustomGradient for Backward {
         let is_given = |result: usize| given.get(result) == Some(&true);
         // Gradients of what was added for this one are for another to refuse.
         let is_of_others = given.iter().skip(self.n_results).any(|&given| given);
+        // An input with which no branch does anything that has a gradient has none, not one of zero.
+        let has_gradient = self.gradients.get(input).is_some_and(Option::is_some);
         argument
-            .filter(|_| !is_of_others)
+            .filter(|_| has_gradient && !is_of_others)
             .is_some_and(|argument| !self.reach.has_any(argument, is_given))
     }
 

@@ -304,3 +304,26 @@ fn what_no_result_with_a_gradient_depends_on_has_one_of_zero() -> Result<()> {
     near(&values(found.1)?, &[0.0, 0.0]);
     Ok(())
 }
+
+#[test]
+fn what_no_branch_makes_a_result_of_has_no_gradient() -> Result<()> {
+    let f = function(|x: Tensor, unused: Tensor| -> Result<Tensor> {
+        cond(
+            &x.greater(0.0)?,
+            || {
+                (&x * &unused)?;
+                &x * 2.0
+            },
+            || &x * 3.0,
+        )
+    });
+    let (x, unused) = (Tensor::from(5.0f32), Tensor::from(7.0f32));
+    let tape = GradientTape::persistent();
+    tape.watch(&x)?;
+    tape.watch(&unused)?;
+    let y = f.call((&x, &unused))?;
+    let found = tape.gradient(&y, &(&x, &unused))?;
+    near(&values(found.0)?, &[2.0]);
+    assert!(found.1.is_none(), "as TensorFlow, which has None here");
+    Ok(())
+}
