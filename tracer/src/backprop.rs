@@ -347,6 +347,10 @@ impl OfStaged {
 }
 
 impl CustomGradient for OfStaged {
+    fn keeps_zeros(&self) -> bool {
+        self.gradients.iter().all(|(_, _, gradient)| gradient.keeps_zeros())
+    }
+
     fn is_zero(&self, input: usize, given: &[bool]) -> bool {
         let highest = given.iter().rposition(|&given| given).unwrap_or(0);
         self.for_results(highest).1.is_zero(input, given)

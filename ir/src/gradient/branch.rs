@@ -1,6 +1,7 @@
 //! Gradients of branches.
 
 use super::{
+    carried::has_custom_gradient,
     control::{
         Backward, Extra, Kind, Recorded, dense_or_zeros, dtypes, result_types, retyped,
         with_functions,
@@ -118,6 +119,7 @@ pub(super) fn branches(
         gradients,
         kind: Kind::Branch,
         reach,
+        has_custom: functions.iter().any(|def| has_custom_gradient(library, def)),
     };
     Ok(Recorded { attrs: recorded, inputs: Vec::new(), added, gradient: Arc::new(gradient) })
 }

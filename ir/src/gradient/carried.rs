@@ -15,11 +15,11 @@ use crate::{
     attr::{AttrValue, Attrs},
     emit::{Emit, ValueId},
     error::{Error, Result},
-    function::{FunctionDef, FunctionLibrary},
+    function::{FunctionDef, FunctionLibrary, functions_of},
     graph::{Graph, NodeDef, NodeId, Outlet},
     op::{Call as Calls, OpDef},
 };
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 /// The custom gradient of a node.
 #[derive(Debug, Clone)]
@@ -97,6 +97,36 @@ fn value(graph: &Graph, node: &str, index: usize) -> Result<Outlet> {
     let absent = || Error::NotFound { kind: "value", name: format!("{node}:{index}") };
     let outlet = Outlet::new(graph.find(node).ok_or_else(absent)?, index);
     graph.ty(outlet).map(|_| outlet).ok_or_else(absent)
+}
+
+/// Whether a function, or one that it calls, has gradients of its own: zero gradients of its results
+/// may be others of its arguments.
+pub(super) fn has_custom_gradient(library: &FunctionLibrary, def: &FunctionDef) -> bool {
+    let (mut waiting, mut seen) = (Vec::new(), HashSet::from([def.name.clone()]));
+    let has_own = |def: &FunctionDef, waiting: &mut Vec<Arc<str>>| {
+        def.graph.iter().any(|(_, node)| {
+            if let Some(op) = node.op.def() {
+                waiting.extend(functions_of(op, &node.attrs));
+            }
+            of_node(library, def, node).is_some()
+        })
+    };
+    if has_own(def, &mut waiting) {
+        return true;
+    }
+    while let Some(name) = waiting.pop() {
+        if library.gradient_of(&name).is_some() {
+            return true;
+        }
+        let Some(callee) = seen.insert(name.clone()).then(|| library.get(&name).ok()).flatten()
+        else {
+            continue;
+        };
+        if has_own(&callee, &mut waiting) {
+            return true;
+        }
+    }
+    false
 }
 
 /// The nodes that gradients take values of.

@@ -222,6 +222,8 @@ pub(super) struct Backward {
     pub(super) kind: Kind,
     /// Which results depend on which arguments of its functions.
     pub(super) reach: Reach,
+    /// Whether its functions, or what they call, have gradients of their own.
+    pub(super) has_custom: bool,
 }
 
 pub(super) enum Kind {
@@ -233,6 +235,10 @@ pub(super) enum Kind {
 }
 
 impl CustomGradient for Backward {
+    fn keeps_zeros(&self) -> bool {
+        !self.has_custom
+    }
+
     fn is_zero(&self, input: usize, given: &[bool]) -> bool {
         let argument = match self.kind {
             Kind::Branch => input.checked_sub(1),
@@ -244,7 +250,7 @@ impl CustomGradient for Backward {
         // An input with which no branch does anything that has a gradient has none, not one of zero.
         let has_gradient = self.gradients.get(input).is_some_and(Option::is_some);
         argument
-            .filter(|_| has_gradient && !is_of_others)
+            .filter(|_| has_gradient && !is_of_others && !self.has_custom)
             .is_some_and(|argument| !self.reach.has_any(argument, is_given))
     }
 

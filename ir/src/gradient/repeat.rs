@@ -1,6 +1,7 @@
 //! Gradients of loops.
 
 use super::{
+    carried::has_custom_gradient,
     control::{
         Backward, Extra, Kind, Recorded, added_rows, dense_or_zeros, dtypes, result_types, retyped,
         with_functions, zeros,
@@ -119,6 +120,7 @@ pub(super) fn a_loop(
         gradients,
         kind: Kind::Loop { variables },
         reach: Reach::of(body)?.of_iterations(),
+        has_custom: has_custom_gradient(library, body),
     };
     let mut extras = vec![Extra::Count];
     extras.extend(stacks.iter().map(|stack| Extra::List(stack.element.clone())));

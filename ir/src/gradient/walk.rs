@@ -80,6 +80,12 @@ pub trait CustomGradient: Send + Sync {
         dys: &[Option<ValueId>],
     ) -> Result<Vec<Option<Tangent>>>;
 
+    /// Whether all inputs have gradients of zero where all results do. A program's own gradients may
+    /// be any functions, and are called with zeros.
+    fn keeps_zeros(&self) -> bool {
+        false
+    }
+
     /// Whether an input has a gradient of zero, where these results have gradients: none of them
     /// depends on it. It is not asked for then.
     fn is_zero(&self, _input: usize, _given: &[bool]) -> bool {
@@ -148,11 +154,16 @@ pub fn backward(
         let is_wanted = |input: &ValueId| {
             needed.contains_key(input) && is_differentiable(emit.ty(*input).dtype)
         };
-        let has_gradient = call.outputs.iter().any(|output| found.parts.contains_key(output));
+        let mut has_gradient = call.outputs.iter().any(|output| found.parts.contains_key(output));
         if !has_gradient && !call.outputs.iter().any(|output| found.zeros.contains_key(output)) {
             continue;
         }
         let mut wanted: SmallVec<[bool; 8]> = call.inputs.iter().map(is_wanted).collect();
+        let takes_zeros = call.custom.as_ref().is_some_and(|custom| !custom.keeps_zeros());
+        if !has_gradient && takes_zeros && wanted.contains(&true) {
+            found.make_zeros(emit, call)?;
+            has_gradient = true;
+        }
         if !has_gradient {
             found.note_zeros(call, &mut wanted, |_| true);
         } else if let Some(custom) = &call.custom {
@@ -228,6 +239,16 @@ struct Found {
 impl Found {
     fn add(&mut self, value: ValueId, part: Tangent) {
         self.parts.entry(value).or_default().push(part);
+    }
+
+    /// Makes zeros of the noted gradients of results.
+    fn make_zeros(&mut self, emit: &mut dyn Emit, call: &Call) -> Result<()> {
+        for &output in &call.outputs {
+            if self.zeros.contains_key(&output) {
+                self.add(output, Tangent::Dense(control::zeros(emit, output)?));
+            }
+        }
+        Ok(())
     }
 
     /// Notes inputs with a gradient of zero; they are not wanted any more.

@@ -1,8 +1,8 @@
 use super::{near, values};
 use ferroflow_ir::{DType, PartialShape, TensorSpec};
 use ferroflow_tracer::{
-    GradientTape, Result, Tensor, Variable, WhileOptions, cond, function, ops, while_loop,
-    while_loop_with,
+    GradientTape, Result, Tensor, Variable, WhileOptions, cond, custom_gradient, function, ops,
+    while_loop, while_loop_with,
 };
 
 #[test]
@@ -325,5 +325,33 @@ fn what_no_branch_makes_a_result_of_has_no_gradient() -> Result<()> {
     let found = tape.gradient(&y, &(&x, &unused))?;
     near(&values(found.0)?, &[2.0]);
     assert!(found.1.is_none(), "as TensorFlow, which has None here");
+    Ok(())
+}
+
+#[test]
+fn gradients_of_zero_are_given_to_custom_gradients() -> Result<()> {
+    // As in TensorFlow: the loop has a gradient of zero for what it does not use, and the program's
+    // own gradient of that adds 1 to any.
+    let code = |args: &[Tensor]| {
+        let backward = |dys: &[Tensor]| Ok(vec![Some((&dys[0] + 1.0)?)]);
+        Ok((vec![args[0].square()?], backward))
+    };
+    let outside = function(move |x: Tensor| -> Result<Tensor> {
+        let unused = custom_gradient(code, std::slice::from_ref(&x))?.remove(0);
+        let (_, y, _) = while_loop(
+            |(i, ..): &(Tensor, Tensor, Tensor)| i.less(3),
+            |(i, y, unused): (Tensor, Tensor, Tensor)| {
+                unused.square()?;
+                Ok(((i + 1)?, (y * 2.0)?, unused))
+            },
+            (Tensor::from(0i32), x, unused),
+        )?;
+        Ok(y)
+    });
+    let x = Tensor::from(3.0f32);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = outside.call((&x,))?;
+    near(&values(tape.gradient(&y, &x)?)?, &[9.0]);
     Ok(())
 }
