@@ -16,7 +16,7 @@ pub(crate) trait Classes {
     /// A class.
     fn draw(&self, words: &mut Words) -> i64;
 
-    /// How probable a class is.
+    /// The probability of a class.
     fn probability(&self, class: i64) -> f32;
 
     /// Whether every class is a candidate.

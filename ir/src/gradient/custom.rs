@@ -8,9 +8,9 @@ use std::sync::Arc;
 pub struct CarriedGradient {
     /// The function that computes it.
     pub function: Arc<str>,
-    /// Which of its results are the gradients of the inputs of the node.
+    /// The results that are the gradients of the inputs of the node; `None` for inputs without one.
     pub gradients: Vec<Option<usize>>,
-    /// What it takes after the gradients of the results of the node.
+    /// The arguments after the gradients of the results of the node.
     pub captures: Vec<CarriedCapture>,
 }
 
@@ -30,6 +30,6 @@ pub struct CarriedCapture {
     pub function: Arc<str>,
     /// The node.
     pub node: String,
-    /// Which of the results of the node.
+    /// The number of the result of the node.
     pub index: usize,
 }

@@ -117,7 +117,7 @@ impl<'e> Run<'_, 'e> {
         Some(Extents { steps, batch, inputs, cells: columns / 4 })
     }
 
-    /// What was before each step: the first, and all but the last.
+    /// The state before each step: the first, and all but the last.
     fn before(&self, extents: Extents, first: Value<'e>, all: Value<'e>) -> Value<'e> {
         let rest = all.slice(&[0, 0, 0], &[extents.steps - 1, -1, -1]);
         Value::concat(&[first.reshape(&[1, extents.batch, extents.cells]), rest], 0)

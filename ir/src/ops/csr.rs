@@ -9,7 +9,7 @@ use crate::{
     shape::PartialShape,
 };
 
-/// What entries may be.
+/// The dtypes of entries.
 const ENTRIES: &[DType] = &[DType::F32, DType::F64, DType::C64, DType::C128];
 
 /// An op on such a matrix that gives one.

@@ -14,6 +14,12 @@ const FASTEST: &[AttrDef] = &[
     shapes("output_shapes").at_least(1),
 ];
 
+const MATCHING_FILES: OpDef = OpDef {
+    summary: "Has the paths of files that match patterns.",
+    inputs: &[arg_of("patterns", DType::String)],
+    ..STATEFUL_DATASET
+};
+
 pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "AssertNextDataset",
@@ -382,12 +388,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: SIGNATURE,
         ..STATEFUL_DATASET
     },
-    OpDef {
-        name: "ExperimentalMatchingFilesDataset",
-        summary: "Has the paths of files that match patterns.",
-        inputs: &[arg_of("patterns", DType::String)],
-        ..STATEFUL_DATASET
-    },
+    OpDef { name: "ExperimentalMatchingFilesDataset", ..MATCHING_FILES },
     OpDef {
         name: "ExperimentalParseExampleDataset",
         summary: "Has the features of the examples of each element.",
@@ -420,12 +421,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: SIGNATURE,
         ..DATASET
     },
-    OpDef {
-        name: "MatchingFilesDataset",
-        summary: "Has the paths of files that match patterns.",
-        inputs: &[arg_of("patterns", DType::String)],
-        ..STATEFUL_DATASET
-    },
+    OpDef { name: "MatchingFilesDataset", ..MATCHING_FILES },
     OpDef {
         name: "ParseExampleDataset",
         summary: "Has the features of the examples of each element.",

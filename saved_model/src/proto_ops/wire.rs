@@ -3,6 +3,7 @@
 use super::fields::ProtoField;
 use bytes::Bytes;
 use ferroflow_ir::DType;
+use prost::encoding::encode_varint;
 use prost_reflect::Kind;
 
 /// An element of a tensor.
@@ -163,30 +164,22 @@ fn write_element(field: &ProtoField, element: &FieldElement, out: &mut Vec<u8>) 
         Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => out.extend(bits.to_le_bytes()),
         Kind::Float => out.extend((f64::from_bits(bits) as f32).to_le_bytes()),
         Kind::Fixed32 | Kind::Sfixed32 => out.extend((bits as u32).to_le_bytes()),
-        Kind::Int32 | Kind::Enum(_) => write_varint(i64::from(bits as i32) as u64, out),
-        Kind::Uint32 => write_varint(u64::from(bits as u32), out),
-        Kind::Sint32 => write_varint(zigzag(i64::from(bits as i32)), out),
-        Kind::Sint64 => write_varint(zigzag(bits as i64), out),
-        Kind::Int64 | Kind::Uint64 | Kind::Bool => write_varint(bits, out),
+        Kind::Int32 | Kind::Enum(_) => encode_varint(i64::from(bits as i32) as u64, out),
+        Kind::Uint32 => encode_varint(u64::from(bits as u32), out),
+        Kind::Sint32 => encode_varint(zigzag(i64::from(bits as i32)), out),
+        Kind::Sint64 => encode_varint(zigzag(bits as i64), out),
+        Kind::Int64 | Kind::Uint64 | Kind::Bool => encode_varint(bits, out),
         Kind::String | Kind::Bytes | Kind::Message(_) => {}
     }
 }
 
 fn write_tag(number: u32, wire: u32, out: &mut Vec<u8>) {
-    write_varint(u64::from(number << 3 | wire), out);
+    encode_varint(u64::from(number << 3 | wire), out);
 }
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    write_varint(bytes.len() as u64, out);
+    encode_varint(bytes.len() as u64, out);
     out.extend(bytes);
-}
-
-fn write_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value > 0x7F {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 /// What is left of a message.

@@ -1,6 +1,6 @@
 //! Variables that count or remember and are not trained.
 
-use ferroflow_ir::DType;
+use ferroflow_ir::{DType, HostTensor, Shape};
 use ferroflow_runtime::collective::Replica;
 use ferroflow_tracer::{
     Result, Tensor, Variable, VariableOptions,
@@ -30,7 +30,7 @@ pub(crate) fn sum_of(name: &str, shape: &[usize], dtype: DType) -> Result<Variab
         ..VariableOptions::default()
     };
     init_scope(|| {
-        let zeros = Tensor::from_slice(shape, &vec![0.0f32; shape.iter().product()])?;
-        Variable::with_options(zeros.cast(dtype)?, options)
+        let zeros = HostTensor::zeros(dtype, Shape::new(shape.iter().copied())?)?;
+        Variable::with_options(Tensor::from(zeros), options)
     })
 }

@@ -50,7 +50,7 @@ impl Window {
     }
 }
 
-/// What windows may be like.
+/// The bounds of windows: their areas, aspect ratios and coverage.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     /// Width by height.

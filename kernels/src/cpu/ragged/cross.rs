@@ -120,7 +120,7 @@ impl Source {
     }
 }
 
-/// Which elements of a sparse matrix are in each row.
+/// The range of the elements of a sparse matrix in each row.
 fn rows_of(indices: &[i64], n: usize, n_examples: usize) -> Result<Vec<Range<usize>>> {
     let mut rows = workspace::reserve(n_examples)?;
     let mut end = 0;

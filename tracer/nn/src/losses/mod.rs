@@ -39,8 +39,9 @@ use crate::ranks::{same_rank, squeezed};
 use ferroflow_ir::DType;
 use ferroflow_tracer::{Error, Result, Tensor, ops};
 
-/// The lower bound of probabilities, so that their logarithms are finite.
-const EPSILON: f64 = 1e-7;
+/// The lower bound of probabilities, so that their logarithms are finite, and of divisors: `epsilon()`
+/// of Keras.
+pub(crate) const EPSILON: f64 = 1e-7;
 
 /// A loss: any function of targets and predictions that returns a value for each example.
 pub trait Loss: Send + Sync {

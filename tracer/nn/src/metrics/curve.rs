@@ -3,8 +3,8 @@
 use super::{Metric, confusion::beside, quotient};
 use crate::{ranks::same_rank, state::sum_state};
 use ferroflow_ir::DType;
-use ferroflow_tracer::{Error, Result, Tensor, Variable, ops};
-use ferroflow_tracer_macros::Trackable;
+use ferroflow_runtime::trackable::Description;
+use ferroflow_tracer::{Error, Result, Tensor, Trackable, Variable, ops};
 
 /// The outcomes at thresholds that divide 0 to 1 evenly.
 #[derive(Trackable, Debug, Clone)]
@@ -155,15 +155,9 @@ impl Default for AucOptions {
 /// The area under a curve that thresholds trace.
 ///
 /// State: `true_positives`, `false_positives`, `true_negatives`, `false_negatives`, `[thresholds]`.
-#[derive(Trackable, Debug, Clone)]
+#[derive(Debug, Clone)]
 pub struct Auc {
-    true_positives: Variable,
-    false_positives: Variable,
-    true_negatives: Variable,
-    false_negatives: Variable,
-    #[trackable(skip)]
     rates: Rates,
-    #[trackable(skip)]
     options: AucOptions,
 }
 
@@ -184,14 +178,7 @@ impl Auc {
     /// [`Error::Conversion`] for fewer than two thresholds.
     pub fn with_options(options: AucOptions) -> Result<Auc> {
         let rates = Rates::new(options.n_thresholds)?;
-        Ok(Auc {
-            true_positives: rates.true_positives.clone(),
-            false_positives: rates.false_positives.clone(),
-            true_negatives: rates.true_negatives.clone(),
-            false_negatives: rates.false_negatives.clone(),
-            rates,
-            options,
-        })
+        Ok(Auc { rates, options })
     }
 
     /// All but the last, and all but the first.
@@ -202,10 +189,11 @@ impl Auc {
     }
 
     fn interpolated_precision_recall(&self) -> Result<Tensor> {
-        let (right, wrong) = (self.true_positives.read()?, self.false_positives.read()?);
+        let (right, wrong) =
+            (self.rates.true_positives.read()?, self.rates.false_positives.read()?);
         let (right_low, right_high) = self.neighbours(&right)?;
         let (low, high) = self.neighbours(&(right + wrong)?)?;
-        let (_, missed) = self.neighbours(&self.false_negatives.read()?)?;
+        let (_, missed) = self.neighbours(&self.rates.false_negatives.read()?)?;
         let more = (right_low - &right_high)?;
         let slope = quotient(&more, &(&low - &high)?.maximum(0.0)?)?;
         let intercept = (&right_high - (&slope * &high)?)?;
@@ -213,6 +201,12 @@ impl Auc {
         let ratio = both.select(&quotient(&low, &high.maximum(0.0)?)?, 1.0)?;
         let area = (slope * (more + (intercept * ratio.log()?)?)?)?;
         quotient(&area, &(right_high + missed)?.maximum(0.0)?)?.sum_all()
+    }
+}
+
+impl Trackable for Auc {
+    fn describe(&self, object: &mut Description<'_>) {
+        self.rates.describe(object);
     }
 }
 
@@ -260,21 +254,12 @@ type Rate = fn(&Rates) -> Result<Tensor>;
 /// [`precision_at_recall`] and its like.
 ///
 /// State: that of [`Auc`].
-#[derive(Trackable, Debug, Clone)]
+#[derive(Debug, Clone)]
 pub struct ConstrainedRate {
-    true_positives: Variable,
-    false_positives: Variable,
-    true_negatives: Variable,
-    false_negatives: Variable,
-    #[trackable(skip)]
     rates: Rates,
-    #[trackable(skip)]
     name: &'static str,
-    #[trackable(skip)]
     bound: f64,
-    #[trackable(skip)]
     of: Rate,
-    #[trackable(skip)]
     under: Rate,
 }
 
@@ -285,17 +270,13 @@ impl ConstrainedRate {
             return Err(Error::Conversion { expected, found });
         }
         let rates = Rates::new(n)?;
-        Ok(ConstrainedRate {
-            true_positives: rates.true_positives.clone(),
-            false_positives: rates.false_positives.clone(),
-            true_negatives: rates.true_negatives.clone(),
-            false_negatives: rates.false_negatives.clone(),
-            rates,
-            name,
-            bound,
-            of,
-            under,
-        })
+        Ok(ConstrainedRate { rates, name, bound, of, under })
+    }
+}
+
+impl Trackable for ConstrainedRate {
+    fn describe(&self, object: &mut Description<'_>) {
+        self.rates.describe(object);
     }
 }
 

@@ -1,12 +1,10 @@
 //! Means of precision and recall.
 
 use super::Metric;
-use crate::state::sum_state;
+use crate::{losses::EPSILON, state::sum_state};
 use ferroflow_ir::DType;
 use ferroflow_tracer::{Result, Tensor, Variable, ops};
 use ferroflow_tracer_macros::Trackable;
-
-const EPSILON: f64 = 1e-7;
 
 /// One figure of those of several classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use super::MeanMetric;
 use crate::{
-    losses::{self, Prediction, classes},
+    losses::{self, EPSILON, Prediction, classes},
     ranks::same_rank,
 };
 use ferroflow_ir::DType;
@@ -180,7 +180,7 @@ pub fn concordance_correlation() -> Result<MeanMetric> {
         let mean = |x: &Tensor| x.mean(&[-1])?.expand_dims(-1);
         let (y_mean, x_mean) = (mean(&y)?, mean(&x)?);
         let spread = (variance(&centred(&y)?)? + variance(&centred(&x)?)?)?;
-        let norm = ((spread + (y_mean - &x_mean)?.square()?)? + 1e-7)?;
+        let norm = ((spread + (y_mean - &x_mean)?.square()?)? + EPSILON)?;
         let shared = ((y - &x_mean)? * (x - &x_mean)?)?;
         ((shared * 2.0)? / norm)?.mean(&[-1])
     })

@@ -3,8 +3,8 @@
 use super::{Metric, quotient};
 use crate::{losses::Loss, ranks::same_rank, state::sum_state};
 use ferroflow_ir::DType;
-use ferroflow_tracer::{Result, Tensor, Variable, ops};
-use ferroflow_tracer_macros::Trackable;
+use ferroflow_runtime::trackable::Description;
+use ferroflow_tracer::{Result, Tensor, Trackable, Variable, ops};
 use std::{fmt, sync::Arc};
 
 /// The mean of values, such as losses of batches.
@@ -126,17 +126,11 @@ fn samples(
 /// The mean of what a function returns for each example: any [`Loss`] is a metric by it.
 ///
 /// State: `total` and `count`, scalars.
-#[derive(Trackable, Clone)]
+#[derive(Clone)]
 pub struct MeanMetric {
-    total: Variable,
-    count: Variable,
-    #[trackable(skip)]
     mean: Mean,
-    #[trackable(skip)]
     name: String,
-    #[trackable(skip)]
     each: Arc<dyn Loss>,
-    #[trackable(skip)]
     root: bool,
 }
 
@@ -147,10 +141,8 @@ impl MeanMetric {
     ///
     /// None at present: its state is made outside all traces.
     pub fn new(name: impl Into<String>, each: impl Loss + 'static) -> Result<MeanMetric> {
-        let mean = Mean::new()?;
-        let (total, count) = (mean.total.clone(), mean.count.clone());
         let (name, each) = (name.into(), Arc::new(each));
-        Ok(MeanMetric { total, count, mean, name, each, root: false })
+        Ok(MeanMetric { mean: Mean::new()?, name, each, root: false })
     }
 
     /// The square root of the mean in place of the mean.
@@ -163,6 +155,12 @@ impl MeanMetric {
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> MeanMetric {
         MeanMetric { name: name.into(), ..self }
+    }
+}
+
+impl Trackable for MeanMetric {
+    fn describe(&self, object: &mut Description<'_>) {
+        self.mean.describe(object);
     }
 }
 
@@ -186,7 +184,7 @@ impl Metric for MeanMetric {
     }
 
     fn state(&self) -> Vec<&Variable> {
-        vec![&self.total, &self.count]
+        self.mean.state().into()
     }
 }
 

@@ -1,12 +1,10 @@
 //! Intersection over union of the classes of elements.
 
 use super::Metric;
-use crate::state::sum_of;
+use crate::{losses::EPSILON, state::sum_of};
 use ferroflow_ir::DType;
 use ferroflow_tracer::{Result, Tensor, Variable, ops};
 use ferroflow_tracer_macros::Trackable;
-
-const EPSILON: f64 = 1e-7;
 
 /// The options of an [`IntersectionOverUnion`].
 #[derive(Debug, Clone, PartialEq, Default)]

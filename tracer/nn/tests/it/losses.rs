@@ -1,5 +1,6 @@
 //! Losses and their gradients are those of Keras 3.15: `keras_losses.py` prints them.
 
+use crate::figures::{classes, figures, fractions, near, one_hot};
 use ferroflow_nn::losses::{
     Circle, Focal, Loss, Prediction, binary_cross_entropy, binary_focal_cross_entropy,
     categorical_cross_entropy, categorical_focal_cross_entropy,
@@ -9,7 +10,6 @@ use ferroflow_nn::losses::{
     sparse_categorical_cross_entropy, squared_hinge, tversky,
 };
 use ferroflow_tracer::{GradientTape, Tensor, function};
-use std::collections::BTreeMap;
 
 const NUMBERS: &str = include_str!("keras_losses.txt");
 
@@ -26,27 +26,22 @@ struct Inputs {
     labels: Tensor,
 }
 
-fn fractions(n: usize) -> Vec<f32> {
-    (0..n).map(|i| ((i * 7 % 23) as f64 + 1.0) as f32 / 25.0).collect()
-}
-
 fn reversed_rows(values: &[f32]) -> Vec<f32> {
     values.chunks(5).rev().flatten().copied().collect()
 }
 
 fn inputs() -> Inputs {
-    let p = fractions(20);
+    let p = fractions(20, 0);
     let matrix = |values: Vec<f32>| Tensor::from_slice(&[4, 5], &values).unwrap();
     let x: Vec<f32> = p.iter().map(|p| p * 6.0 - 3.0).collect();
-    let class: Vec<i32> = (0..4).map(|i| (i * 5 + 2) % 5).collect();
-    let hot = class.iter().flat_map(|&class| (0..5).map(move |c| f32::from(u8::from(c == class))));
+    let class = classes(4, 0);
     let unit = x.chunks(5).flat_map(|row| {
         let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
         row.iter().map(move |x| x / norm)
     });
-    let steps: Vec<f32> = fractions(48).iter().map(|p| p * 4.0 - 2.0).collect();
+    let steps: Vec<f32> = fractions(48, 0).iter().map(|p| p * 4.0 - 2.0).collect();
     Inputs {
-        hot: matrix(hot.collect()),
+        hot: matrix(one_hot(&class)),
         unit: matrix(unit.collect()),
         bits: matrix((0..20).map(|i| f32::from(u8::from(i % 3 == 0))).collect()),
         numbers: matrix(reversed_rows(&p).iter().map(|p| p * 4.0 - 1.0).collect()),
@@ -58,26 +53,9 @@ fn inputs() -> Inputs {
     }
 }
 
-fn expected() -> BTreeMap<(&'static str, &'static str), Vec<f32>> {
-    let line = |line: &'static str| {
-        let mut words = line.split(' ');
-        let key = (words.next().unwrap(), words.next().unwrap());
-        (key, words.map(|word| word.parse().unwrap()).collect())
-    };
-    NUMBERS.lines().map(line).collect()
-}
-
-#[track_caller]
-fn near(name: &str, found: &Tensor, expected: &[f32]) {
-    let found = found.to_vec::<f32>().unwrap();
-    let same = found.len() == expected.len()
-        && found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0));
-    assert!(same, "{name}: {found:?} instead of {expected:?}");
-}
-
 /// The loss and its gradient, eagerly and traced, are those of Keras.
 fn check(name: &'static str, loss: impl Loss + 'static, target: &Tensor, prediction: &Tensor) {
-    let expected = expected();
+    let expected = figures(NUMBERS);
     let both = move |target: &Tensor, prediction: &Tensor| {
         let tape = GradientTape::new();
         tape.watch(prediction)?;

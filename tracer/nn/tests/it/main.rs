@@ -7,6 +7,7 @@ mod attention;
 mod augmentation;
 mod convolution;
 mod distribute;
+mod figures;
 mod integers;
 mod keras;
 mod losses;

@@ -1,21 +1,14 @@
 //! Metrics are those of Keras 3.15: `keras_metrics.py` prints them.
 
+use crate::figures::{classes, figures, fractions, near, one_hot};
 use ferroflow_nn::{
     losses::Prediction,
     metrics::{self, *},
 };
 use ferroflow_tracer::{Result, Tensor, function};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 const NUMBERS: &str = include_str!("keras_metrics.txt");
-
-fn fractions(n: usize, start: usize) -> Vec<f32> {
-    (start..start + n).map(|i| ((i * 7 % 23) as f64 + 1.0) as f32 / 25.0).collect()
-}
-
-fn classes(start: usize) -> Vec<i32> {
-    (start..start + 6).map(|i| (i as i32 * 5 + 2) % 5).collect()
-}
 
 /// The inputs of `keras_metrics.py`.
 fn input(name: &str, k: usize) -> Tensor {
@@ -24,14 +17,11 @@ fn input(name: &str, k: usize) -> Tensor {
     match name {
         "p" => matrix(fractions(30, 3 * k)),
         "x" => matrix(fractions(30, 3 * k).iter().map(|p| p * 6.0 - 3.0).collect()),
-        "class" => Tensor::from(classes(k)),
-        "hot" => {
-            let one = |class: i32| (0..5).map(move |c| f32::from(u8::from(c == class)));
-            matrix(classes(k).into_iter().flat_map(one).collect())
-        }
+        "class" => Tensor::from(classes(6, k)),
+        "hot" => matrix(one_hot(&classes(6, k))),
         "bits" => matrix((0..30).map(|i| bit((i + k).is_multiple_of(3))).collect()),
         "numbers" => matrix(fractions(30, 11 * k + 4).iter().map(|p| p * 4.0 - 1.0).collect()),
-        "found" => Tensor::from(classes(2 * k + 1)),
+        "found" => Tensor::from(classes(6, 2 * k + 1)),
         "column" => Tensor::from(fractions(6, k).iter().map(|p| p * 2.0 - 1.0).collect::<Vec<_>>()),
         "bit" => Tensor::from((0..6).map(|i| bit((i + k) % 2 == 1)).collect::<Vec<_>>()),
         "w" => Tensor::from([1.0f32, 2.0, 0.0, 1.0, 3.0, 1.0]),
@@ -39,27 +29,10 @@ fn input(name: &str, k: usize) -> Tensor {
     }
 }
 
-fn expected() -> BTreeMap<(&'static str, &'static str), Vec<f32>> {
-    let line = |line: &'static str| {
-        let mut words = line.split(' ');
-        let key = (words.next().unwrap(), words.next().unwrap());
-        (key, words.map(|word| word.parse().unwrap()).collect())
-    };
-    NUMBERS.lines().map(line).collect()
-}
-
-#[track_caller]
-fn near(name: &str, found: &Tensor, expected: &[f32]) {
-    let found = found.to_vec::<f32>().unwrap();
-    let same = found.len() == expected.len()
-        && found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs().max(1.0));
-    assert!(same, "{name}: {found:?} instead of {expected:?}");
-}
-
 /// The metric updated eagerly, and in a function, without and with weights, is Keras's.
 fn check(key: &'static str, metric: Result<impl Metric + 'static>, target: &str, prediction: &str) {
     let metric = Arc::new(metric.unwrap());
-    let expected = expected();
+    let expected = figures(NUMBERS);
     let updated = {
         let metric = metric.clone();
         function(move |y: Tensor, x: Tensor, w: Option<Tensor>| {
@@ -86,7 +59,7 @@ fn check(key: &'static str, metric: Result<impl Metric + 'static>, target: &str,
 /// As [`check`], of a metric whose name is that of its line.
 fn named(metric: Result<impl Metric + 'static>, target: &str, prediction: &str) {
     let name: String = metric.as_ref().unwrap().name().into();
-    let key = expected().into_keys().find(|(key, _)| *key == name).unwrap().0;
+    let key = figures(NUMBERS).into_keys().find(|(key, _)| *key == name).unwrap().0;
     check(key, metric, target, prediction);
 }
 
