@@ -12,15 +12,19 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::{Number, Ordered},
-    plan::{sliding, window::Sweep},
+    plan::{
+        sliding,
+        window::{NEAR_LARGEST, Sweep},
+    },
     simd::{Vectorized, vectorize},
     threads::Threads,
     wide::Wide,
 };
 use ferroflow_ir::{
-    Error, Shape,
+    DType, Error, Shape,
     window::{Pool, Slide},
 };
+use half::{bf16, f16};
 use num_traits::{Bounded, NumCast};
 use std::sync::Arc;
 
@@ -364,7 +368,7 @@ fn first_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn all_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(sweep: Sweep) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide + Number<Acc = f32>>(sweep: Sweep) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (x, y, dy): (&[T], &[T], &[T]) = (io.input(0), io.input(1), io.input(2));
             let channels = sweep.channels;
@@ -376,8 +380,8 @@ fn all_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                     for (channel, (y, dy)) in
                         y[own.clone()].iter().zip(&dy[own.clone()]).enumerate()
                     {
-                        if x[first + channel] == *y {
-                            dx[first + channel] = dx[first + channel].plus(dy.to_acc());
+                        if (x[first + channel].to_acc() - y.to_acc()).abs() < NEAR_LARGEST {
+                            dx[first + channel] += dy.to_acc();
                         }
                     }
                 }
@@ -389,7 +393,12 @@ fn all_largest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         return Ok(None);
     }
     let sweep = spatial(call, call.shape(0))?;
-    Ok(with_real!(call.dtype(0), T => kernel::<T>(sweep)))
+    Ok(match call.dtype(0) {
+        DType::F16 => Some(kernel::<f16>(sweep)),
+        DType::BF16 => Some(kernel::<bf16>(sweep)),
+        DType::F32 => Some(kernel::<f32>(sweep)),
+        _ => None,
+    })
 }
 
 /// The element of input 2 where the window is first as large as input 1 says; 0 if nowhere.

@@ -3,6 +3,11 @@
 use ferroflow_ir::window::Slide;
 use std::ops::Range;
 
+/// Elements that are nearer to the largest of a window of three dimensions than this are as large, as
+/// TensorFlow's kernel has it (`tensorflow/core/kernels/pooling_ops_3d.cc`). An infinite element is
+/// near to none.
+pub(crate) const NEAR_LARGEST: f32 = 1e-5;
+
 /// Windows over up to three spatial dimensions; the ones that are missing have size 1.
 ///
 /// Windows are counted in the order of the output, taps in that of the filter.

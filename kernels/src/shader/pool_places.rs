@@ -7,7 +7,11 @@ use super::{
     word::{Caps, Word, cut},
     words,
 };
-use crate::{device::OpCall, error::Result, plan::window::Sweep};
+use crate::{
+    device::OpCall,
+    error::Result,
+    plan::window::{NEAR_LARGEST, Sweep},
+};
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("MaxPool3DGrad", all_largest),
@@ -44,13 +48,15 @@ fn forward(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok((word != Word::Bool).then(|| Shader::plain(bound, vec![word], body, count)))
 }
 
-/// Every element that is as large as its window gets the window's gradient.
+/// Every element that is as large as its window gets the window's gradient; those nearer than
+/// [`NEAR_LARGEST`] are.
 fn all_largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
     let Some((bound, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     let inner = format!(
-        "let at = {} * {channels}u + channel;\nif (in1[at] == own) {{ sum = sum + in2[at]; }}\n",
+        "let at = {} * {channels}u + channel;\nlet apart = in1[at] - own;\n\
+         if (apart < {NEAR_LARGEST:e}f && -apart < {NEAR_LARGEST:e}f) {{ sum = sum + in2[at]; }}\n",
         together("w", outputs(&sweep)),
     );
     let body = format!(

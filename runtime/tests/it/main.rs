@@ -13,6 +13,7 @@ mod gather;
 mod hostile;
 mod lists;
 mod loops;
+mod pools;
 mod products;
 mod regions;
 mod support;

@@ -75,6 +75,13 @@ pub(super) fn cases() -> Vec<Case> {
         add("MaxPool3DGrad", attrs(), vec![volume.clone(), y.clone(), y.clone()]);
         add("MaxPool3DGradGrad", attrs(), vec![volume.clone(), y, volume]);
     }
+    let near = [1.0f32, 0.999_995, 0.9, 9e-6, 0.0, 1.1e-5];
+    let near = HostTensor::from_slice(shape(&[1, 1, 1, 6, 1]), &near).unwrap();
+    let pairs = none().with("padding", "VALID").with("strides", vec![1i64; 5]);
+    let pairs = pairs.with("ksize", vec![1i64, 1, 1, 2, 1]);
+    let y = Case { op: "MaxPool3D", attrs: pairs.clone(), inputs: vec![near.clone()] };
+    let y = on_cpu(&y).unwrap().remove(0);
+    add("MaxPool3DGrad", pairs, vec![near, y.clone(), y]);
     let counted = ints(&[0, 3, 3, 9, 1, 3]);
     let rows = counted.reshaped(shape(&[2, 3])).unwrap();
     for weights in [numbers(DType::F32, &[6]), numbers(DType::F32, &[0])] {
