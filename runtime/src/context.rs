@@ -3,11 +3,12 @@
 use crate::{
     compile_options::CompileOptions,
     devices::Devices,
+    eager_tensor::Results,
     error::{Error, Result},
     owned_cache::OwnedCache,
     placement::{Placement, is_elsewhere},
     resource::ResourceManager,
-    runtime_call::Body,
+    runtime_call::{HostBody, RuntimeCall},
 };
 use ferroflow_ir::{
     Limits, OpDef, OpRegistry,
@@ -101,7 +102,7 @@ struct Inner {
     memory: Option<Arc<MemoryAccount>>,
     files: FileAccess,
     resources: Arc<ResourceManager>,
-    host_ops: RwLock<HashMap<&'static str, Body>>,
+    host_ops: RwLock<HashMap<&'static str, HostBody>>,
     printer: RwLock<Option<Printer>>,
     /// Where calls run that nothing else places.
     default: Option<Arc<dyn Device>>,
@@ -377,13 +378,58 @@ impl Context {
     }
 
     /// Adds the body of an op that a crate above implements.
-    pub fn add_host_op(&self, op: &'static str, body: Body) {
-        self.0.host_ops.write().insert(op, body);
+    pub fn add_host_op(
+        &self,
+        op: &'static str,
+        body: impl Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync + 'static,
+    ) {
+        self.0.host_ops.write().insert(op, HostBody::Given(Arc::new(body)));
+    }
+
+    /// Registers an op of the user's own: a record whose lowering is [`Lowering::Runtime`], and the
+    /// code that computes it, which may hold state. Eager calls, traced functions and loaded models
+    /// of this context run it.
+    ///
+    /// ```
+    /// use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpDef, infer, op::arg_of};
+    /// use ferroflow_runtime::{Context, execute, ops::one};
+    ///
+    /// let record = OpDef {
+    ///     name: "Acme>Twice",
+    ///     summary: "Doubles a scalar.",
+    ///     inputs: &[arg_of("x", DType::F32)],
+    ///     outputs: &[arg_of("y", DType::F32)],
+    ///     infer: infer::unchanged,
+    ///     lowering: Lowering::Runtime,
+    ///     ..OpDef::PURE
+    /// };
+    /// let factor = 2.0; // What the code keeps.
+    /// let context = Context::new();
+    /// context.register_op(record, move |call| {
+    ///     let x = call.host(0)?.as_scalar::<f32>()?;
+    ///     one(HostTensor::scalar(x * factor))
+    /// })?;
+    /// let y = execute(&context, "Acme>Twice", Attrs::new(), &[HostTensor::scalar(4.0f32).into()])?;
+    /// assert_eq!(y[0].host()?.as_scalar::<f32>()?, 8.0);
+    /// # Ok::<(), ferroflow_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When there is an op of this name already.
+    pub fn register_op(
+        &self,
+        op: OpDef,
+        body: impl Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync + 'static,
+    ) -> Result<&'static OpDef> {
+        let op = self.0.registry.register(op)?;
+        self.add_host_op(op.name, body);
+        Ok(op)
     }
 
     /// The body that a crate above gave an op.
-    pub(crate) fn host_op(&self, op: &str) -> Option<Body> {
-        self.0.host_ops.read().get(op).copied()
+    pub(crate) fn host_op(&self, op: &str) -> Option<HostBody> {
+        self.0.host_ops.read().get(op).cloned()
     }
 
     /// Checks that ops may touch a file outside the folders of loaded models.

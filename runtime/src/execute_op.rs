@@ -127,7 +127,7 @@ fn run_body(
         return call_op(scope, op, attrs, &inputs);
     }
     let body = scope.context.body(op).ok_or_else(|| unsupported(op, "nothing here runs it"))?;
-    body(&mut RuntimeCall { scope, op, attrs, inputs })
+    body.run(&mut RuntimeCall { scope, op, attrs, inputs })
 }
 
 /// Elements of the inputs from which on compiling a formula costs less than running it op by op.

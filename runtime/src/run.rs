@@ -116,8 +116,8 @@ impl Run<'_> {
         let device = action.device.as_ref();
         let scope = Scope { origin: Some(&action.origin), device, ..self.scope };
         let (op, attrs) = (action.op, &*action.attrs);
-        let results = match action.body {
-            Some(body) => body(&mut RuntimeCall { scope, op, attrs, inputs })?,
+        let results = match &action.body {
+            Some(body) => body.run(&mut RuntimeCall { scope, op, attrs, inputs })?,
             None => execute_op(scope, op, attrs, inputs)?,
         };
         for (output, result) in action.outputs.iter().zip(results) {

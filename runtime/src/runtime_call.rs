@@ -13,7 +13,7 @@ use ferroflow_ir::{
     infer::{Input, infer},
 };
 use smallvec::SmallVec;
-use std::{path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// A call of an op that runs here.
 #[derive(Debug)]
@@ -31,6 +31,32 @@ pub struct RuntimeCall<'a> {
 
 /// The body of such an op.
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
+
+/// The body of an op as calls run it: one of the runtime's own, or code that was given to the context.
+#[derive(Clone)]
+pub(crate) enum HostBody {
+    BuiltIn(Body),
+    Given(Arc<dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync>),
+}
+
+impl HostBody {
+    /// Runs the call.
+    pub(crate) fn run(&self, call: &mut RuntimeCall<'_>) -> Result<Results> {
+        match self {
+            HostBody::BuiltIn(body) => body(call),
+            HostBody::Given(body) => body(call),
+        }
+    }
+}
+
+impl fmt::Debug for HostBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HostBody::BuiltIn(_) => "a body of the runtime",
+            HostBody::Given(_) => "a body that was given",
+        })
+    }
+}
 
 impl<'a> RuntimeCall<'a> {
     /// The context.

@@ -6,6 +6,7 @@ use crate::context::Context;
 use ferroflow_ir::{Lowering, OpDef, op::Call};
 use std::{collections::HashMap, sync::OnceLock};
 
+pub(crate) use crate::runtime_call::HostBody;
 pub use crate::runtime_call::{Body, RuntimeCall, none, one};
 pub use dataset::{HostStream, host_dataset};
 
@@ -86,8 +87,8 @@ pub(crate) fn touches_one_variable(op: &str) -> bool {
 
 impl Context {
     /// The body of an op that runs in the runtime.
-    pub(crate) fn body(&self, op: &OpDef) -> Option<Body> {
-        find(op.name).or_else(|| self.host_op(op.name))
+    pub(crate) fn body(&self, op: &OpDef) -> Option<HostBody> {
+        find(op.name).map(HostBody::BuiltIn).or_else(|| self.host_op(op.name))
     }
 
     /// Whether some device or the runtime can run the op at all.

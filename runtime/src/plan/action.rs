@@ -3,7 +3,7 @@
 //! The planner makes actions on addresses of its own, a range for each buffer; emission moves them to
 //! the arena, where buffers share memory. Nothing else of an action changes.
 
-use crate::{error::Error, origin::Origin, runtime_call::Body};
+use crate::{error::Error, origin::Origin, runtime_call::HostBody};
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::Call};
 use ferroflow_kernels::{
     Device, OperandSpec,
@@ -63,7 +63,7 @@ impl fmt::Debug for KernelAction {
 pub(crate) struct OpAction {
     pub(crate) op: &'static OpDef,
     /// The body, where it is known ahead.
-    pub(crate) body: Option<Body>,
+    pub(crate) body: Option<HostBody>,
     /// The optimizer, where it is a step of one.
     pub(crate) optimizer: Option<Optimizer>,
     pub(crate) attrs: Arc<Attrs>,

@@ -235,7 +235,7 @@ impl Planner<'_> {
     }
 
     /// The body that runs an op of the host whatever its inputs turn out to be.
-    fn host_body(&self, op: &'static OpDef) -> Option<ops::Body> {
+    fn host_body(&self, op: &'static OpDef) -> Option<ops::HostBody> {
         let always = matches!(op.lowering, Lowering::Runtime)
             && op.call == Call::None
             && op.on_variants.is_none()
