@@ -34,3 +34,26 @@ pub use saving::{loaded_function, save};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The chapters of the book.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../docs/book/src/call_from_a_service.md")]
+    struct CallFromAService;
+    #[doc = include_str!("../docs/book/src/custom_operations.md")]
+    struct CustomOperations;
+    #[doc = include_str!("../docs/book/src/devices.md")]
+    struct Devices;
+    #[doc = include_str!("../docs/book/src/from_python.md")]
+    struct FromPython;
+    #[doc = include_str!("../docs/book/src/graphs_and_checkpoints.md")]
+    struct GraphsAndCheckpoints;
+    #[doc = include_str!("../docs/book/src/limits.md")]
+    struct Limits;
+    #[doc = include_str!("../docs/book/src/run_a_model.md")]
+    struct RunAModel;
+    #[doc = include_str!("../docs/book/src/train_checkpoint_export.md")]
+    struct TrainCheckpointExport;
+    #[doc = include_str!("../docs/book/src/write_functions.md")]
+    struct WriteFunctions;
+}

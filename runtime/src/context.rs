@@ -394,7 +394,7 @@ impl Context {
     /// use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpDef, infer, op::arg_of};
     /// use ferroflow_runtime::{Context, execute, ops::one};
     ///
-    /// let record = OpDef {
+    /// const TWICE: OpDef = OpDef {
     ///     name: "Acme>Twice",
     ///     summary: "Doubles a scalar.",
     ///     inputs: &[arg_of("x", DType::F32)],
@@ -405,7 +405,7 @@ impl Context {
     /// };
     /// let factor = 2.0; // What the code keeps.
     /// let context = Context::new();
-    /// context.register_op(record, move |call| {
+    /// context.register_op(TWICE, move |call| {
     ///     let x = call.host(0)?.as_scalar::<f32>()?;
     ///     one(HostTensor::scalar(x * factor))
     /// })?;

@@ -8,14 +8,14 @@ use crate::{
     origin::Origin,
     panics::caught,
     plan::action::{
-        Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, OpOutput, Operand,
+        Action, BranchAction, CopyAction, GroupProgram, KernelAction, OpAction, Operand,
         ScalarProgram, Scheduled, ValueLocation, WhileAction,
     },
-    runtime_call::RuntimeCall,
+    runtime_call::{RuntimeCall, is_typed, mistyped},
     scope::Scope,
 };
 use ferroflow_ir::{
-    DType, Error as IrError, HostTensor, Shape, ValueType, budget,
+    DType, Error as IrError, HostTensor, budget,
     pass::specialize::{chosen_branch, truthiness},
 };
 use ferroflow_kernels::{
@@ -122,7 +122,7 @@ impl Run<'_> {
         };
         for (output, result) in action.outputs.iter().zip(results) {
             if !is_typed(result.dtype(), result.shape(), &output.ty) {
-                return Err(mistyped(action, &result, output));
+                return Err(mistyped(action.op, &output.ty, &result));
             }
             let device = device.filter(|_| output.on_device);
             *self.frame.slot_mut(output.slot) = Some(in_memory_of(device, result)?);
@@ -283,23 +283,6 @@ fn in_memory_of(device: Option<&Arc<dyn Device>>, value: EagerTensor) -> Result<
         Some(device) => Buffer::Device(on_device(&value, device)?),
         None => Buffer::Host(value.into_host()?),
     })
-}
-
-/// Whether a tensor is of the type that the graph has for it.
-fn is_typed(dtype: DType, shape: &Shape, ty: &ValueType) -> bool {
-    let Some(dims) = ty.shape.dims() else { return dtype == ty.dtype };
-    dtype == ty.dtype
-        && dims.len() == shape.rank()
-        && dims.iter().zip(shape.iter()).all(|(dim, size)| dim.is_none_or(|x| x == *size))
-}
-
-/// The error of an op whose result is not what its shape function said.
-#[cold]
-fn mistyped(action: &OpAction, result: &EagerTensor, output: &OpOutput) -> Error {
-    let (ty, found) = (&output.ty, ValueType::new(result.dtype(), result.shape()));
-    let message =
-        format!("the shape function of {} says {ty}, its result is {found}", action.op.name);
-    Error::Status { code: ferroflow_ir::Code::Internal, message }
 }
 
 /// Whether a tensor has the operand's dtype and shape.

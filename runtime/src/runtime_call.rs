@@ -9,7 +9,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::{
-    Attrs, Error, HostTensor, OpDef, ValueType,
+    Attrs, DType, Error, HostTensor, OpDef, Shape, ValueType,
     infer::{Input, infer},
 };
 use smallvec::SmallVec;
@@ -32,11 +32,14 @@ pub struct RuntimeCall<'a> {
 /// The body of such an op.
 pub type Body = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
+/// Code that a context was given as the body of an op.
+type GivenCode = dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync;
+
 /// The body of an op as calls run it: one of the runtime's own, or code that was given to the context.
 #[derive(Clone)]
 pub(crate) enum HostBody {
     BuiltIn(Body),
-    Given(Arc<dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync>),
+    Given(Arc<GivenCode>),
 }
 
 impl HostBody {
@@ -44,7 +47,12 @@ impl HostBody {
     pub(crate) fn run(&self, call: &mut RuntimeCall<'_>) -> Result<Results> {
         match self {
             HostBody::BuiltIn(body) => body(call),
-            HostBody::Given(body) => body(call),
+            HostBody::Given(body) => {
+                let types = infer_outputs(call.op, call.attrs, &call.inputs)?;
+                let results = body(call)?;
+                check_results(call.op, &types, &results)?;
+                Ok(results)
+            }
         }
     }
 }
@@ -155,6 +163,40 @@ fn path_of(name: &Bytes) -> Result<PathBuf> {
             Err(Error::argument("a file op", "filename", "UTF-8", found).into())
         }
     }
+}
+
+/// Checks that results are as many as the shape function says, and of those types.
+fn check_results(op: &OpDef, types: &[ValueType], results: &[EagerTensor]) -> Result<()> {
+    if types.len() != results.len() {
+        let message = format!(
+            "the shape function of {} says {} results, there are {}",
+            op.name,
+            types.len(),
+            results.len()
+        );
+        return Err(crate::Error::Status { code: ferroflow_ir::Code::Internal, message });
+    }
+    let mut pairs = types.iter().zip(results);
+    match pairs.find(|(ty, result)| !is_typed(result.dtype(), result.shape(), ty)) {
+        None => Ok(()),
+        Some((ty, result)) => Err(mistyped(op, ty, result)),
+    }
+}
+
+/// Whether a tensor has the type that the shape function of its op said.
+pub(crate) fn is_typed(dtype: DType, shape: &Shape, ty: &ValueType) -> bool {
+    let Some(dims) = ty.shape.dims() else { return dtype == ty.dtype };
+    dtype == ty.dtype
+        && dims.len() == shape.rank()
+        && dims.iter().zip(shape.iter()).all(|(dim, size)| dim.is_none_or(|x| x == *size))
+}
+
+/// The error of an op whose result is not of the type that its shape function said.
+#[cold]
+pub(crate) fn mistyped(op: &OpDef, ty: &ValueType, result: &EagerTensor) -> crate::Error {
+    let found = ValueType::new(result.dtype(), result.shape());
+    let message = format!("the shape function of {} says {ty}, its result is {found}", op.name);
+    crate::Error::Status { code: ferroflow_ir::Code::Internal, message }
 }
 
 /// The types of the results of a call whose inputs are all known.

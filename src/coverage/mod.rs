@@ -1,8 +1,10 @@
 //! Which ops a model needs, and which of them can run.
 
 mod absent;
+mod table;
 
 pub use absent::reason;
+pub use table::table;
 
 use ferroflow_ir::Lowering;
 use ferroflow_runtime::Context;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails a test")]
 
 mod bad_output;
+mod book;
 mod checkpoints;
 mod cli;
 mod concrete;

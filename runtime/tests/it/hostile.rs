@@ -7,7 +7,7 @@ use ferroflow_ir::{
 };
 use ferroflow_runtime::{
     CallCache, ConcreteFunction, Context, EagerTensor, Error, Result, Results, execute,
-    ops::{RuntimeCall, one},
+    ops::{RuntimeCall, none, one},
 };
 
 fn zeros(dtype: DType, dims: &[usize]) -> EagerTensor {
@@ -224,5 +224,24 @@ fn panicking(op: &'static OpDef) -> ferroflow_ir::FunctionDef {
         results: vec![("y".to_string(), Outlet::from(exp))],
         control_results: Vec::new(),
         attrs: Attrs::new(),
+    }
+}
+
+#[test]
+fn code_that_does_what_its_shape_function_does_not_say_is_an_error() {
+    let context = Context::new();
+    let record = |name| OpDef { name, lowering: Lowering::Runtime, ..PANICS };
+    let scalar = || HostTensor::scalar(1.0f32);
+    context.register_op(record("WrongShape"), |_| one(HostTensor::vector(&[1.0f32])?)).unwrap();
+    context.register_op(record("WrongDtype"), |_| one(HostTensor::scalar(1i32))).unwrap();
+    context.register_op(record("NoResult"), |_| none()).unwrap();
+    for name in ["WrongShape", "WrongDtype", "NoResult"] {
+        let eager = execute(&context, name, Attrs::new(), &[scalar().into()]).unwrap_err();
+        let op = context.registry().find(name).unwrap();
+        let call = ConcreteFunction::new(&context, panicking(op)).unwrap();
+        for error in [eager, call.call(&[scalar().into()]).unwrap_err()] {
+            assert_eq!(error.code(), Code::Internal, "{error}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 }
