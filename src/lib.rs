@@ -21,6 +21,7 @@ pub use ferroflow_tracer::{
 pub mod coverage;
 pub mod data;
 pub mod graph_def;
+pub mod keras_file;
 pub mod npy;
 pub mod safetensors;
 mod saving;

@@ -5,7 +5,7 @@ use ferroflow::{
         Attrs, DType, FunctionLibrary, HostTensor, Limits, Shape, ValueType,
         pass::carve::OtherEffects,
     },
-    npy,
+    keras_file, npy,
     runtime::{CallOptions, ConcreteFunction, Context, ContextOptions, EagerTensor, execute},
     safetensors,
     saved_model::{
@@ -81,6 +81,8 @@ pub(super) const TARGETS: &[FileTarget] = &[
     target("records", FileFormat::Bytes, SeedSource::Records, records),
     target("npy", FileFormat::Bytes, SeedSource::Files(".npy"), array),
     target("npz", FileFormat::Bytes, SeedSource::Archives, archive),
+    target("hdf5", FileFormat::Bytes, SeedSource::Files(".h5"), keras_file),
+    target("keras", FileFormat::Bytes, SeedSource::Files(".keras"), keras_file),
     target("safetensors", FileFormat::Bytes, SeedSource::Tensors, tensors),
     target("images", FileFormat::Bytes, SeedSource::Calls(IMAGES), image),
     target("sounds", FileFormat::Bytes, SeedSource::Calls(&["DecodeWav"]), sound),
@@ -226,6 +228,12 @@ fn archive(bytes: &[u8], scratch: &Path) {
     let _ = fs::write(&path, bytes);
     let _ = npy::read_npz(&path, None);
     let _ = npy::read_npz(&path, Some("x"));
+}
+
+fn keras_file(bytes: &[u8], scratch: &Path) {
+    let path = scratch.join("x.keras");
+    let _ = fs::write(&path, bytes);
+    let _ = keras_file::read_with(&path, &limits());
 }
 
 fn tensors(bytes: &[u8], scratch: &Path) {

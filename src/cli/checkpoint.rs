@@ -1,7 +1,7 @@
 //! `ferroflow checkpoint`: what a checkpoint holds.
 
-use super::{Report, array_json, columns, progress};
-use anyhow::{Context as _, Result, bail};
+use super::{Report, array_json, columns, progress, weights_file};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use ferroflow::{
     ir::{HostTensor, Limits},
@@ -25,7 +25,7 @@ pub(super) enum Verb {
 #[derive(Args)]
 pub(super) struct Show {
     /// The path of the checkpoint without suffix, its `.index` file, a folder with a `checkpoint`
-    /// file (its latest is taken), or a SavedModel.
+    /// file (its latest is taken), a SavedModel, or a file of weights: `.keras`, `.h5`, `.safetensors`.
     prefix: PathBuf,
     /// Print this tensor. May be given more than once.
     #[arg(long, value_name = "NAME")]
@@ -123,6 +123,9 @@ pub(super) fn copy_to(
 }
 
 fn show(arguments: Show) -> Result<Report> {
+    if let Some(tensors) = weights_file::read(&arguments.prefix)? {
+        return weights_file::show(&arguments.prefix, &tensors, &arguments.tensor);
+    }
     let prefix = prefix(&arguments.prefix)?;
     let reader = Reader::open(&prefix, &Limits::default())?;
     if !arguments.tensor.is_empty() {
@@ -152,19 +155,34 @@ pub(super) fn prefix(path: &Path) -> Result<PathBuf> {
 }
 
 fn tensors(reader: &Reader, names: &[String]) -> Result<Report> {
-    let mut texts = Vec::new();
-    let mut fields = serde_json::Map::new();
+    let mut found = Vec::new();
     for name in names {
         if reader.entry(name).is_none() {
-            let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
-            let near: Vec<&str> = reader.entries().map(|(entry, _)| entry).filter(like).collect();
-            bail!("there is no tensor `{name}`; similar names: [{}]", near.join(", "));
+            return Err(no_tensor(name, reader.entries().map(|(entry, _)| entry)));
         }
-        let tensor: HostTensor = reader.read(name)?;
-        texts.push(format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape()));
-        fields.insert(name.clone(), array_json::tensor(&tensor));
+        found.push((name.as_str(), reader.read(name)?));
     }
-    Ok(Report { text: texts.join("\n"), json: Value::Object(fields) })
+    Ok(values(&found))
+}
+
+/// The error of a name that is none, with those that are like it.
+pub(super) fn no_tensor<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
+    let near: Vec<&str> = names.filter(like).collect();
+    anyhow!("there is no tensor `{name}`; similar names: [{}]", near.join(", "))
+}
+
+/// Names, types and elements of tensors.
+pub(super) fn values(tensors: &[(&str, HostTensor)]) -> Report {
+    let text = |(name, tensor): &(&str, HostTensor)| {
+        format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape())
+    };
+    let field =
+        |(name, tensor): &(&str, HostTensor)| ((*name).to_string(), array_json::tensor(tensor));
+    Report {
+        text: tensors.iter().map(text).collect::<Vec<_>>().join("\n"),
+        json: Value::Object(tensors.iter().map(field).collect()),
+    }
 }
 
 fn verify(reader: &Reader) -> Result<()> {

@@ -5,6 +5,7 @@ use super::{
     checkpoint::{copy_to, prefix},
     progress,
     recognize::{check_target, model_folder},
+    weights_file,
 };
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -34,7 +35,7 @@ const VALUE: &str = "/.ATTRIBUTES/VARIABLE_VALUE";
 /// What is converted.
 #[derive(Args)]
 pub(super) struct ConvertArguments {
-    /// A SavedModel, a checkpoint or a `.safetensors` file.
+    /// A SavedModel, a checkpoint, a `.safetensors` file, or a `.keras` or `.h5` file of Keras.
     from: PathBuf,
     /// A `.safetensors` file, or the path of a checkpoint without suffix; a `.pb` or `.pbtxt` file for
     /// the graph of a signature in which variables are constants; with `--like` the folder of a
@@ -105,8 +106,8 @@ struct Weights {
 
 impl Weights {
     fn read(from: &Path) -> Result<Weights> {
-        if is_safetensors(from) {
-            return Ok(Weights { tensors: safetensors::read(from)?, left_out: Vec::new() });
+        if let Some(tensors) = weights_file::read(from)? {
+            return Ok(Weights { tensors, left_out: Vec::new() });
         }
         let reader = Reader::open(prefix(from)?, &Limits::default())?;
         let steps = progress::Steps::new("reading", reader.entries().len());

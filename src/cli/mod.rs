@@ -21,6 +21,7 @@ mod run;
 mod scan;
 mod show;
 mod signature;
+mod weights_file;
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;

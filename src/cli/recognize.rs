@@ -86,7 +86,8 @@ impl FileKind {
     fn advice(self) -> &'static str {
         match self {
             FileKind::KerasArchive | FileKind::Hdf5 => {
-                "in Python, `keras.models.load_model(FILE).export(DIR)` writes a SavedModel"
+                "its weights are listed by `ferroflow checkpoint show FILE`; in Python, \
+                 `keras.models.load_model(FILE).export(DIR)` writes a SavedModel"
             }
             FileKind::TfLite => {
                 "its weights are rewritten for TensorFlow Lite; give the SavedModel that it was \

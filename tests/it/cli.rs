@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::{path::PathBuf, process::Command};
 
 /// Exit code, standard output and standard error.
-fn ferroflow(args: &[&str]) -> (i32, String, String) {
+pub(crate) fn ferroflow(args: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_ferroflow")).args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -28,7 +28,7 @@ fn model(name: &str) -> String {
     case(name).join("model").to_str().unwrap().to_string()
 }
 
-fn succeeds(args: &[&str]) -> String {
+pub(crate) fn succeeds(args: &[&str]) -> String {
     let (code, stdout, stderr) = ferroflow(args);
     assert_eq!((code, stderr.as_str()), (0, ""), "{args:?}: {stdout}");
     stdout

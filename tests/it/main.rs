@@ -25,6 +25,7 @@ mod gradients;
 mod graphs;
 mod initialization;
 mod keras_checkpoints;
+mod keras_files;
 #[cfg(feature = "fuzz")]
 mod killed_savers;
 mod loading;

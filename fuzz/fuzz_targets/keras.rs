@@ -1,0 +1,5 @@
+//! Mutated files of the target `keras`.
+
+#![no_main]
+
+ferroflow_fuzz::target!("keras");
