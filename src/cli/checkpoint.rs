@@ -1,7 +1,7 @@
 //! `ferroflow checkpoint`: what a checkpoint holds.
 
-use super::{Report, array_json, columns, progress, weights_file};
-use anyhow::{Context as _, Result, anyhow, bail};
+use super::{Report, columns, progress, weights_file};
+use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use ferroflow::{
     ir::{HostTensor, Limits},
@@ -10,7 +10,7 @@ use ferroflow::{
         bundle::{Entry, Reader, Writer},
     },
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
@@ -158,31 +158,11 @@ fn tensors(reader: &Reader, names: &[String]) -> Result<Report> {
     let mut found = Vec::new();
     for name in names {
         if reader.entry(name).is_none() {
-            return Err(no_tensor(name, reader.entries().map(|(entry, _)| entry)));
+            return Err(weights_file::no_tensor(name, reader.entries().map(|(entry, _)| entry)));
         }
         found.push((name.as_str(), reader.read(name)?));
     }
-    Ok(values(&found))
-}
-
-/// The error of a name that is none, with those that are like it.
-pub(super) fn no_tensor<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> anyhow::Error {
-    let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
-    let near: Vec<&str> = names.filter(like).collect();
-    anyhow!("there is no tensor `{name}`; similar names: [{}]", near.join(", "))
-}
-
-/// Names, types and elements of tensors.
-pub(super) fn values(tensors: &[(&str, HostTensor)]) -> Report {
-    let text = |(name, tensor): &(&str, HostTensor)| {
-        format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape())
-    };
-    let field =
-        |(name, tensor): &(&str, HostTensor)| ((*name).to_string(), array_json::tensor(tensor));
-    Report {
-        text: tensors.iter().map(text).collect::<Vec<_>>().join("\n"),
-        json: Value::Object(tensors.iter().map(field).collect()),
-    }
+    Ok(weights_file::values(&found))
 }
 
 fn verify(reader: &Reader) -> Result<()> {

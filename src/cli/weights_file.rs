@@ -1,14 +1,9 @@
 //! Files that hold weights and no graph: those of Keras, and safetensors.
 
-use super::{
-    Report,
-    checkpoint::{no_tensor, values},
-    columns,
-    recognize::FileKind,
-};
-use anyhow::Result;
+use super::{Report, array_json, columns, recognize::FileKind};
+use anyhow::{Result, anyhow};
 use ferroflow::{ir::HostTensor, keras_file, safetensors};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Weights by name, sorted.
@@ -56,4 +51,24 @@ fn list(path: &Path, weights: &NamedWeights) -> Report {
     let text = if cells.is_empty() { end } else { format!("{}\n{end}", columns(&cells, "")) };
     let rows: Vec<_> = weights.iter().map(row).collect();
     Report { text, json: json!({ "file": path.display().to_string(), "tensors": rows }) }
+}
+
+/// The error of a name that is none, with those that are like it.
+pub(super) fn no_tensor<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> anyhow::Error {
+    let like = |entry: &&str| entry.to_lowercase().contains(&name.to_lowercase());
+    let near: Vec<&str> = names.filter(like).collect();
+    anyhow!("there is no tensor `{name}`; similar names: [{}]", near.join(", "))
+}
+
+/// Names, types and elements of tensors.
+pub(super) fn values(tensors: &[(&str, HostTensor)]) -> Report {
+    let text = |(name, tensor): &(&str, HostTensor)| {
+        format!("{name}: {}{}\n{tensor}", tensor.dtype(), tensor.shape())
+    };
+    let field =
+        |(name, tensor): &(&str, HostTensor)| ((*name).to_string(), array_json::tensor(tensor));
+    Report {
+        text: tensors.iter().map(text).collect::<Vec<_>>().join("\n"),
+        json: Value::Object(tensors.iter().map(field).collect()),
+    }
 }
