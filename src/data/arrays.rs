@@ -1,6 +1,6 @@
 //! Examples in memory, and batches of them.
 
-use super::{Error, Result, prefetch};
+use super::{Error, Result, prefetch, random::SplitMix};
 use ferroflow_ir::{HostTensor, Shape};
 use ferroflow_nn::train::{ExampleBatches, Examples};
 use ferroflow_tracer::Tensor;
@@ -78,7 +78,7 @@ impl Arrays {
     pub fn batches(&self, options: &BatchOptions, epoch: u64) -> Batches {
         let mut order: Vec<usize> = (0..self.n_rows).collect();
         if let Some(seed) = options.shuffle {
-            shuffle(&mut order, seed, epoch);
+            SplitMix::new(seed, epoch).shuffle(&mut order);
         }
         order.truncate(self.n_batches(options) * options.size.max(1));
         Batches { arrays: self.arrays.clone(), order, size: options.size.max(1), next: 0 }
@@ -147,24 +147,6 @@ fn gather(array: &HostTensor, rows: &[usize]) -> Result<HostTensor, ferroflow_ir
     let gathered: Vec<u8> =
         rows.iter().flat_map(|row| &bytes[row * width..][..width]).copied().collect();
     HostTensor::from_bytes(array.dtype(), shape, &gathered)
-}
-
-/// Fisher and Yates's shuffle, with numbers of splitmix64 (Steele, Lea and Flood, "Fast splittable
-/// pseudorandom number generators", 2014).
-fn shuffle(order: &mut [usize], seed: u64, epoch: u64) {
-    let mut state = mixed(seed).wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    for last in (1..order.len()).rev() {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        // The high half of a product is a number below `last + 1`.
-        let chosen = (u128::from(mixed(state)) * (last as u128 + 1)) >> 64;
-        order.swap(last, chosen as usize);
-    }
-}
-
-fn mixed(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

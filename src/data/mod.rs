@@ -2,9 +2,10 @@
 //!
 //! [`Arrays`] hold examples in memory and give them in shuffled [batches](Arrays::batches), the same
 //! ones for the same seed; [`read_idx`], [`read_csv`] and [`npy`](crate::npy) fill them.
-//! [`record_batches`] goes through files of records, which need not fit into memory. [`prefetch`]
-//! prepares what comes next on a thread while the program computes; [`Progress`] shows how a
-//! training goes.
+//! [`record_batches`] goes through files of records, which need not fit into memory. A [`DataPipeline`]
+//! maps, filters, shuffles, interleaves, caches and batches items of any kind, on several threads where
+//! that is asked for. [`prefetch`] prepares what comes next on a thread while the program computes;
+//! [`Progress`] shows how a training goes.
 //!
 //! ```
 //! use ferroflow::{Tensor, data::{Arrays, BatchOptions, prefetch}};
@@ -27,8 +28,10 @@
 mod arrays;
 mod csv;
 mod idx;
+mod pipeline;
 mod prefetch;
 mod progress;
+mod random;
 mod records;
 
 use std::{io, path::PathBuf};
@@ -36,6 +39,7 @@ use std::{io, path::PathBuf};
 pub use arrays::{ArrayEpochs, Arrays, BatchOptions, Batches};
 pub use csv::read_csv;
 pub use idx::read_idx;
+pub use pipeline::{DataPipeline, Example, PipelineItems, image_folder};
 pub use prefetch::{Prefetch, prefetch};
 pub use progress::Progress;
 pub use records::{RecordBatches, record_batches};
@@ -78,4 +82,19 @@ pub enum Error {
     /// What was read makes no tensor.
     #[error(transparent)]
     Tensor(#[from] ferroflow_ir::Error),
+    /// Examples that do not fit into one batch.
+    #[error("example {index} of the batch, tensor {tensor}: {found} beside {expected}")]
+    Batch {
+        /// The example, counted in its batch.
+        index: usize,
+        /// The tensor of the example.
+        tensor: usize,
+        /// Dtype and shape of the first example's.
+        expected: String,
+        /// Those of this one.
+        found: String,
+    },
+    /// An error of a function that the program gave.
+    #[error(transparent)]
+    Function(Box<dyn std::error::Error + Send + Sync>),
 }

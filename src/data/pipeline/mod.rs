@@ -1,0 +1,206 @@
+//! Items that are made, changed and put together on the way to a training.
+//!
+//! A pipeline is a recipe: it has no items until an epoch of it is begun, and the same epoch has the
+//! same items in the same order. Where a training is resumed with a later epoch, it sees what it would
+//! have seen.
+//!
+//! ```
+//! use ferroflow::{Tensor, data::DataPipeline};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let numbers = DataPipeline::of((0..10).collect::<Vec<i32>>());
+//! let batches = numbers
+//!     .filter(|n| n % 2 == 0)
+//!     .shuffle(4, 7)
+//!     .map(|n| vec![Tensor::from(n), Tensor::from(n * n)])
+//!     .batch(2, false)
+//!     .prefetch(2);
+//! for batch in batches.epoch(0) {
+//!     let [x, y] = &batch?[..] else { unreachable!("two tensors in each example") };
+//!     assert_eq!(x.square()?.to_vec::<i32>()?, y.to_vec::<i32>()?);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod ahead;
+mod batch;
+mod folder;
+mod order;
+#[cfg(test)]
+mod tests;
+
+pub use batch::Example;
+pub use folder::image_folder;
+
+use super::{Error, Result};
+use ferroflow_nn::train::{ExampleBatches, Examples};
+use std::{fmt, sync::Arc};
+
+/// The items of an epoch.
+pub type PipelineItems<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
+
+/// A sequence of items for each epoch. Cheap to clone.
+pub struct DataPipeline<T> {
+    begin: Arc<dyn Fn(u64) -> PipelineItems<T> + Send + Sync>,
+    /// The number of items in an epoch, if it is known.
+    len: Option<usize>,
+}
+
+impl<T> Clone for DataPipeline<T> {
+    fn clone(&self) -> DataPipeline<T> {
+        DataPipeline { begin: self.begin.clone(), len: self.len }
+    }
+}
+
+impl<T> fmt::Debug for DataPipeline<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataPipeline").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> DataPipeline<T> {
+    /// The items of an iterator that `begin` makes for each epoch, numbered from 0 on.
+    pub fn new<I>(begin: impl Fn(u64) -> I + Send + Sync + 'static) -> DataPipeline<T>
+    where
+        I: Iterator<Item = Result<T>> + Send + 'static,
+    {
+        DataPipeline { begin: Arc::new(move |epoch| Box::new(begin(epoch))), len: None }
+    }
+
+    /// These items, in this order, in each epoch.
+    pub fn of(items: impl Into<Arc<[T]>>) -> DataPipeline<T>
+    where
+        T: Clone + Sync,
+    {
+        let items: Arc<[T]> = items.into();
+        let len = Some(items.len());
+        let begin = move |_| {
+            let items = items.clone();
+            (0..items.len()).map(move |index| Ok(items[index].clone()))
+        };
+        DataPipeline { len, ..DataPipeline::new(begin) }
+    }
+
+    /// The items of an epoch. After the first error there are no more.
+    pub fn epoch(&self, epoch: u64) -> PipelineItems<T> {
+        let mut failed = false;
+        let until_error = (self.begin)(epoch).take_while(move |item| {
+            let goes_on = !failed;
+            failed |= item.is_err();
+            goes_on
+        });
+        Box::new(until_error)
+    }
+
+    /// The number of items in an epoch, if it is known before they are made.
+    pub fn len(&self) -> Option<usize> {
+        self.len
+    }
+
+    /// Whether it is known that there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len == Some(0)
+    }
+
+    /// A pipeline whose epochs are made of those of this one.
+    fn then<U: Send + 'static, I: Iterator<Item = Result<U>> + Send + 'static>(
+        &self,
+        len: Option<usize>,
+        change: impl Fn(PipelineItems<T>, u64) -> I + Send + Sync + 'static,
+    ) -> DataPipeline<U> {
+        let source = self.clone();
+        let begin = move |epoch| change(source.epoch(epoch), epoch);
+        DataPipeline { len, ..DataPipeline::new(begin) }
+    }
+
+    /// What `f` makes of each item.
+    pub fn map<U: Send + 'static>(
+        &self,
+        f: impl Fn(T) -> U + Send + Sync + 'static,
+    ) -> DataPipeline<U> {
+        let f = Arc::new(f);
+        self.then(self.len, move |items, _| {
+            let f = f.clone();
+            items.map(move |item| item.map(&*f))
+        })
+    }
+
+    /// What `f` makes of each item, where it may fail: its error ends the epoch.
+    pub fn try_map<U: Send + 'static, E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+        &self,
+        f: impl Fn(T) -> Result<U, E> + Send + Sync + 'static,
+    ) -> DataPipeline<U> {
+        let f = Arc::new(f);
+        self.then(self.len, move |items, _| {
+            let f = f.clone();
+            items.map(move |item| f(item?).map_err(|error| Error::Function(error.into())))
+        })
+    }
+
+    /// The items for which `f` is true.
+    pub fn filter(&self, f: impl Fn(&T) -> bool + Send + Sync + 'static) -> DataPipeline<T> {
+        let f = Arc::new(f);
+        self.then(None, move |items, _| {
+            let f = f.clone();
+            items.filter(move |item| item.as_ref().map_or(true, &*f))
+        })
+    }
+
+    /// The first `n` items.
+    pub fn take(&self, n: usize) -> DataPipeline<T> {
+        self.then(self.len.map(|len| len.min(n)), move |items, _| items.take(n))
+    }
+
+    /// The items after the first `n`.
+    pub fn skip(&self, n: usize) -> DataPipeline<T> {
+        self.then(self.len.map(|len| len.saturating_sub(n)), move |items, _| items.skip(n))
+    }
+
+    /// Every `n`-th item, from item `index` on: a part of the items for one of several workers.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is 0.
+    pub fn shard(&self, n: usize, index: usize) -> DataPipeline<T> {
+        assert!(n > 0, "items are parted among at least one worker");
+        let len = self.len.map(|len| len.saturating_sub(index).div_ceil(n));
+        self.then(len, move |items, _| items.skip(index).step_by(n))
+    }
+
+    /// The items of this pipeline and those of another after them.
+    pub fn concatenate(&self, other: &DataPipeline<T>) -> DataPipeline<T> {
+        let len = self.len.zip(other.len).map(|(a, b)| a.saturating_add(b));
+        let other = other.clone();
+        self.then(len, move |items, epoch| items.chain(other.epoch(epoch)))
+    }
+
+    /// Pairs of items of this pipeline and of another, as many as both have.
+    pub fn zip<U: Send + 'static>(&self, other: &DataPipeline<U>) -> DataPipeline<(T, U)> {
+        let len = self.len.zip(other.len).map(|(a, b)| a.min(b));
+        let other = other.clone();
+        self.then(len, move |items, epoch| items.zip(other.epoch(epoch)).map(|(a, b)| Ok((a?, b?))))
+    }
+
+    /// `n` epochs of this pipeline as one.
+    pub fn repeat(&self, n: usize) -> DataPipeline<T> {
+        let source = self.clone();
+        let begin = move |epoch: u64| {
+            let source = source.clone();
+            let first = epoch.wrapping_mul(n as u64);
+            (0..n as u64).flat_map(move |index| source.epoch(first.wrapping_add(index)))
+        };
+        let len = self.len.map(|len| len.saturating_mul(n));
+        DataPipeline { len, ..DataPipeline::new(begin) }
+    }
+}
+
+impl Examples for DataPipeline<Example> {
+    fn epoch(&self, epoch: u64) -> ExampleBatches<'_> {
+        Box::new(DataPipeline::epoch(self, epoch).map(|batch| batch.map_err(Into::into)))
+    }
+
+    fn n_batches(&self) -> Option<usize> {
+        self.len
+    }
+}
