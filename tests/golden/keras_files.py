@@ -23,3 +23,19 @@ half = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2, dtype=keras.DT
 half.save_weights(f"{folder}/half.weights.h5")
 arrays["half.kernel"] = np.array(keras.ops.cast(half.weights[0], "float32"))
 np.savez(f"{folder}/arrays.npz", **arrays)
+
+keras.utils.set_random_seed(6)
+words = keras.Sequential(
+    [
+        keras.Input((5,)),
+        keras.layers.Embedding(7, 4),
+        keras.layers.Bidirectional(keras.layers.LSTM(3, return_sequences=True)),
+        keras.layers.Dropout(0.5, seed=3),
+        keras.layers.GRU(2),
+        keras.layers.Dense(1),
+    ]
+)
+words.save(f"{folder}/words.keras")
+ids = np.array([[1, 2, 3, 4, 5], [6, 0, 1, 0, 2]], np.int32)
+arrays |= {"words.ids": ids, "words.answers": words(ids).numpy()}
+np.savez(f"{folder}/arrays.npz", **arrays)

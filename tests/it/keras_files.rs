@@ -2,8 +2,13 @@
 
 use crate::cli::{ferroflow as run, succeeds as output};
 use ferroflow::{
+    Module, Tensor,
     ir::{DType, HostTensor},
-    keras_file::{KerasFileProblem, read, read_with},
+    keras_file::{KerasFileProblem, load_weights, read, read_with},
+    nn::{
+        Bidirectional, Dense, Dropout, Embedding, Gru, Layer, Lstm, MergeMode, Mode, Sequential,
+        Weights,
+    },
     npy::read_npz,
 };
 use std::path::{Path, PathBuf};
@@ -92,4 +97,50 @@ fn the_command_line_lists_and_converts_them() {
     let to = folder.path().join("small.safetensors");
     output(&["convert", &file, to.to_str().unwrap()]);
     assert_eq!(ferroflow::safetensors::read(&to).unwrap(), read(path("small.keras")).unwrap());
+}
+
+/// The network that `words.keras` is of, with weights of its own.
+fn words(units: usize) -> ferroflow::tracer::Result<Sequential> {
+    let weights = &mut Weights::seeded(1);
+    let forward = Lstm::of_sequences(weights, 4, units)?;
+    let backward = Lstm::of_sequences(weights, 4, units)?.backwards();
+    Ok(Sequential::new()
+        .then(Embedding::new(weights, 7, 4)?)
+        .then(Bidirectional::new(forward, backward, MergeMode::Concat)?)
+        .then(Dropout::new(0.5)?)
+        .then(Gru::new(weights, 2 * units, 2)?)
+        .then(Dense::new(weights, 2, 1)?))
+}
+
+#[test]
+fn networks_take_the_weights_of_archives() {
+    let network = words(3).unwrap();
+    assert_eq!(load_weights(&network, path("words.keras")).unwrap(), 12);
+    let ids = Tensor::from(array("words.ids"));
+    let answers = network.call(&ids, Mode::Inference).unwrap().to_vec::<f32>().unwrap();
+    let expected = array("words.answers");
+    for (found, expected) in answers.iter().zip(expected.as_slice::<f32>().unwrap()) {
+        assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
+    }
+}
+
+#[test]
+fn networks_of_other_layers_keep_their_weights() {
+    let check = |network: &Sequential, file: &str, message: &str| {
+        let values = || -> Vec<HostTensor> {
+            let variables = network.variables().unwrap();
+            variables.iter().map(|v| v.read().unwrap().host().unwrap().clone()).collect()
+        };
+        let before = values();
+        let error = load_weights(network, path(file)).unwrap_err().to_string();
+        assert!(error.contains(message), "{error}");
+        assert_eq!(before, values());
+    };
+    check(
+        &words(2).unwrap(),
+        "words.keras",
+        "backward_layer/cell/vars/0: float32[4,12] in the archive",
+    );
+    check(&words(3).unwrap(), "small.keras", "4 layers with weights, the archive 3");
+    check(&words(3).unwrap(), "half.weights.h5", "invalid Zip archive");
 }

@@ -12,6 +12,10 @@
 //! # Ok::<(), ferroflow::keras_file::KerasFileError>(())
 //! ```
 
+mod layers;
+
+pub use layers::load_weights;
+
 use ferroflow_ir::{DType, HostTensor, Limits, Shape};
 use hdf5_reader::{Dataset, Datatype, Hdf5File, OpenOptions, group::Group};
 use std::{
@@ -54,6 +58,15 @@ pub enum KerasFileProblem {
         /// The type, as HDF5 describes it.
         found: String,
     },
+    /// The configuration of the model cannot be read.
+    #[error("config.json: {0}")]
+    Config(#[from] serde_json::Error),
+    /// The weights do not fit the layers of the network that is to have them.
+    #[error("{0}")]
+    Layers(String),
+    /// The network's objects make no graph, or a variable cannot be assigned.
+    #[error(transparent)]
+    Network(#[from] ferroflow_tracer::Error),
     /// The file asks for more than the limits allow.
     #[error("{0}")]
     Limit(String),
@@ -91,7 +104,7 @@ fn read_all(path: &Path, limits: &Limits) -> Result<Vec<(String, HostTensor)>, K
     let mut start = Vec::new();
     File::open(path)?.take(ZIP.len() as u64).read_to_end(&mut start)?;
     let most = unpacked(fs::metadata(path)?.len()).min(limits.tensor_bytes);
-    let bytes = if start == ZIP { of_archive(path, most)? } else { fs::read(path)? };
+    let bytes = if start == ZIP { of_archive(path, WEIGHTS, most)? } else { fs::read(path)? };
     let options = OpenOptions::default().with_max_read_bytes(most);
     let file = Hdf5File::from_vec_with_options(bytes, options)?;
     let mut collection = Collection { limits, left: most, weights: Vec::new() };
@@ -106,16 +119,25 @@ fn unpacked(length: u64) -> usize {
     usize::try_from(length.saturating_mul(1032).saturating_add(1 << 20)).unwrap_or(usize::MAX)
 }
 
-/// The weights of an archive, unpacked.
-fn of_archive(path: &Path, most: usize) -> Result<Vec<u8>, KerasFileProblem> {
+/// A file of an archive, unpacked.
+fn of_archive(path: &Path, name: &str, most: usize) -> Result<Vec<u8>, KerasFileProblem> {
     let mut archive = ZipArchive::new(io::BufReader::new(File::open(path)?))?;
-    let entry = archive.by_name(WEIGHTS)?;
+    let entry = archive.by_name(name)?;
     let mut bytes = Vec::new();
     entry.take(most as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > most {
-        return Err(KerasFileProblem::Limit(format!("{WEIGHTS} has more than {most} bytes")));
+        return Err(KerasFileProblem::Limit(format!("{name} has more than {most} bytes")));
     }
     Ok(bytes)
+}
+
+/// The most bytes that the configuration of a model may have.
+const MOST_CONFIG: usize = 64 << 20;
+
+/// The configuration of the model in an archive.
+fn config(path: &Path) -> Result<serde_json::Value, KerasFileProblem> {
+    let most = unpacked(fs::metadata(path)?.len()).min(MOST_CONFIG);
+    Ok(serde_json::from_slice(&of_archive(path, "config.json", most)?)?)
 }
 
 /// Weights that were read, and what may still be.
