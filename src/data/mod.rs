@@ -39,7 +39,7 @@ use std::{io, path::PathBuf};
 pub use arrays::{ArrayEpochs, Arrays, BatchOptions, Batches};
 pub use csv::read_csv;
 pub use idx::read_idx;
-pub use pipeline::{DataPipeline, Example, PipelineItems, image_folder};
+pub use pipeline::{DataPipeline, Example, ImageFolder, PipelineItems};
 pub use prefetch::{Prefetch, prefetch};
 pub use progress::Progress;
 pub use records::{RecordBatches, record_batches};

@@ -66,10 +66,16 @@ pub enum KerasFileProblem {
     Layers(String),
     /// The network's objects make no graph, or a variable cannot be assigned.
     #[error(transparent)]
-    Network(#[from] ferroflow_tracer::Error),
+    Network(Box<ferroflow_tracer::Error>),
     /// The file asks for more than the limits allow.
     #[error("{0}")]
     Limit(String),
+}
+
+impl From<ferroflow_tracer::Error> for KerasFileProblem {
+    fn from(error: ferroflow_tracer::Error) -> KerasFileProblem {
+        KerasFileProblem::Network(Box::new(error))
+    }
 }
 
 /// The weights inside an archive.

@@ -31,7 +31,7 @@ mod order;
 mod tests;
 
 pub use batch::Example;
-pub use folder::image_folder;
+pub use folder::ImageFolder;
 
 use super::{Error, Result};
 use ferroflow_nn::train::{ExampleBatches, Examples};
