@@ -48,9 +48,20 @@ pub struct OpDef {
     /// The op that takes its place where its inputs are of dtype variant.
     pub on_variants: Option<&'static str>,
     /// The formula that takes its place in functions that XLA compiles.
-    pub compiled: Option<Formula>,
+    pub compiled: XlaFormula,
     /// How far a result may be from the exact one, in units in the last place.
     pub tolerance: f64,
+}
+
+/// What takes the place of an op in functions that XLA compiles.
+#[derive(Debug, Clone, Copy)]
+pub enum XlaFormula {
+    /// Nothing: it gives what XLA gives.
+    Same,
+    /// A formula over known shapes.
+    OfKnownShapes(Formula),
+    /// A formula over shapes of known rank.
+    Of(Formula),
 }
 
 /// A shape function: reads the arguments, sets the result shapes.
@@ -73,7 +84,7 @@ impl OpDef {
         shape_only: false,
         commutative: false,
         on_variants: None,
-        compiled: None,
+        compiled: XlaFormula::Same,
         tolerance: 4.0,
     };
 

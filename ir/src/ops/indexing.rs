@@ -8,6 +8,7 @@ use crate::{
     infer::{self, OpContext, normalize_axis},
     op::*,
     shape::{Dim, PartialShape},
+    xla::total,
 };
 use smallvec::SmallVec;
 
@@ -18,6 +19,7 @@ const TENSOR_SCATTER: OpDef = OpDef {
     attrs: &[any_ty("T"), ty("Tindices", INDEX), string_or("bad_indices_policy", "")],
     infer: tensor_scatter,
     lowering: Lowering::Kernel,
+    compiled: XlaFormula::Of(total::scatter),
     ..OpDef::PURE
 };
 
@@ -84,6 +86,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: gather,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::gather),
+        compiled: XlaFormula::Of(total::gather),
         ..OpDef::PURE
     },
     OpDef {
@@ -99,6 +102,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: gather_nd,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::gather_nd),
+        compiled: XlaFormula::Of(total::gather_nd),
         ..OpDef::PURE
     },
     OpDef {
@@ -119,6 +123,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: gather_v2,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::gather_v2),
+        compiled: XlaFormula::Of(total::gather),
         ..OpDef::PURE
     },
     OpDef {
@@ -156,6 +161,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: scatter_nd,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::scatter_nd),
+        compiled: XlaFormula::Of(total::scatter),
         ..OpDef::PURE
     },
     OpDef {

@@ -14,6 +14,7 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::{PartialShape, Shape},
+    xla::total,
 };
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2};
 
@@ -161,6 +162,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: infer::unchanged,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(|b| grads([b.with_attrs(b.op.name, [b.dy(0)])])),
+        compiled: XlaFormula::Of(total::unchecked),
         ..OpDef::STATEFUL
     },
     OpDef {
@@ -619,6 +621,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Divides; integers round towards zero.",
         lowering: Lowering::Elementwise(|s| divide(s.x(0), s.x(1))),
         gradient: Gradient::Broadcast(gradient::math::quotient),
+        compiled: XlaFormula::Of(total::quotient),
         ..OPERATOR
     },
     OpDef {
@@ -659,6 +662,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Divides and rounds down.",
         lowering: Lowering::Elementwise(floor_div),
         gradient: Gradient::Zero,
+        compiled: XlaFormula::Of(total::floor_quotient),
         ..OPERATOR
     },
     OpDef {
@@ -667,6 +671,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("T", REALS)],
         lowering: Lowering::Elementwise(|s| s.x(0).floor_mod(s.x(1))),
         gradient: Gradient::Broadcast(gradient::math::floor_mod),
+        compiled: XlaFormula::Of(total::remainder),
         ..OPERATOR
     },
     OpDef {
@@ -725,6 +730,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Shifts bits left.",
         attrs: &[ty("T", INTS)],
         lowering: Lowering::Elementwise(|s| s.x(0).shl(s.x(1))),
+        compiled: XlaFormula::Of(total::left_shift),
         ..OPERATOR
     },
     OpDef {
@@ -777,6 +783,7 @@ pub(super) static OPS: &[OpDef] = &[
             &[DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64],
         )],
         lowering: Lowering::Elementwise(|s| s.x(0).trunc_mod(s.x(1))),
+        compiled: XlaFormula::Of(total::remainder),
         ..OPERATOR
     },
     OpDef {
@@ -841,6 +848,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Shifts bits right; the sign of signed integers stays.",
         attrs: &[ty("T", INTS)],
         lowering: Lowering::Elementwise(|s| s.x(0).shr(s.x(1))),
+        compiled: XlaFormula::Of(total::right_shift),
         ..OPERATOR
     },
     OpDef {
@@ -887,6 +895,7 @@ pub(super) static OPS: &[OpDef] = &[
             if x.dtype().is_float() { (x / y).rounded().flush().trunc() } else { x.trunc_div(y) }
         }),
         gradient: Gradient::Zero,
+        compiled: XlaFormula::Of(total::quotient),
         ..OPERATOR
     },
     OpDef {
@@ -900,6 +909,7 @@ pub(super) static OPS: &[OpDef] = &[
             s.fails_with(Code::Internal);
             s.x(0).trunc_mod(s.x(1))
         }),
+        compiled: XlaFormula::Of(total::remainder),
         ..OPERATOR
     },
     OpDef {

@@ -446,7 +446,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty_or("Tseed", INDEX, DType::I64)],
         infer: key_counter,
         lowering: Lowering::Kernel,
-        compiled: Some(draw::key_counter),
+        compiled: XlaFormula::OfKnownShapes(draw::key_counter),
         ..OpDef::PURE
     },
     OpDef {
@@ -480,7 +480,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "StatelessRandomNormalV2",
         summary: "Draws numbers of the standard normal distribution, from a key and a counter.",
-        compiled: Some(draw::normal),
+        compiled: XlaFormula::OfKnownShapes(draw::normal),
         ..OF_KEY
     },
     OpDef {
@@ -520,7 +520,7 @@ pub(super) static OPS: &[OpDef] = &[
         name: "StatelessRandomUniformFullIntV2",
         summary: "Draws integers of random bits, from a key and a counter.",
         attrs: &[ty_or("dtype", FULL_INTS, DType::U64), ty_or("Tshape", INDEX, DType::I32)],
-        compiled: Some(draw::full_int),
+        compiled: XlaFormula::OfKnownShapes(draw::full_int),
         ..OF_KEY
     },
     OpDef {
@@ -557,13 +557,13 @@ pub(super) static OPS: &[OpDef] = &[
             check_key(context, 1)?;
             of_shape(context)
         },
-        compiled: Some(draw::uniform_int),
+        compiled: XlaFormula::OfKnownShapes(draw::uniform_int),
         ..OF_KEY
     },
     OpDef {
         name: "StatelessRandomUniformV2",
         summary: "Draws numbers from [0, 1), from a key and a counter.",
-        compiled: Some(draw::uniform),
+        compiled: XlaFormula::OfKnownShapes(draw::uniform),
         ..OF_KEY
     },
     OpDef {
@@ -618,7 +618,7 @@ pub(super) static OPS: &[OpDef] = &[
     OpDef {
         name: "StatelessTruncatedNormalV2",
         summary: "Draws normal numbers closer to 0 than 2, from a key and a counter.",
-        compiled: Some(draw::truncated_normal),
+        compiled: XlaFormula::OfKnownShapes(draw::truncated_normal),
         ..OF_KEY
     },
     OpDef {
@@ -677,7 +677,7 @@ pub(super) static OPS: &[OpDef] = &[
             check_key(context, 2)?;
             multinomial(context)
         },
-        compiled: Some(draw::multinomial),
+        compiled: XlaFormula::OfKnownShapes(draw::multinomial),
         ..OF_KEY
     },
     OpDef {
@@ -695,7 +695,7 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         attrs: &[ty("S", INDEX), ty("dtype", FLOATS)],
         gradient: Gradient::Rule(gradient::random::truncated_normal),
-        compiled: Some(draw::parameterized),
+        compiled: XlaFormula::OfKnownShapes(draw::parameterized),
         ..OF_KEY
     },
     OpDef {

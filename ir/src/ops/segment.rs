@@ -8,6 +8,7 @@ use crate::{
     infer::OpContext,
     op::*,
     shape::{Dim, PartialShape},
+    xla::total,
 };
 
 /// Rows of segments in order.
@@ -257,12 +258,14 @@ pub(super) static OPS: &[OpDef] = &[
         name: "UnsortedSegmentMax",
         summary: "Takes the largest elements of each segment; the lowest value where it is empty.",
         gradient: Gradient::Rule(gradient::segment::unsorted_extreme),
+        compiled: XlaFormula::Of(total::segments),
         ..UNSORTED
     },
     OpDef {
         name: "UnsortedSegmentMin",
         summary: "Takes the smallest elements of each segment; the highest value where it is empty.",
         gradient: Gradient::Rule(gradient::segment::unsorted_extreme),
+        compiled: XlaFormula::Of(total::segments),
         ..UNSORTED
     },
     OpDef {
@@ -270,6 +273,7 @@ pub(super) static OPS: &[OpDef] = &[
         summary: "Computes the product of each segment; 1 where it is empty.",
         attrs: &[ty("T", NUMBERS), ty("Tindices", INDEX), ty_or("Tnumsegments", INDEX, DType::I32)],
         gradient: Gradient::Rule(gradient::segment::unsorted_product),
+        compiled: XlaFormula::Of(total::segments),
         ..UNSORTED
     },
     OpDef {
@@ -281,6 +285,7 @@ pub(super) static OPS: &[OpDef] = &[
             ty_or("Tnumsegments", INDEX, DType::I32),
         ],
         gradient: Gradient::Rule(gradient::segment::unsorted_sum),
+        compiled: XlaFormula::Of(total::segments),
         ..UNSORTED
     },
 ];

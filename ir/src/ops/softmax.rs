@@ -8,6 +8,7 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::PartialShape,
+    xla::total,
 };
 
 pub(super) static OPS: &[OpDef] = &[
@@ -53,6 +54,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: sparse_cross_entropy,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::nn::sparse_cross_entropy),
+        compiled: XlaFormula::Of(total::cross_entropy),
         ..OpDef::PURE
     },
 ];

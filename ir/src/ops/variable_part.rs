@@ -8,6 +8,7 @@ use crate::{
     infer::{self, OpContext},
     op::*,
     shape::PartialShape,
+    xla::total,
 };
 
 /// Changes the rows of a variable that indices name.
@@ -50,6 +51,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: gather,
         lowering: Lowering::Runtime,
         gradient: Gradient::Rule(gradient::indexing::resource_gather),
+        compiled: XlaFormula::Of(total::gather_of_variable),
         ..OpDef::READS
     },
     OpDef {

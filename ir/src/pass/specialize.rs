@@ -17,7 +17,7 @@ use crate::{
     host_tensor::HostTensor,
     infer::{Input, infer},
     limits::Limits,
-    op::{AliasKind, Call, Effect, Formula, Lowering, OpDef},
+    op::{AliasKind, Call, Effect, Formula, Lowering, OpDef, XlaFormula},
     passthrough::is_invariant,
     registry,
     spec::ValueType,
@@ -310,7 +310,9 @@ impl Body<'_> {
             .map(|(ty, value)| Input { ty, value: value.as_ref() })
             .collect();
         let outputs = infer(op, &attrs, &facts)?;
-        if let Some(formula) = op.compiled.filter(|_| self.compiled) {
+        if self.compiled
+            && let XlaFormula::OfKnownShapes(formula) | XlaFormula::Of(formula) = op.compiled
+        {
             return self.compile(name, formula, op, &attrs, &facts, inputs);
         }
         if let Some(values) = self.fold(op, &attrs, &facts, &outputs) {
@@ -413,7 +415,8 @@ impl Body<'_> {
         self.expand_by(name, formula, op, attrs, inputs)
     }
 
-    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well.
+    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well. The calls of a
+    /// formula are themselves what it means.
     fn compile(
         &mut self,
         name: &str,
@@ -423,11 +426,15 @@ impl Body<'_> {
         facts: &[Input<'_>],
         inputs: &[Outlet],
     ) -> Result<Outlets> {
-        if !is_expandable(op, attrs, facts)? {
+        let asks = matches!(op.compiled, XlaFormula::OfKnownShapes(_));
+        if asks && !is_expandable(op, attrs, facts)? {
             let what = "shapes that are not known ahead in a function compiled by XLA".into();
             return Err(Error::Unsupported { op: op.name.into(), what });
         }
-        self.expand_by(name, formula, op, attrs, inputs)
+        self.compiled = false;
+        let results = self.expand_by(name, formula, op, attrs, inputs);
+        self.compiled = true;
+        results
     }
 
     fn expand_by(

@@ -25,6 +25,7 @@ pub mod select;
 pub mod size;
 pub mod slice;
 pub mod sort;
+pub(crate) mod total;
 pub mod window;
 
 pub(crate) use numbers::Numbers;

@@ -4,7 +4,7 @@
 //! conversion gives: the smallest 32- or 64-bit integer, cut to the width of the target.
 
 use super::{
-    float8::{E4M3, E5M2},
+    float8::{E4M3, E5M2, Finite},
     spelling::{Loop, map},
 };
 use bytemuck::{Pod, Zeroable};
@@ -32,8 +32,13 @@ pub(super) fn spell(from: DType, to: DType) -> Option<Loop> {
         DType::C128 => target::<Complex<f64>>(to),
         DType::F8E5M2 => target::<E5M2>(to),
         DType::F8E4M3FN => target::<E4M3>(to),
-        DType::I4 => target::<Four>(to),
-        DType::U4 => target::<UnsignedFour>(to),
+        DType::F8E4M3FNUZ => target::<Finite<3, 8>>(to),
+        DType::F8E4M3B11FNUZ => target::<Finite<3, 11>>(to),
+        DType::F8E5M2FNUZ => target::<Finite<2, 16>>(to),
+        DType::I4 => target::<Bits<4>>(to),
+        DType::U4 => target::<UnsignedBits<4>>(to),
+        DType::I2 => target::<Bits<2>>(to),
+        DType::U2 => target::<UnsignedBits<2>>(to),
         _ => None,
     }
 }
@@ -91,8 +96,13 @@ fn target<S: Source>(to: DType) -> Option<Loop> {
         DType::C128 => convert::<S, Complex<f64>>,
         DType::F8E5M2 => convert::<S, E5M2>,
         DType::F8E4M3FN => convert::<S, E4M3>,
-        DType::I4 => convert::<S, Four>,
-        DType::U4 => convert::<S, UnsignedFour>,
+        DType::F8E4M3FNUZ => convert::<S, Finite<3, 8>>,
+        DType::F8E4M3B11FNUZ => convert::<S, Finite<3, 11>>,
+        DType::F8E5M2FNUZ => convert::<S, Finite<2, 16>>,
+        DType::I4 => convert::<S, Bits<4>>,
+        DType::U4 => convert::<S, UnsignedBits<4>>,
+        DType::I2 => convert::<S, Bits<2>>,
+        DType::U2 => convert::<S, UnsignedBits<2>>,
         _ => return None,
     };
     Some(found)
@@ -122,15 +132,15 @@ trait Target: Pod {
 #[repr(transparent)]
 struct Truth(u8);
 
-/// A signed integer of four bits, in one byte.
+/// A signed integer of fewer bits, in one byte.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
-struct Four(i8);
+struct Bits<const WIDTH: u32>(i8);
 
-/// An unsigned integer of four bits, in one byte.
+/// An unsigned integer of fewer bits, in one byte.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
-struct UnsignedFour(u8);
+struct UnsignedBits<const WIDTH: u32>(u8);
 
 /// A float of which low bits can be cleared.
 trait Chop {
@@ -181,10 +191,29 @@ sources! {
     f64, x => Value::Double(x), 0.0;
     E5M2, x => Value::Single(x.to_f32()), 0.0;
     E4M3, x => Value::Single(x.to_f32()), 0.0;
-    Four, x => Value::Int(i64::from(x.0)), 0.0;
-    UnsignedFour, x => Value::Int(i64::from(x.0)), 0.0;
     Complex<f32>, x => Value::Single(x.re), f64::from(x.im);
     Complex<f64>, x => Value::Double(x.re), x.im;
+}
+
+impl<const WIDTH: u32> Source for Bits<WIDTH> {
+    #[inline(always)]
+    fn value(self) -> (Value, f64) {
+        self.0.value()
+    }
+}
+
+impl<const WIDTH: u32> Source for UnsignedBits<WIDTH> {
+    #[inline(always)]
+    fn value(self) -> (Value, f64) {
+        self.0.value()
+    }
+}
+
+impl<const FRACTION: i32, const BIAS: i32> Source for Finite<FRACTION, BIAS> {
+    #[inline(always)]
+    fn value(self) -> (Value, f64) {
+        self.to_f32().value()
+    }
 }
 
 macro_rules! integer_targets {
@@ -272,17 +301,24 @@ impl Target for E4M3 {
     }
 }
 
-impl Target for Four {
+impl<const WIDTH: u32> Target for Bits<WIDTH> {
     #[inline(always)]
-    fn of(value: (Value, f64)) -> Four {
-        Four(<i8 as Target>::of(value) << 4 >> 4)
+    fn of(value: (Value, f64)) -> Self {
+        Bits(<i8 as Target>::of(value) << (8 - WIDTH) >> (8 - WIDTH))
     }
 }
 
-impl Target for UnsignedFour {
+impl<const WIDTH: u32> Target for UnsignedBits<WIDTH> {
     #[inline(always)]
-    fn of(value: (Value, f64)) -> UnsignedFour {
-        UnsignedFour(<u8 as Target>::of(value) & 15)
+    fn of(value: (Value, f64)) -> Self {
+        UnsignedBits(<u8 as Target>::of(value) & (u8::MAX >> (8 - WIDTH)))
+    }
+}
+
+impl<const FRACTION: i32, const BIAS: i32> Target for Finite<FRACTION, BIAS> {
+    #[inline(always)]
+    fn of(value: (Value, f64)) -> Self {
+        Finite::from_f32(<f32 as Target>::of(value))
     }
 }
 

@@ -14,6 +14,45 @@ pub(super) struct E5M2(u8);
 #[repr(transparent)]
 pub(super) struct E4M3(u8);
 
+/// A sign, an exponent less a bias and so many bits of fraction. There are neither infinities nor a
+/// zero with a sign; its bits are NaN, and what overflows becomes that.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(super) struct Finite<const FRACTION: i32, const BIAS: i32>(u8);
+
+impl<const FRACTION: i32, const BIAS: i32> Finite<FRACTION, BIAS> {
+    const NAN: u8 = 0x80;
+    /// The number of fractions.
+    const PARTS: i32 = 1 << FRACTION;
+
+    /// The value.
+    pub(super) fn to_f32(self) -> f32 {
+        if self.0 == Self::NAN {
+            return f32::NAN;
+        }
+        let code = i32::from(self.0 & 0x7F);
+        let (exponent, fraction) = (code >> FRACTION, code & (Self::PARTS - 1));
+        let unit = 2f32.powi(exponent.max(1) - BIAS - FRACTION);
+        let parts = fraction + if exponent == 0 { 0 } else { Self::PARTS };
+        let magnitude = parts as f32 * unit;
+        if self.0 >> 7 == 1 { -magnitude } else { magnitude }
+    }
+
+    /// The nearest value, halves to even; NaN where there is none.
+    pub(super) fn from_f32(value: f32) -> Self {
+        let magnitude = rounded(value.abs(), FRACTION, 1 - BIAS);
+        if magnitude.is_nan() || magnitude > Self(0x7F).to_f32() {
+            return Self(Self::NAN);
+        }
+        let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(1 - BIAS);
+        let parts = (magnitude * 2f32.powi(FRACTION - exponent)) as i32;
+        // The first part of a normal number is that of its exponent.
+        let code = ((exponent + BIAS - 1) * Self::PARTS + parts) as u8;
+        let sign = u8::from(value.is_sign_negative() && code != 0) << 7;
+        Self(sign | code)
+    }
+}
+
 impl E5M2 {
     /// The value.
     pub(super) fn to_f32(self) -> f32 {
@@ -78,7 +117,22 @@ mod tests {
             let (a, b) = (E5M2(bits), E4M3(bits));
             assert!(a.to_f32().is_nan() || E5M2::from_f32(a.to_f32()) == a);
             assert!(b.to_f32().is_nan() || E4M3::from_f32(b.to_f32()) == b);
+            let (c, d, e) = (Finite::<3, 8>(bits), Finite::<3, 11>(bits), Finite::<2, 16>(bits));
+            assert_eq!(Finite::<3, 8>::from_f32(c.to_f32()), c);
+            assert_eq!(Finite::<3, 11>::from_f32(d.to_f32()), d);
+            assert_eq!(Finite::<2, 16>::from_f32(e.to_f32()), e);
         }
+    }
+
+    #[test]
+    fn finite_floats_overflow_to_nan_and_have_one_zero() {
+        let largest = [Finite::<3, 8>(0x7F).to_f32(), Finite::<3, 11>(0x7F).to_f32()];
+        assert_eq!(largest, [240.0, 30.0]);
+        assert_eq!(Finite::<2, 16>(0x7F).to_f32(), 57344.0);
+        assert!(Finite::<3, 8>::from_f32(250.0).to_f32().is_nan());
+        assert_eq!(Finite::<3, 8>::from_f32(-0.0), Finite(0));
+        assert_eq!(Finite::<3, 8>::from_f32(-1e-9), Finite(0));
+        assert_eq!(Finite::<2, 16>::from_f32(1.125).to_f32(), 1.0);
     }
 
     #[test]

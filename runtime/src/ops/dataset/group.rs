@@ -2,13 +2,14 @@
 
 use super::{
     Cardinality, Components, Dataset, DatasetSource, KeptBytes, RoundLimit, Stream,
-    function::ElementFunction, map, window,
+    function::ElementFunction, map,
 };
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
     ops::RuntimeCall,
     scope::Scope,
+    variant,
 };
 use ferroflow_ir::{Error as IrError, HostTensor};
 use std::collections::{BTreeMap, btree_map::Entry};
@@ -22,10 +23,11 @@ struct Functions {
 }
 
 impl Functions {
-    /// The stream that a group is reduced to.
+    /// The stream that a group is reduced to. The group is one data set, however many components
+    /// its elements have.
     fn reduce(&self, scope: Scope<'_>, key: i64, group: &Group) -> Result<Stream> {
-        let args = [HostTensor::scalar(key)].into_iter().chain(window::window_of(&group.elements));
-        self.reduce.stream(scope, args.collect())
+        let elements = variant::scalar(Dataset::listed(group.elements.clone()));
+        self.reduce.stream(scope, vec![HostTensor::scalar(key), elements])
     }
 
     /// The number of elements that make a group full.

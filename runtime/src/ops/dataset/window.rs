@@ -79,7 +79,7 @@ impl DatasetSource for Window {
 }
 
 /// A data set of each component of elements.
-pub(super) fn window_of(elements: &[Components]) -> Components {
+fn window_of(elements: &[Components]) -> Components {
     let n_components = elements.first().map_or(0, Vec::len);
     let component = |index: usize| {
         let own = elements.iter().filter_map(|element| element.get(index).cloned());

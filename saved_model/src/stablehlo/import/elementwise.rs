@@ -16,42 +16,56 @@ use ferroflow_ir::{
     },
 };
 
-/// The result of an elementwise operation; `None` for another one. Floats of 8 bits are computed
-/// with as `f32`.
+/// The result of an elementwise operation; `None` for another one. Elements narrower than what ops
+/// compute with are computed with as their carriers.
 pub(super) fn elementwise<'e>(
     scope: Scope<'e>,
     op: &Op,
     x: &[Value<'e>],
 ) -> Result<Option<Value<'e>>> {
-    let moves = matches!(
-        &*op.name,
-        "convert" | "select" | "bitcast_convert" | "reshape" | "broadcast_in_dim" | "transpose"
-    );
-    if moves || !x.iter().any(|value| is_narrow_float(value.dtype())) {
+    if moves(op) || !x.iter().any(|value| carrier(value.dtype()).is_some()) {
         return plain(scope, op, x);
     }
-    let wide: Vec<Value<'e>> = x
-        .iter()
-        .map(|&value| match is_narrow_float(value.dtype()) {
-            true => value.cast(DType::F32),
-            false => value,
-        })
-        .collect();
-    let Some(result) = plain(scope, op, &wide)? else { return Ok(None) };
+    if counts_bits(op) && x.iter().any(|value| bits::width(value.dtype()) < 8) {
+        return Err(unsupported(op, "elements narrower than a byte"));
+    }
+    let Some(result) = plain(scope, op, &carried(x))? else { return Ok(None) };
     Ok(Some(result.cast(dtype(op.result_type(0)?.element)?)))
 }
 
-/// Whether this is a float of 8 bits or fewer.
-fn is_narrow_float(dtype: DType) -> bool {
+/// Whether an operation leaves elements as they are, or is told both dtypes.
+fn moves(op: &Op) -> bool {
     matches!(
-        dtype,
-        DType::F8E5M2
-            | DType::F8E4M3FN
-            | DType::F8E4M3FNUZ
-            | DType::F8E4M3B11FNUZ
-            | DType::F8E5M2FNUZ
-            | DType::F4E2M1FN
+        &*op.name,
+        "convert" | "select" | "bitcast_convert" | "reshape" | "broadcast_in_dim" | "transpose"
     )
+}
+
+/// Whether a result depends on the number of bits of an element, beyond its sign.
+fn counts_bits(op: &Op) -> bool {
+    matches!(&*op.name, "count_leading_zeros" | "popcnt" | "shift_right_logical")
+}
+
+/// The dtype that ops compute with in the place of a narrower one, which has all its values:
+/// floats of 8 bits or fewer as `f32`, integers of fewer bits as bytes.
+pub(super) fn carrier(dtype: DType) -> Option<DType> {
+    match dtype {
+        DType::F8E5M2
+        | DType::F8E4M3FN
+        | DType::F8E4M3FNUZ
+        | DType::F8E4M3B11FNUZ
+        | DType::F8E5M2FNUZ
+        | DType::F4E2M1FN => Some(DType::F32),
+        DType::I4 | DType::I2 => Some(DType::I8),
+        DType::U4 | DType::U2 => Some(DType::U8),
+        _ => None,
+    }
+}
+
+/// Values as their carriers.
+pub(super) fn carried<'e>(x: &[Value<'e>]) -> Vec<Value<'e>> {
+    let of = |&value: &Value<'e>| carrier(value.dtype()).map_or(value, |wide| value.cast(wide));
+    x.iter().map(of).collect()
 }
 
 fn plain<'e>(scope: Scope<'e>, op: &Op, x: &[Value<'e>]) -> Result<Option<Value<'e>>> {
@@ -309,20 +323,29 @@ pub(super) fn convert<'e>(x: Value<'e>, dtype: DType) -> Value<'e> {
         true => (-(2f64.powi(width as i32 - 1)), 2f64.powi(width as i32 - 1)),
         false => (0.0, 2f64.powi(width as i32)),
     };
-    // An integer of all ones, shifted for the sign: the largest one.
-    let zero = x.literal(0i64).cast(dtype);
-    let ones = call("Invert", [zero]);
-    let largest = match dtype.is_signed_integer() {
-        true => bits::shift(ones, ones.like(1.0), Shift::RightLogical),
-        false => ones,
-    };
-    let smallest = if dtype.is_signed_integer() { call("Invert", [largest]) } else { zero };
+    let (smallest, largest) = extremes(x, dtype, low, high);
     // Where `low - 1` is rounded to `low`, this leaves `low` out, which is the smallest integer.
     let inside = call("LogicalAnd", [x.greater(low - 1.0), x.less(high)]);
     let cast = inside.select(x, x.like(0.0)).cast(dtype);
     let cast = x.greater_equal(high).select(largest, cast);
     let below = call("LogicalAnd", [x.less(0.0), inside.logical_not()]);
     below.select(smallest, cast)
+}
+
+/// The smallest and the largest integer of a dtype, of which the largest is below `high`.
+fn extremes<'e>(x: Value<'e>, dtype: DType, low: f64, high: f64) -> (Value<'e>, Value<'e>) {
+    if let Some(wide) = carrier(dtype) {
+        let literal = |value: f64| x.literal(value as i64).cast(wide).cast(dtype);
+        return (literal(low), literal(high - 1.0));
+    }
+    // An integer of all ones, shifted for the sign: the largest one.
+    let zero = x.literal(0i64).cast(dtype);
+    let ones = call("Invert", [zero]);
+    if !dtype.is_signed_integer() {
+        return (zero, ones);
+    }
+    let largest = bits::shift(ones, ones.like(1.0), Shift::RightLogical);
+    (call("Invert", [largest]), largest)
 }
 
 /// The same bits as another type, perhaps with another number of elements in the last axis.

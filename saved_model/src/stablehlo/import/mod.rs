@@ -441,6 +441,10 @@ impl<'m> Import<'m> {
         if scope.elementwise {
             return Err(super::constant::unsupported(op, "in a function of scalars"));
         }
+        let narrow = x.iter().any(|x| elementwise::carrier(x.dtype()).is_some());
+        if narrow && op.regions.is_empty() && &*op.name != "custom_call" {
+            return self.by_carriers(scope, op, x, env);
+        }
         if let Some(results) = shaping::shaping(scope, op, x)? {
             return Ok(results);
         }
@@ -459,6 +463,23 @@ impl<'m> Import<'m> {
             "custom_call" => self.custom_call(scope, op, x),
             _ => Err(super::constant::unsupported(op, "nothing here computes it")),
         }
+    }
+
+    /// The results of an operation that computes with the carriers of elements.
+    fn by_carriers<'e>(
+        &self,
+        scope: Scope<'e>,
+        op: &Op,
+        x: &[Value<'e>],
+        env: &Env<'e>,
+    ) -> Result<Vec<Value<'e>>> {
+        let results = self.tensors(scope, op, &elementwise::carried(x), env)?;
+        let numbered = results.into_iter().enumerate();
+        numbered
+            .map(|(index, value)| {
+                Ok(value.cast(super::constant::dtype(op.result_type(index)?.element)?))
+            })
+            .collect()
     }
 
     /// A quotient of 16-bit floats by a constant: XLA multiplies by the reciprocal, which has an

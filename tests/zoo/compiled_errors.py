@@ -1,0 +1,56 @@
+"""Makes the case xla_total: functions compiled by XLA, with elements for which TensorFlow's own kernels give errors.
+
+Run with TensorFlow 2.21: python compiled_errors.py FOLDER
+"""
+
+import numpy as np
+import tensorflow as tf
+from dataset_models import case
+
+ROWS, INDICES = tf.TensorSpec([4, 3]), tf.TensorSpec([5], tf.int32)
+
+
+def compiled(*specs):
+    return tf.function(input_signature=specs, jit_compile=True, autograph=False)
+
+
+class Total(tf.Module):
+    def __init__(self):
+        self.table = tf.Variable(np.arange(12, dtype=np.float32).reshape(4, 3))
+
+    @compiled(ROWS, INDICES)
+    def reads(self, x, i):
+        pairs = tf.stack([i, i[::-1]], 1)
+        batches = tf.reshape(tf.concat([i, i[:3]], 0), [4, 2])
+        return [tf.gather(x, i), tf.gather(x, i, axis=1), tf.gather(x, batches, batch_dims=1), tf.gather_nd(x, pairs), tf.gather_nd(x, i[:, None]), tf.nn.embedding_lookup(self.table, i)]
+
+    @compiled(ROWS, INDICES)
+    def writes(self, x, i):
+        rows = tf.concat([x, x[:1]], 0)
+        places = i[:, None]
+        scatters = (tf.tensor_scatter_nd_update, tf.tensor_scatter_nd_add, tf.tensor_scatter_nd_sub, tf.tensor_scatter_nd_max, tf.tensor_scatter_nd_min)
+        segments = (tf.math.unsorted_segment_sum, tf.math.unsorted_segment_max, tf.math.unsorted_segment_min, tf.math.unsorted_segment_prod)
+        once = tf.constant([[9], [1], [-2], [4], [0]])
+        return [tf.scatter_nd(places, rows, [4, 3])] + [f(x, once, rows * 3) for f in scatters] + [f(rows, i, 3) for f in segments]
+
+    @compiled(INDICES, INDICES)
+    def integers(self, a, b):
+        quotients = [a // b, a % b, tf.truncatediv(a, b), tf.raw_ops.Div(x=a, y=b), tf.raw_ops.TruncateMod(x=a, y=b), tf.cast(a, tf.uint8) // tf.cast(b, tf.uint8)]
+        by = b * 17
+        unsigned = tf.cast(a, tf.uint32)
+        return quotients + [tf.bitwise.left_shift(a, by), tf.bitwise.right_shift(a, by), tf.bitwise.right_shift(unsigned, tf.cast(by, tf.uint32))]
+
+    @compiled(ROWS, tf.TensorSpec([4], tf.int32))
+    def losses(self, x, labels):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x)
+        return losses, tape.gradient(losses, x), tf.debugging.check_numerics(x / 0.0, "never")
+
+
+if __name__ == "__main__":
+    random = np.random.RandomState(0)
+    x = random.randn(4, 3).astype(np.float32)
+    i = np.array([2, 9, -1, 0, 3], np.int32)
+    a, b = np.array([7, -7, 0, 5, -9], np.int32), np.array([0, 0, 0, -2, 2], np.int32)
+    case("xla_total", "compiled functions with indices out of range and divisions by zero", Total(), [("reads", x, i), ("writes", x, i), ("integers", a, b), ("losses", x, np.array([1, 3, -1, 0], np.int32))])
