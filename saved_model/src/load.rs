@@ -22,7 +22,7 @@ use crate::{
     session::Session,
 };
 use ferroflow_ir::FunctionLibrary;
-use ferroflow_runtime::{Context, ResourceManager};
+use ferroflow_runtime::{Context, ResourceManager, files};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -106,11 +106,12 @@ pub fn load_session(
 pub fn read_saved_model(folder: &Path) -> Result<proto::SavedModel> {
     let [path, text, parts] =
         ["saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
-    if !path.exists() && !text.exists() && parts.exists() {
+    let [has_binary, has_text, has_parts] = [&path, &text, &parts].map(|path| files::exists(path));
+    if !has_binary && !has_text && has_parts {
         let what = "messages that are cut into parts cannot be read".into();
         return Err(Error::Unsupported { path: parts, what });
     }
-    let path = if !path.exists() && text.exists() { text } else { path };
+    let path = if !has_binary && has_text { text } else { path };
     let file: proto::SavedModel = read_message(&path)?;
     if file.meta_graphs.is_empty() {
         return Err(Error::Damaged { path, offset: 0, what: "it holds no MetaGraph".into() });
@@ -164,8 +165,8 @@ fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<Asse
 
 impl Parts {
     fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<Parts> {
-        let folder = std::path::absolute(folder)
-            .map_err(|source| Error::Io { path: folder.into(), source })?;
+        let folder =
+            files::absolute(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
         let file = read_saved_model(&folder)?;
         let meta_graph = choose(file, &folder, options)?;
         Parts::new(context, &folder, meta_graph)
@@ -211,7 +212,7 @@ impl Parts {
         }
         let path = self.folder.join("assets").join(name);
         // A link may lead anywhere. What is not there is found out by who opens it.
-        let real = path.canonicalize().ok().zip(self.folder.canonicalize().ok());
+        let real = files::canonical(&path).ok().zip(files::canonical(&self.folder).ok());
         match real {
             Some((file, folder)) if !file.starts_with(&folder) => {
                 Err(Error::AssetPath { path: name.into() })

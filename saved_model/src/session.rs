@@ -14,7 +14,7 @@ use crate::{
 use ferroflow_ir::{HostTensor, TensorSpec, ValueType, pass::carve::OtherEffects};
 use ferroflow_runtime::{
     ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
-    RunOptions, resource::value_type,
+    RunOptions, files, resource::value_type,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -119,7 +119,7 @@ impl Session {
         let variables = parts.variables();
         if let Some(saver) = &parts.meta_graph.saver_def
             && !saver.restore_op_name.is_empty()
-            && variables.with_extension("index").exists()
+            && files::exists(&variables.with_extension("index"))
         {
             let mut feeds = assets.clone();
             feeds.push((&saver.filename_tensor_name, path_tensor(&variables)));

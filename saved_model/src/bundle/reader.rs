@@ -15,6 +15,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, HostTensor, Limits, Shape};
+use ferroflow_runtime::files;
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -74,7 +75,7 @@ impl Reader {
         index.push(".index");
         let index = PathBuf::from(index);
         for attempt in 1.. {
-            if !index.exists() {
+            if !files::exists(&index) {
                 break;
             }
             let table = Table::open(&index, limits)?;
