@@ -118,6 +118,7 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn check(pattern: &str, name: &str) -> bool {
         matches(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())

@@ -176,6 +176,22 @@ impl Session {
         Ok(inputs)
     }
 
+    /// The outputs of a signature: names, sorted, and what is known of each before a run. The parts of
+    /// a sparse tensor are outputs of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSignature`] when there is none of this name.
+    pub fn signature_outputs(&self, key: &str) -> Result<Vec<(String, Option<ValueType>)>> {
+        let mut outputs = Vec::new();
+        for (name, info) in &self.signature(key)?.outputs {
+            for part in parts_of(name, info)? {
+                outputs.push((part.key, self.graph.input_type(part.tensor).ok()));
+            }
+        }
+        Ok(outputs)
+    }
+
     /// Runs a signature: inputs and outputs by name.
     ///
     /// # Errors

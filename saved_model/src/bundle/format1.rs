@@ -23,6 +23,11 @@ pub(super) struct SliceTables {
 }
 
 impl SliceTables {
+    /// The paths of the tables.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.tables.iter().map(Table::path)
+    }
+
     /// Opens the files of a checkpoint and lists its tensors.
     pub(super) fn open(
         files: &[PathBuf],

@@ -125,6 +125,14 @@ impl Reader {
         &self.prefix
     }
 
+    /// The files that elements are in, whether they are there or not.
+    pub fn data_files(&self) -> Vec<PathBuf> {
+        match &self.store {
+            Store::Bundle { files, .. } => files.paths().collect(),
+            Store::Tables(tables) => tables.paths().map(Path::to_path_buf).collect(),
+        }
+    }
+
     /// The tensors, in the order of their names.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&str, &Entry)> {
         self.entries.iter().map(|(name, entry)| (&**name, entry))

@@ -119,11 +119,13 @@ impl<'a, T> Product<'a, T> {
 /// An element type with matrix products.
 pub(crate) trait Factor: Wide {
     /// The elements as `f32`, where that is what they are.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats(_: &[Self]) -> Option<&[f32]> {
         None
     }
 
     /// As [`floats`](Factor::floats), to be written.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
