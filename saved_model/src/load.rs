@@ -152,6 +152,18 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
     }
 }
 
+/// The assets of a MetaGraph of the model in `folder`.
+///
+/// # Errors
+///
+/// [`Error::Message`] when their list is damaged.
+pub fn assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
+    match &meta_graph.asset_file_def[..] {
+        [] => collected_assets(folder, meta_graph),
+        files => Ok(files.to_vec()),
+    }
+}
+
 /// The assets in the collection where writers of 1.x put them.
 fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
     let collection = meta_graph.collection_def.get("saved_model_assets");
@@ -177,9 +189,7 @@ impl Parts {
         folder: &Path,
         mut meta_graph: MetaGraphDef,
     ) -> Result<Parts> {
-        if meta_graph.asset_file_def.is_empty() {
-            meta_graph.asset_file_def = collected_assets(folder, &meta_graph)?;
-        }
+        meta_graph.asset_file_def = assets(folder, &meta_graph)?;
         let graph = meta_graph.graph_def.get_or_insert_default();
         let library = graph.library.take().unwrap_or_default();
         let (registry, limits) = (context.registry().clone(), context.limits().clone());

@@ -7,7 +7,7 @@ use wasm_bindgen::JsValue;
 
 /// What a caller of this crate may have done wrong, or what has failed below.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WebError {
+pub enum WebError {
     /// Loading or running failed.
     #[error(transparent)]
     Model(#[from] Error),

@@ -23,6 +23,7 @@ mod model;
 mod parts;
 mod tensor;
 
+pub use error::WebError;
 pub use limits::WebLimits;
 pub use model::{WebModel, WebRun};
 pub use parts::{asset_files, data_files};

@@ -82,7 +82,7 @@ impl WebModel {
         if names.len() != tensors.len() {
             return Err(WebError::Inputs { names: names.len(), tensors: tensors.len() });
         }
-        let tensors = tensors.into_iter().map(|tensor| EagerTensor::from(tensor.0));
+        let tensors = tensors.into_iter().map(|tensor| EagerTensor::from(tensor.into_host()));
         let inputs: BTreeMap<String, EagerTensor> = names.into_iter().zip(tensors).collect();
         let options = limits.start()?;
         self.0.context.within(&options, || self.0.call(signature, &inputs, steps))
@@ -141,8 +141,9 @@ impl LoadedFiles {
             }
             false => (self.model.call_signature(signature, inputs)?, None),
         };
-        let host =
-            |(name, tensor): (String, EagerTensor)| Ok((name, WebTensor(tensor.into_host()?)));
+        let host = |(name, tensor): (String, EagerTensor)| {
+            Ok((name, WebTensor::from(tensor.into_host()?)))
+        };
         let outputs = outputs.into_iter().map(host).collect::<Result<_, WebError>>()?;
         Ok(WebRun { outputs, metadata })
     }

@@ -3,7 +3,10 @@
 use crate::error::WebError;
 use ferroflow_ir::Limits;
 use ferroflow_runtime::files::MemoryFolder;
-use ferroflow_saved_model::{bundle::Reader, load::read_saved_model};
+use ferroflow_saved_model::{
+    bundle::Reader,
+    load::{assets, read_saved_model},
+};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// The paths of the assets that a `saved_model.pb` names, from the model's folder.
@@ -15,8 +18,11 @@ use wasm_bindgen::prelude::wasm_bindgen;
 pub fn asset_files(saved_model: Vec<u8>) -> Result<Vec<String>, WebError> {
     let folder = MemoryFolder::new([("saved_model.pb", saved_model)])?;
     let file = read_saved_model(&folder.path())?;
-    let assets = file.meta_graphs.iter().flat_map(|meta_graph| &meta_graph.asset_file_def);
-    let mut names: Vec<String> = assets.map(|file| format!("assets/{}", file.filename)).collect();
+    let mut names = Vec::new();
+    for meta_graph in &file.meta_graphs {
+        let files = assets(&folder.path(), meta_graph)?;
+        names.extend(files.iter().map(|file| format!("assets/{}", file.filename)));
+    }
     names.sort();
     names.dedup();
     Ok(names)

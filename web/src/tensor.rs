@@ -4,13 +4,14 @@ use crate::{error::WebError, limits::whole};
 use bytes::Bytes;
 use ferroflow_ir::{DType, Error as IrError, HostTensor, Shape, host_tensor::byte_len};
 use js_sys::Uint8Array;
+use std::panic::AssertUnwindSafe;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// A tensor. Elements lie in memory as typed arrays of the same dtype have them; 16-bit floats as their
 /// bits, complex numbers as pairs, truth values as bytes.
 #[wasm_bindgen]
-#[derive(Debug, Clone)]
-pub struct WebTensor(pub(crate) HostTensor);
+#[derive(Debug)]
+pub struct WebTensor(AssertUnwindSafe<HostTensor>);
 
 #[wasm_bindgen]
 impl WebTensor {
@@ -32,7 +33,7 @@ impl WebTensor {
         if dtype == DType::Bool {
             tensor.bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
-        Ok(WebTensor(tensor))
+        Ok(WebTensor::from(tensor))
     }
 
     /// A tensor of byte strings.
@@ -42,7 +43,7 @@ impl WebTensor {
     /// When the shape has another number of elements.
     pub fn strings(shape: Vec<f64>, strings: Vec<Uint8Array>) -> Result<WebTensor, WebError> {
         let strings = strings.iter().map(|string| Bytes::from(string.to_vec())).collect();
-        Ok(WebTensor(HostTensor::from_strings(shape_of(&shape)?, strings)?))
+        Ok(HostTensor::from_strings(shape_of(&shape)?, strings)?.into())
     }
 
     /// The name of the dtype, as TensorFlow writes it.
@@ -78,6 +79,25 @@ impl WebTensor {
     /// When elements are no strings.
     pub fn texts(&self) -> Result<Vec<Uint8Array>, WebError> {
         Ok(self.0.strings()?.iter().map(|string| Uint8Array::from(&string[..])).collect())
+    }
+}
+
+impl Clone for WebTensor {
+    fn clone(&self) -> WebTensor {
+        self.0.0.clone().into()
+    }
+}
+
+impl From<HostTensor> for WebTensor {
+    fn from(tensor: HostTensor) -> WebTensor {
+        WebTensor(AssertUnwindSafe(tensor))
+    }
+}
+
+impl WebTensor {
+    /// The tensor.
+    pub(crate) fn into_host(self) -> HostTensor {
+        self.0.0
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) fn build(
         fs::remove_dir_all(&package)?;
     }
     let mut bind = Command::new(bindgen);
-    bind.args(["--target", "web", "--no-typescript", "--out-dir"]).arg(&package).arg(&module);
+    bind.args(["--target", "web", "--no-typescript", "--remove-name-section"]);
+    bind.args(["--remove-producers-section", "--out-dir"]).arg(&package).arg(&module);
     command::run(bind)?;
     let web = root.join("web");
     copy(&web.join("js"), &package)?;

@@ -161,7 +161,8 @@ pub(crate) fn gemm<T: Factor>(
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
     let place = Matrix::row_major(&*out.data, out.row_stride);
     assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
-    if threads.count() == 1 || sizes.work() < PARALLEL_WORK {
+    let least = if threads.count() == 1 { LONG_WORK } else { PARALLEL_WORK };
+    if sizes.work() < least {
         T::multiply(sizes, a, b, out);
     } else {
         T::multiply_on(threads, sizes, a, b, out);
@@ -225,6 +226,10 @@ pub(crate) fn gemm_finished(
 
 /// Products with less multiplications than this stay on the calling thread.
 const PARALLEL_WORK: usize = 1 << 20;
+
+/// Products with more multiplications than this are cut, if for one thread alone, so that a call can end
+/// between two parts: some tenths of a second.
+const LONG_WORK: usize = 1 << 30;
 
 #[cfg(test)]
 mod tests {
