@@ -64,6 +64,24 @@ pub(crate) struct Parts {
 
 /// Loads a SavedModel.
 ///
+/// Its files may be in memory:
+///
+/// ```
+/// use ferroflow_runtime::{Context, files::MemoryFolder};
+/// use ferroflow_saved_model::{LoadOptions, load};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let on_disk = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/zoo/k3_mlp/model");
+/// let mut files = Vec::new();
+/// for name in ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"] {
+///     files.push((name, std::fs::read(format!("{on_disk}/{name}"))?));
+/// }
+/// let folder = MemoryFolder::new(files)?;
+/// let model = load(&Context::new(), folder.path(), &LoadOptions::default())?;
+/// assert!(model.signatures().contains(&"serving_default".to_string()));
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// When files are missing or damaged, no MetaGraph has the tags, or the objects contradict each
