@@ -1,12 +1,14 @@
-// The cases, bounds, downloads and the demo in headless Chromium. Arguments: the package's folder, Chromium,
-// where the screenshot goes, then folders of cases.
+// The cases, bounds, downloads and the demo in headless Chromium. Arguments: the package's folder, the
+// driver's, Chromium, where the screenshot goes, then folders of cases.
 
-import { chromium } from "playwright-core";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { callsOf } from "./cases.js";
 import { casesIn, filesIn } from "./folders.mjs";
 import { serve } from "./server.mjs";
 
-const [folder, executablePath, screenshot, ...roots] = process.argv.slice(2);
+const [folder, driver, executablePath, screenshot, ...roots] = process.argv.slice(2);
+const { chromium } = await import(pathToFileURL(resolve(driver, "node_modules/playwright-core/index.mjs")));
 const cases = casesIn(roots);
 const named = Object.fromEntries(cases.map(({ name, folder }) => [`case-${name}`, folder]));
 const server = await serve({ "": folder, ...named });
@@ -93,7 +95,7 @@ async function checkDemo() {
     await page.waitForFunction(() => document.getElementById("answer").textContent !== "", null, { timeout: 10_000 });
     const answer = await page.textContent("#answer");
     expect(`a drawn ${digit} is read`, answer === `This is a ${digit}.`, answer);
-    if (digit === "3") await page.screenshot({ path: screenshot });
+    if (digit === "3") await page.screenshot({ path: screenshot, fullPage: true });
   }
   console.log(`demo: ${await page.textContent("#status")} ${await page.textContent("#times")}; ${screenshot}`);
   await page.close();

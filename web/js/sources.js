@@ -5,25 +5,29 @@ import { download } from "./download.js";
 const MODEL = "saved_model.pb";
 const INDEX = "variables/variables.index";
 
-const isNotFound = (error) => error.name === "NotFoundError";
+/** Whether a path that a model names stays in its folder. */
+const isInside = (path) => path.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+
+const encoded = (path) => path.split("/").map(encodeURIComponent).join("/");
 
 /**
  * The files of the SavedModel at a URL. `others` tells which files there are beside its first ones.
  */
 export async function fromUrl(url, others, options) {
   const base = new URL(url.endsWith("/") ? url : `${url}/`, globalThis.location?.href);
-  const get = (path) => download(new URL(path, base).href, options);
+  const get = (path) => download(new URL(encoded(path), base).href, options);
   const files = { [MODEL]: await get(MODEL) };
-  try {
-    files[INDEX] = await get(INDEX);
-  } catch (error) {
-    // A model without variables has no checkpoint.
-    if (!isNotFound(error)) throw error;
-  }
+  // A model without variables has no checkpoint. Of a file that is missing, whoever needs it tells.
+  const add = async (path) => {
+    try {
+      files[path] = await get(path);
+    } catch (error) {
+      if (error.name !== "NotFoundError") throw error;
+    }
+  };
+  await add(INDEX);
   const rest = await others(files);
-  await Promise.all(rest.map(async (path) => {
-    files[path] = await get(path);
-  }));
+  await Promise.all(rest.filter(isInside).map(add));
   return files;
 }
 

@@ -98,3 +98,21 @@ fn by_columns<T: Factor>(
             .for_each(|(row, aside)| row.copy_from_slice(aside));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_cover_a_side_and_are_more_where_a_product_is_long() {
+        for (len, across, depth, count) in
+            [(1, 1, 1, 1), (1000, 3, 5, 7), (4096, 4096, 64, 16), (4096, 4096, 4096, 32)]
+        {
+            let sizes: Vec<usize> = panels(len, across, depth).collect();
+            assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (count, len));
+            let (last, others) = sizes.split_last().unwrap();
+            assert!(others.iter().all(|size| size % PANEL == 0 && last >= size));
+        }
+        assert!(panels(usize::MAX / 2, 4, usize::MAX / 2).next().is_some());
+    }
+}
