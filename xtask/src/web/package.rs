@@ -77,10 +77,8 @@ fn module(
 ) -> Result<PathBuf> {
     println!("== WebAssembly");
     let profile = if flags.dev { "dev-release" } else { "release" };
-    let mut options = String::from("-Cpanic=unwind -Clink-arg=-zstack-size=4194304");
-    if !flags.portable {
-        options.push_str(" -Ctarget-feature=+simd128");
-    }
+    let features = if flags.portable { "" } else { " -Ctarget-feature=+simd128" };
+    let options = format!("-Cpanic=unwind{features} -Clink-arg=-zstack-size=4194304");
     let mut build = command::cargo(&root.join("web"), &["build", "--locked", "--profile", profile]);
     build.args(["--target", TARGET, "-Zbuild-std=std,panic_unwind", "--target-dir"]).arg(folder);
     build.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
