@@ -318,6 +318,16 @@ impl Attrs {
         bytes -> &Bytes, String(value) => value;
     }
 
+    /// The integer `name` as a number of things in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] when it is absent, of another kind, negative, or more than can be addressed.
+    pub fn size(&self, name: &str) -> Result<usize> {
+        let size = usize::try_from(self.int(name)?);
+        size.map_err(|_| self.wrong(name, "a number of things in memory", self.get(name)))
+    }
+
     /// The string `name`, which must be UTF-8.
     ///
     /// # Errors

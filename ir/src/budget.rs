@@ -14,7 +14,10 @@ mod account;
 use account::ChargePart;
 pub use account::{Charge, MemoryAccount};
 
-use crate::error::{Error, Result};
+use crate::{
+    clock::Instant,
+    error::{Error, Result},
+};
 use std::{
     cell::{Cell, RefCell},
     marker::PhantomData,
@@ -23,7 +26,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
 };
 
 /// Bounds of one call.

@@ -4,7 +4,7 @@
 use crate::{
     error::Result,
     infer::OpContext,
-    shape::{PartialShape, Shape},
+    shape::{PartialShape, Shape, counted},
 };
 
 /// Neighbouring diagonals of a matrix. Diagonal 0 is the main one; those above it count up, those
@@ -86,7 +86,7 @@ impl Band {
             let expected = format!("{least_rows} rows or {least_columns} columns");
             return Err(context.wrong(2, expected, format!("{rows} by {columns}")));
         }
-        let band = Band::new(context, rows as usize, columns as usize, lower, upper, longest)?;
+        let band = Band::new(context, counted(rows), counted(columns), lower, upper, longest)?;
         Ok((band, diagonal.rank() - 1 - usize::from(several)))
     }
 

@@ -54,10 +54,12 @@
 pub mod attr;
 pub mod budget;
 pub mod build;
+pub mod clock;
 pub mod device_name;
 pub mod diagonal;
 pub mod dtype;
 pub mod emit;
+pub mod entropy;
 pub mod error;
 pub mod expr;
 mod format;

@@ -20,11 +20,11 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 8 GiB per tensor, a million nodes, 200 nested calls, 60 nested structures, as many
+    /// 8 GiB per tensor, or what one block of memory may have, a million nodes, 200 nested calls, 60 nested structures, as many
     /// iterations as a loop asks for, and as much memory as the system has.
     fn default() -> Limits {
         Limits {
-            tensor_bytes: 8 << 30,
+            tensor_bytes: addressable(8 << 30),
             nodes: 1 << 20,
             call_depth: 200,
             structure_depth: 60,
@@ -32,4 +32,10 @@ impl Default for Limits {
             memory_bytes: usize::MAX,
         }
     }
+}
+
+/// So many bytes, or the most that one block of memory may have: 2 GiB where addresses have 32 bits.
+pub(crate) const fn addressable(bytes: u64) -> usize {
+    const MOST: u64 = isize::MAX as u64;
+    (if bytes < MOST { bytes } else { MOST }) as usize
 }

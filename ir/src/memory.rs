@@ -23,8 +23,8 @@ pub const ALIGNMENT: usize = 64;
 /// Blocks below this many bytes are kept by threads, the others by the process.
 const SHARED_FROM: usize = 4096;
 
-/// The process keeps at most this many bytes.
-const POOL_BYTES: usize = 512 << 20;
+/// The process keeps at most this many bytes; a page fewer, as its memory never becomes smaller.
+const POOL_BYTES: usize = if cfg!(target_family = "wasm") { 64 << 20 } else { 512 << 20 };
 
 /// A thread keeps at most this many blocks of each size.
 const SMALL_BLOCKS: usize = 32;

@@ -6,7 +6,7 @@ use std::{fmt, ops::Deref};
 
 /// A known shape: the size of each dimension, outermost first.
 ///
-/// The product of the sizes that are not zero always fits an `i64`, so element counts and strides
+/// The product of the sizes that are not zero always fits an `isize`, so element counts and strides
 /// of a `Shape` never overflow. A shape without elements costs no memory, so its other sizes are
 /// bounded here ([`MAX_EMPTY_ROWS`], [`MAX_EMPTY_ELEMENTS`]): otherwise a file of a few bytes could
 /// ask a kernel for a loop or a workspace over 2⁶² rows of nothing.
@@ -22,6 +22,12 @@ pub const MAX_EMPTY_ROWS: usize = 1 << 24;
 /// The largest product of the sizes that are not zero, of a shape without elements. It leaves room
 /// for a batch of no examples whose examples are large.
 pub const MAX_EMPTY_ELEMENTS: usize = 1 << 28;
+
+/// A number from a program, which is not negative, as a size. One that cannot be addressed is the greatest
+/// there is: no shape takes it.
+pub fn counted(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
 
 impl Clone for Shape {
     #[inline]
@@ -41,7 +47,7 @@ impl Shape {
     ///
     /// # Errors
     ///
-    /// [`Error::Size`] when the number of elements cannot be counted in an `i64`, when a shape
+    /// [`Error::Size`] when the number of elements cannot be counted in an `isize`, when a shape
     /// without elements is too large in its other dimensions, or for too many dimensions.
     pub fn new(dims: impl IntoIterator<Item = usize>) -> Result<Shape> {
         let dims: SmallVec<[usize; 6]> = dims.into_iter().collect();
@@ -125,19 +131,21 @@ impl Shape {
 
 /// Whether strides, element counts and loops over a shape of these sizes are bounded.
 fn is_countable(dims: &[usize]) -> bool {
-    let mut product: i64 = 1;
+    let mut product: isize = 1;
     let mut rows = None;
     for &dim in dims {
         if dim == 0 {
             rows.get_or_insert(product);
             continue;
         }
-        match i64::try_from(dim).ok().and_then(|dim| product.checked_mul(dim)) {
+        match isize::try_from(dim).ok().and_then(|dim| product.checked_mul(dim)) {
             Some(larger) => product = larger,
             None => return false,
         }
     }
-    rows.is_none_or(|rows| rows <= MAX_EMPTY_ROWS as i64 && product <= MAX_EMPTY_ELEMENTS as i64)
+    rows.is_none_or(|rows| {
+        rows <= MAX_EMPTY_ROWS as isize && product <= MAX_EMPTY_ELEMENTS as isize
+    })
 }
 
 fn too_large(dims: &[usize]) -> Error {

@@ -5,7 +5,7 @@
 use crate::{
     attr::Attrs,
     error::{Error, Result},
-    shape::{Dim, PartialShape},
+    shape::{Dim, PartialShape, counted},
 };
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -109,7 +109,7 @@ impl Step {
         if output < 0 {
             return wrong("no longer than what it slides over", format!("{reach} over {n}"));
         }
-        let (output, before) = (output as usize, before as isize);
+        let (output, before) = (counted(output), before as isize);
         Ok(Slide { input, output, size, stride, dilation, before })
     }
 }

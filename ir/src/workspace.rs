@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The most bytes one workspace may take: as many as the largest tensor under default limits.
-pub const LIMIT: usize = 8 << 30;
+pub const LIMIT: usize = crate::limits::addressable(8 << 30);
 
 /// Checks that `n` elements are no more than a workspace may take.
 ///

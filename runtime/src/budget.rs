@@ -1,8 +1,8 @@
 //! Budgets of calls in the runtime: waits that end with a budget, and values that resources keep.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use ferroflow_ir::{
-    HostTensor,
+    Code, HostTensor,
     budget::{self, Charge},
 };
 use parking_lot::{Condvar, MutexGuard};
@@ -15,14 +15,19 @@ const NAP: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 ///
-/// [`Error::Interrupted`](crate::Error::Interrupted) when it is over.
+/// [`Error::Interrupted`] when it is over; [`Error::Status`] where there are no other threads.
 pub(crate) fn wait<T>(changed: &Condvar, state: &mut MutexGuard<'_, T>) -> Result<()> {
-    if !budget::is_bounded() {
-        changed.wait(state);
-        return Ok(());
-    }
     budget::check()?;
-    changed.wait_for(state, NAP);
+    // Where there are no threads, nobody makes the change.
+    if cfg!(target_family = "wasm") {
+        let message = "this waits for another thread, and there is none".into();
+        return Err(Error::Status { code: Code::FailedPrecondition, message });
+    }
+    if budget::is_bounded() {
+        changed.wait_for(state, NAP);
+    } else {
+        changed.wait(state);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use crate::{
     devices::Devices,
     eager_tensor::Results,
     error::{Error, Result},
+    files,
     owned_cache::OwnedCache,
     placement::{Placement, is_elsewhere},
     resource::ResourceManager,
@@ -438,6 +439,12 @@ impl Context {
     ///
     /// [`Error::Denied`] when they may not.
     pub fn check_file(&self, path: &Path) -> Result<()> {
+        if files::is_in_memory(path) {
+            return Err(Error::Denied {
+                what: format!("access to the file {}", path.display()),
+                reason: "files in memory are for the model that they belong to, and for reading only",
+            });
+        }
         match self.0.files {
             FileAccess::Any => Ok(()),
             FileAccess::ModelOnly => Err(Error::Denied {

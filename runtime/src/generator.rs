@@ -4,13 +4,10 @@
 //! begins where the seeds say, and each call goes on where the last one ended.
 
 use crate::origin::Origin;
+use ferroflow_ir::entropy::unforeseen;
 use ferroflow_kernels::philox::Philox;
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 /// The generators of one model, or of eager code.
 #[derive(Debug, Default)]
@@ -53,12 +50,6 @@ pub(crate) fn seeded(seeds: [i64; 2]) -> Philox {
         [first, second] => [first as u64, second as u64],
     };
     Philox::new(key, u128::from(counter) << 64)
-}
-
-/// Bits that differ from call to call and from process to process.
-pub(crate) fn unforeseen() -> u64 {
-    // Each `RandomState` has keys of its own, drawn from the system's entropy.
-    RandomState::new().hash_one(std::time::Instant::now())
 }
 
 #[cfg(test)]

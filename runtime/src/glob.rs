@@ -1,10 +1,9 @@
 //! Finding files by patterns: `*`, `?`, `[a-z]` and `[^a-z]` within a name, `\` before a character
 //! that stands for itself.
 
-use crate::error::Result;
+use crate::{error::Result, files};
 use std::{
     ffi::OsStr,
-    fs,
     path::{Component, Path, PathBuf},
 };
 
@@ -37,9 +36,9 @@ pub(crate) fn find(
         for folder in &paths {
             let looked_into = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
             allowed(looked_into)?;
-            for entry in fs::read_dir(looked_into).into_iter().flatten().flatten() {
-                if name_matches(&pattern, &entry.file_name()) {
-                    inside.push(folder.join(entry.file_name()));
+            for name in files::names_in(looked_into).unwrap_or_default() {
+                if name_matches(&pattern, &name) {
+                    inside.push(folder.join(name));
                 }
             }
         }
@@ -47,7 +46,7 @@ pub(crate) fn find(
     }
     for path in paths {
         allowed(&path)?;
-        if path.exists() {
+        if files::exists(&path) {
             found.push(path);
         }
     }
@@ -119,6 +118,7 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn check(pattern: &str, name: &str) -> bool {
         matches(&pattern.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())

@@ -51,6 +51,7 @@ pub mod error;
 pub mod execute;
 mod execute_op;
 mod executor;
+pub mod files;
 mod generator;
 mod glob;
 mod kernel_call;

@@ -1,12 +1,10 @@
 //! What a run did and what it cost, for who asks.
 
 use crate::{error::Result, origin::Origin};
+use ferroflow_ir::clock::Instant;
 use ferroflow_kernels::Device;
 use parking_lot::Mutex;
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 /// What to note of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,8 @@
 //! Where calls find functions, resources and their own limits.
 
 use crate::{
-    context::Context, error::Result, origin::Origin, profile::Profile, resource::ResourceManager,
+    context::Context, error::Result, files, origin::Origin, profile::Profile,
+    resource::ResourceManager,
 };
 use ferroflow_ir::{Error as IrError, FunctionLibrary};
 use ferroflow_kernels::Device;
@@ -63,7 +64,7 @@ impl<'a> Scope<'a> {
     ///
     /// [`Error::Denied`](crate::Error::Denied) when it may not.
     pub fn check_file(&self, path: &Path) -> Result<()> {
-        let folder = self.resources.folder().and_then(|folder| folder.canonicalize().ok());
+        let folder = self.resources.folder().and_then(|folder| files::canonical(folder).ok());
         let inside =
             folder.zip(resolved(path)).is_some_and(|(folder, path)| path.starts_with(folder));
         if inside { Ok(()) } else { self.context.check_file(path) }
@@ -73,7 +74,7 @@ impl<'a> Scope<'a> {
 /// The path with links resolved; of one that does not exist, that of the nearest folder that does and
 /// the names below it.
 fn resolved(path: &Path) -> Option<PathBuf> {
-    let (at, real) = path.ancestors().find_map(|at| Some((at, at.canonicalize().ok()?)))?;
+    let (at, real) = path.ancestors().find_map(|at| Some((at, files::canonical(at).ok()?)))?;
     let rest = path.strip_prefix(at).ok()?;
     let is_below = rest.components().all(|part| matches!(part, Component::Normal(_)));
     is_below.then(|| real.join(rest))

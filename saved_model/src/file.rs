@@ -7,11 +7,11 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::Limits;
+use ferroflow_runtime::files::{self, OpenedFile};
 use prost::{Message, Name};
 use std::{
     any::type_name,
-    fs::File,
-    io::{self, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
@@ -22,19 +22,15 @@ const MAX_MESSAGE_BYTES: u64 = i32::MAX as u64;
 #[derive(Debug)]
 pub(crate) struct InputFile {
     path: PathBuf,
-    file: File,
+    file: OpenedFile,
     len: u64,
 }
 
 impl InputFile {
     pub(crate) fn open(path: impl Into<PathBuf>) -> Result<InputFile> {
         let path = path.into();
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
-        match opened {
-            Ok((metadata, _)) if metadata.is_dir() => {
-                Err(Error::Io { path, source: io::ErrorKind::IsADirectory.into() })
-            }
-            Ok((metadata, file)) => Ok(InputFile { path, file, len: metadata.len() }),
+        match files::open(&path).and_then(|file| Ok((file.size()?, file))) {
+            Ok((len, file)) => Ok(InputFile { path, file, len }),
             Err(source) => Err(Error::Io { path, source }),
         }
     }
@@ -45,15 +41,7 @@ impl InputFile {
 
     /// Whether the file still has its name.
     pub(crate) fn is_in_place(&self) -> bool {
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-            let own = self.file.metadata().map(identity).ok();
-            own == std::fs::metadata(&self.path).map(identity).ok()
-        }
-        #[cfg(not(unix))]
-        true
+        self.file.is_at(&self.path)
     }
 
     /// The number of bytes when the file was opened.
@@ -75,7 +63,8 @@ impl InputFile {
 
     /// Fills `buffer` with the bytes at `offset`.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        read_exact_at(&self.file, buffer, offset)
+        self.file
+            .read_exact_at(buffer, offset)
             .map_err(|source| Error::Io { path: self.path.clone(), source })
     }
 
@@ -90,27 +79,6 @@ impl InputFile {
     pub(crate) fn damaged(&self, offset: u64, what: &'static str) -> Error {
         Error::Damaged { path: self.path.clone(), offset, what: what.into() }
     }
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-    while !buffer.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => {
-                buffer = &mut buffer[n..];
-                offset += n as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Zeroed memory, unless that is more than one tensor may take.

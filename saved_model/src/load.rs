@@ -22,7 +22,7 @@ use crate::{
     session::Session,
 };
 use ferroflow_ir::FunctionLibrary;
-use ferroflow_runtime::{Context, ResourceManager};
+use ferroflow_runtime::{Context, ResourceManager, files};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -63,6 +63,24 @@ pub(crate) struct Parts {
 }
 
 /// Loads a SavedModel.
+///
+/// Its files may be in memory:
+///
+/// ```
+/// use ferroflow_runtime::{Context, files::MemoryFolder};
+/// use ferroflow_saved_model::{LoadOptions, load};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let on_disk = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/zoo/k3_mlp/model");
+/// let mut files = Vec::new();
+/// for name in ["saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"] {
+///     files.push((name, std::fs::read(format!("{on_disk}/{name}"))?));
+/// }
+/// let folder = MemoryFolder::new(files)?;
+/// let model = load(&Context::new(), folder.path(), &LoadOptions::default())?;
+/// assert!(model.signatures().contains(&"serving_default".to_string()));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///
@@ -106,11 +124,12 @@ pub fn load_session(
 pub fn read_saved_model(folder: &Path) -> Result<proto::SavedModel> {
     let [path, text, parts] =
         ["saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
-    if !path.exists() && !text.exists() && parts.exists() {
+    let [has_binary, has_text, has_parts] = [&path, &text, &parts].map(|path| files::exists(path));
+    if !has_binary && !has_text && has_parts {
         let what = "messages that are cut into parts cannot be read".into();
         return Err(Error::Unsupported { path: parts, what });
     }
-    let path = if !path.exists() && text.exists() { text } else { path };
+    let path = if !has_binary && has_text { text } else { path };
     let file: proto::SavedModel = read_message(&path)?;
     if file.meta_graphs.is_empty() {
         return Err(Error::Damaged { path, offset: 0, what: "it holds no MetaGraph".into() });
@@ -151,6 +170,18 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
     }
 }
 
+/// The assets of a MetaGraph of the model in `folder`.
+///
+/// # Errors
+///
+/// [`Error::Message`] when their list is damaged.
+pub fn assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
+    match &meta_graph.asset_file_def[..] {
+        [] => collected_assets(folder, meta_graph),
+        files => Ok(files.to_vec()),
+    }
+}
+
 /// The assets in the collection where writers of 1.x put them.
 fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
     let collection = meta_graph.collection_def.get("saved_model_assets");
@@ -164,8 +195,8 @@ fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<Asse
 
 impl Parts {
     fn read(context: &Context, folder: &Path, options: &LoadOptions) -> Result<Parts> {
-        let folder = std::path::absolute(folder)
-            .map_err(|source| Error::Io { path: folder.into(), source })?;
+        let folder =
+            files::absolute(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
         let file = read_saved_model(&folder)?;
         let meta_graph = choose(file, &folder, options)?;
         Parts::new(context, &folder, meta_graph)
@@ -176,9 +207,7 @@ impl Parts {
         folder: &Path,
         mut meta_graph: MetaGraphDef,
     ) -> Result<Parts> {
-        if meta_graph.asset_file_def.is_empty() {
-            meta_graph.asset_file_def = collected_assets(folder, &meta_graph)?;
-        }
+        meta_graph.asset_file_def = assets(folder, &meta_graph)?;
         let graph = meta_graph.graph_def.get_or_insert_default();
         let library = graph.library.take().unwrap_or_default();
         let (registry, limits) = (context.registry().clone(), context.limits().clone());
@@ -211,7 +240,7 @@ impl Parts {
         }
         let path = self.folder.join("assets").join(name);
         // A link may lead anywhere. What is not there is found out by who opens it.
-        let real = path.canonicalize().ok().zip(self.folder.canonicalize().ok());
+        let real = files::canonical(&path).ok().zip(files::canonical(&self.folder).ok());
         match real {
             Some((file, folder)) if !file.starts_with(&folder) => {
                 Err(Error::AssetPath { path: name.into() })

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     room::Room,
 };
+use ferroflow_runtime::files;
 use std::{
     fs::{self, File, TryLockError},
     hash::{BuildHasher, RandomState},
@@ -256,7 +257,7 @@ pub(crate) fn copy_file(source: &Path, target: &Path) -> Result<()> {
         return Ok(());
     }
     let unreadable = |error| Error::Io { path: source.into(), source: error };
-    let mut reader = File::open(source).map_err(unreadable)?;
+    let mut reader = files::reader(source).map_err(unreadable)?;
     let mut file = OutputFile::create(target)?;
     let copied = io::copy(&mut reader, &mut file);
     copied.map_err(|error| Error::Io { path: target.into(), source: error })?;

@@ -14,7 +14,7 @@ use crate::{
 use ferroflow_ir::{HostTensor, TensorSpec, ValueType, pass::carve::OtherEffects};
 use ferroflow_runtime::{
     ConcreteFunction, Context, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
-    RunOptions, resource::value_type,
+    RunOptions, files, resource::value_type,
 };
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -119,7 +119,7 @@ impl Session {
         let variables = parts.variables();
         if let Some(saver) = &parts.meta_graph.saver_def
             && !saver.restore_op_name.is_empty()
-            && variables.with_extension("index").exists()
+            && files::exists(&variables.with_extension("index"))
         {
             let mut feeds = assets.clone();
             feeds.push((&saver.filename_tensor_name, path_tensor(&variables)));
@@ -174,6 +174,22 @@ impl Session {
             }
         }
         Ok(inputs)
+    }
+
+    /// The outputs of a signature: names, sorted, and what is known of each before a run. The parts of
+    /// a sparse tensor are outputs of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSignature`] when there is none of this name.
+    pub fn signature_outputs(&self, key: &str) -> Result<Vec<(String, Option<ValueType>)>> {
+        let mut outputs = Vec::new();
+        for (name, info) in &self.signature(key)?.outputs {
+            for part in parts_of(name, info)? {
+                outputs.push((part.key, self.graph.input_type(part.tensor).ok()));
+            }
+        }
+        Ok(outputs)
     }
 
     /// Runs a signature: inputs and outputs by name.

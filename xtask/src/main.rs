@@ -15,6 +15,7 @@ mod simulated;
 mod source;
 mod spec;
 mod tidy;
+mod web;
 mod worker;
 
 use anyhow::{Context, Result};
@@ -49,6 +50,8 @@ enum Verb {
     Spec(spec::Flags),
     /// Check the house rules that the compiler does not.
     Tidy,
+    /// Build the browser's package, and test it.
+    Web(web::WebFlags),
     /// Check everything CI checks, cheapest first.
     Ci,
 }
@@ -75,6 +78,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),
         Verb::Tidy => tidy::run(&root),
+        Verb::Web(flags) => web::run(&root, &flags),
         Verb::Ci => ci::run(&root),
     }
 }

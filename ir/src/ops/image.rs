@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Error, Result},
     infer::{self, OpContext},
     op::*,
-    shape::{Dim, PartialShape},
+    shape::{Dim, PartialShape, counted},
 };
 
 const F32: DType = DType::F32;
@@ -577,7 +577,7 @@ fn size(context: &OpContext<'_>, index: usize) -> Result<[Dim; 2]> {
     let Some(size) = context.ints(index)? else { return Ok([None, None]) };
     match size[..] {
         [height, width] if height > 0 && width > 0 => {
-            Ok([Some(height as usize), Some(width as usize)])
+            Ok([Some(counted(height)), Some(counted(width))])
         }
         _ => Err(context.wrong(index, "a positive height and width", format!("{size:?}"))),
     }
@@ -635,13 +635,13 @@ fn combined(context: &mut OpContext<'_>) -> Result<()> {
             return Err(context.wrong(index, "positive", size.unwrap_or_default()));
         }
     }
-    let whole = total.map(|total| total as usize);
+    let whole = total.map(counted);
     let chosen = match context.attrs.bool("pad_per_class")? {
         false => whole,
         true => per_class
             .zip(classes)
             .zip(whole)
-            .map(|((own, classes), total)| total.min((own as usize).saturating_mul(classes))),
+            .map(|((own, classes), total)| total.min(counted(own).saturating_mul(classes))),
     };
     context.set(0, PartialShape::ranked([batch, chosen, Some(4)]));
     context.set(1, PartialShape::ranked([batch, chosen]));

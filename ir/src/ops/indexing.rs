@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     infer::{self, OpContext, normalize_axis},
     op::*,
-    shape::{Dim, PartialShape},
+    shape::{Dim, PartialShape, counted},
     xla::total,
 };
 use smallvec::SmallVec;
@@ -342,7 +342,7 @@ fn one_hot(context: &mut OpContext<'_>) -> Result<()> {
     if let Some(dims) = context.shape(0).dims() {
         let axis = normalize_axis(context.attrs.int("axis")?, dims.len() + 1)?;
         let mut result: SmallVec<[Dim; 6]> = dims.into();
-        result.insert(axis, depth.map(|depth| depth as usize));
+        result.insert(axis, depth.map(counted));
         context.set(0, PartialShape::Ranked(result));
     }
     Ok(())

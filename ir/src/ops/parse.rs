@@ -485,7 +485,7 @@ fn example_v2(context: &mut OpContext<'_>) -> Result<()> {
     for index in 2..5 {
         context.check_rank(index, 1)?;
     }
-    if context.attrs.int("num_sparse")? as usize != context.attrs.types("sparse_types")?.len() {
+    if context.attrs.size("num_sparse")? != context.attrs.types("sparse_types")?.len() {
         let found = context.attrs.int("num_sparse")?;
         return Err(context.wrong_attr("num_sparse", "the number of sparse types", found));
     }

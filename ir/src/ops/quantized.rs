@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     infer::{self, OpContext},
     op::*,
-    shape::PartialShape,
+    shape::{PartialShape, counted},
 };
 
 const F32: DType = DType::F32;
@@ -505,7 +505,7 @@ pub(super) static OPS: &[OpDef] = &[
                 None => [None, None],
                 Some(size) => match size[..] {
                     [height, width] if height > 0 && width > 0 => {
-                        [Some(height as usize), Some(width as usize)]
+                        [Some(counted(height)), Some(counted(width))]
                     }
                     _ => {
                         let expected = "a positive height and width";
@@ -874,7 +874,7 @@ fn slices_of(
     match context.attrs.int(axis)? {
         -1 => Ok(None),
         index @ 0.. => {
-            if shape.rank().is_some_and(|rank| index as usize >= rank) {
+            if shape.rank().is_some_and(|rank| counted(index) >= rank) {
                 return Err(context.wrong_attr(axis, format!("an axis of {shape}"), index));
             }
             Ok(Some(PartialShape::vector(shape.dim(index as isize))))

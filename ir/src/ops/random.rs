@@ -13,7 +13,7 @@ use crate::{
     error::{Code, Error, Result},
     infer::{self, OpContext},
     op::*,
-    shape::{PartialShape, Shape},
+    shape::{PartialShape, Shape, counted},
     xla::draw,
 };
 
@@ -322,7 +322,7 @@ pub(super) static OPS: &[OpDef] = &[
                 let value = sizes[index].filter(|&value| value < least);
                 match value {
                     Some(value) => Err(context.wrong(index, format!("at least {least}"), value)),
-                    None => Ok(sizes[index].map(|value| value as usize)),
+                    None => Ok(sizes[index].map(counted)),
                 }
             };
             let (dim, n) = (at_least(0, 1)?, at_least(1, 1)?);

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     infer::{OpContext, normalize_axis},
     op::*,
-    shape::{Dim, PartialShape},
+    shape::{Dim, PartialShape, counted},
 };
 use smallvec::SmallVec;
 
@@ -66,7 +66,7 @@ pub(super) static OPS: &[OpDef] = &[
                 return Err(context.wrong(0, expected, context.shape(0)));
             }
             let mut dims: SmallVec<[Dim; 6]> = dims.into();
-            dims[axis] = Some(k as usize);
+            dims[axis] = Some(counted(k));
             context.set_all(&PartialShape::Ranked(dims));
             Ok(())
         },
@@ -281,7 +281,7 @@ fn top_k(context: &mut OpContext<'_>) -> Result<()> {
     if k.is_some_and(|k| k < 0) {
         return Err(context.wrong_attr("k", "not negative", k.unwrap_or(0)));
     }
-    let k = k.map(|k| k as usize);
+    let k = k.map(counted);
     let Some([rows @ .., n]) = context.shape(0).dims() else { return Ok(()) };
     if let (Some(k), Some(n)) = (k, *n)
         && n < k

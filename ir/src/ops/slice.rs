@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     infer::{self, OpContext, normalize_axis},
     op::*,
-    shape::{Dim, PartialShape, Shape},
+    shape::{Dim, PartialShape, Shape, counted},
     strided_slice::strided_slice,
     view::StridedView,
 };
@@ -216,7 +216,7 @@ fn split(context: &mut OpContext<'_>) -> Result<()> {
 fn part_sizes(shape: &Shape, axis: &[i64], n: i64) -> Vec<i64> {
     let axis = axis.first().and_then(|&axis| normalize_axis(axis, shape.rank()).ok());
     let size = axis.map_or(0, |axis| shape[axis] as i64);
-    vec![size / n.max(1); n.max(0) as usize]
+    vec![size / n.max(1); counted(n.max(0))]
 }
 
 fn split_sizes(context: &mut OpContext<'_>) -> Result<()> {
@@ -248,7 +248,7 @@ fn resolve_sizes(context: &OpContext<'_>, sizes: &[i64], whole: Dim) -> Result<V
     }
     let open = sizes.iter().filter(|&&size| size == -1).count();
     let given = sizes.iter().filter(|&&size| size != -1);
-    let given = given.fold(0usize, |sum, &size| sum.saturating_add(size as usize));
+    let given = given.fold(0usize, |sum, &size| sum.saturating_add(counted(size)));
     let rest = match (open, whole) {
         (0, Some(whole)) if given != whole => return wrong("parts of the whole"),
         (1, Some(whole)) if given > whole => return wrong("parts of the whole"),
@@ -330,7 +330,7 @@ fn check_slice_shape(context: &OpContext<'_>, shape: &Shape, index: usize) -> Re
 }
 
 fn unpack(context: &mut OpContext<'_>) -> Result<()> {
-    let n = context.attrs.int("num")? as usize;
+    let n = context.attrs.size("num")?;
     let Some(dims) = context.shape(0).dims() else { return Ok(()) };
     let axis = normalize_axis(context.attrs.int("axis")?, dims.len())?;
     context.same("`num` and the size of the axis", dims[axis], Some(n))?;

@@ -11,7 +11,7 @@ use crate::{
     infer::OpContext,
     op::*,
     patches::{PatchWindow, patch_windows},
-    shape::{Dim, PartialShape, Shape},
+    shape::{Dim, PartialShape, Shape, counted},
     view::StridedView,
     window::countable,
 };
@@ -474,13 +474,13 @@ fn space_to_batch(context: &mut OpContext<'_>) -> Result<()> {
         return Ok(());
     };
     let n = blocks.sizes.len();
-    let batch = dims[0].map(|batch| batch.saturating_mul(blocks.volume as usize));
+    let batch = dims[0].map(|batch| batch.saturating_mul(counted(blocks.volume)));
     let mut result: SmallVec<[Dim; 6]> = SmallVec::from_slice(&[batch]);
     for ((&dim, &block), &pair) in dims[1..=n].iter().zip(&blocks.sizes).zip(&blocks.pairs) {
         let size = dim.map(|dim| grown(dim as i64, pair).unwrap_or(-1));
         result.push(match size {
             None => None,
-            Some(size) if size >= 0 && size % block == 0 => Some((size / block) as usize),
+            Some(size) if size >= 0 && size % block == 0 => Some(counted(size / block)),
             Some(size) => {
                 return Err(context.wrong(0, format!("padded to a multiple of {block}"), size));
             }
@@ -502,7 +502,7 @@ fn batch_to_space(context: &mut OpContext<'_>) -> Result<()> {
     {
         return Err(context.wrong(0, format!("a multiple of {} members", blocks.volume), batch));
     }
-    result.push(dims[0].map(|batch| batch / blocks.volume as usize));
+    result.push(dims[0].map(|batch| batch / counted(blocks.volume)));
     for ((&dim, &block), &[start, end]) in dims[1..=n].iter().zip(&blocks.sizes).zip(&blocks.pairs)
     {
         let whole = dim.map(|dim| (dim as i64).saturating_mul(block));
@@ -607,7 +607,7 @@ fn image_shape(context: &OpContext<'_>, layout: &Layout) -> Result<Option<SmallV
 
 fn space_to_depth(context: &mut OpContext<'_>) -> Result<()> {
     let layout = layout(context)?;
-    let block = context.attrs.int("block_size")? as usize;
+    let block = context.attrs.size("block_size")?;
     let Some(mut dims) = image_shape(context, &layout)? else { return Ok(()) };
     for axis in [layout.rows, layout.columns] {
         if dims[axis].is_some_and(|size| size % block != 0) {
@@ -625,7 +625,7 @@ fn space_to_depth(context: &mut OpContext<'_>) -> Result<()> {
 
 fn depth_to_space(context: &mut OpContext<'_>) -> Result<()> {
     let layout = layout(context)?;
-    let block = context.attrs.int("block_size")? as usize;
+    let block = context.attrs.size("block_size")?;
     let Some(mut dims) = image_shape(context, &layout)? else { return Ok(()) };
     let area = block.saturating_mul(block);
     if dims[layout.channels].is_some_and(|channels| channels % area != 0) {
@@ -642,7 +642,7 @@ fn depth_to_space(context: &mut OpContext<'_>) -> Result<()> {
 
 fn space_to_depth_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
     let shape = context.known(0)?;
-    let block = context.attrs.int("block_size")? as usize;
+    let block = context.attrs.size("block_size")?;
     let layout = layout(context)?;
     let (n, c) = (shape[0], shape[layout.channels]);
     let (h, w) = (shape[layout.rows] / block, shape[layout.columns] / block);
@@ -658,7 +658,7 @@ fn space_to_depth_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
 
 fn depth_to_space_view(context: &OpContext<'_>) -> Result<Vec<StridedView>> {
     let shape = context.known(0)?;
-    let block = context.attrs.int("block_size")? as usize;
+    let block = context.attrs.size("block_size")?;
     let layout = layout(context)?;
     let (n, c) = (shape[0], shape[layout.channels] / (block * block));
     let (h, w) = (shape[layout.rows], shape[layout.columns]);

@@ -563,7 +563,7 @@ fn concat(context: &mut OpContext<'_>) -> Result<()> {
 }
 
 fn cross(context: &mut OpContext<'_>) -> Result<()> {
-    let n = context.attrs.int("N")? as usize;
+    let n = context.attrs.size("N")?;
     if context.attrs.types("sparse_types")?.len() != n {
         return Err(context.wrong_attr("sparse_types", format!("{n} dtypes"), "others"));
     }

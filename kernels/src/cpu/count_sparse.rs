@@ -14,7 +14,7 @@ use crate::{
     kernel::{Io, Kernel},
     number::Number,
 };
-use ferroflow_ir::{Code, DType, Error, Shape, workspace};
+use ferroflow_ir::{Code, DType, Error, Shape, shape::counted, workspace};
 use num_traits::AsPrimitive;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -92,8 +92,8 @@ impl Rows {
         Ok(match rank {
             1 => Rows { rows: workspace::filled(0, indices.len())?, n_rows: None },
             _ => Rows {
-                rows: places.map(|place| place[0] as usize).collect(),
-                n_rows: Some(dims[0] as usize),
+                rows: places.map(|place| counted(place[0])).collect(),
+                n_rows: Some(counted(dims[0])),
             },
         })
     }

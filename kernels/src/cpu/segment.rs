@@ -13,7 +13,7 @@ use crate::{
     number::{Number, Ordered},
     simd::{Vectorized, vectorize},
 };
-use ferroflow_ir::{DType, Error, Shape};
+use ferroflow_ir::{DType, Error, Shape, shape::counted};
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -186,7 +186,7 @@ fn segments(op: &'static str, ids: &[i64]) -> Result<Vec<Segment>> {
     for (row, &id) in ids.iter().enumerate() {
         match segments.last_mut() {
             Some(segment) if id == last => segment.rows.end = row + 1,
-            _ if id > last => segments.push(Segment { id: id as usize, rows: row..row + 1 }),
+            _ if id > last => segments.push(Segment { id: counted(id), rows: row..row + 1 }),
             None => {
                 let (what, high) = ("segment id".into(), i64::MAX);
                 return Err(Error::Index { what, index: id, low: 0, high }.into());

@@ -18,6 +18,7 @@ pub(crate) enum Along {
 }
 
 /// Where an input of a line lies.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source<'a> {
     /// Its bytes, from the first element of the line on.
@@ -37,6 +38,7 @@ pub(crate) trait LineProgram: Send + Sync {
     fn runner(&self) -> Box<dyn Runner + '_>;
 
     /// The number of elements that are computed together.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn tile(&self) -> usize;
 }
 

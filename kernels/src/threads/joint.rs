@@ -4,6 +4,7 @@
 //! begin. The owner of joint work waits for helpers that have begun, and for no others: a helper that
 //! comes late, because it serves someone else or has lost its processor, finds the work closed.
 
+use ferroflow_ir::clock::Instant;
 use std::{
     any::Any,
     hint,
@@ -13,7 +14,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread::{self, Thread},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Set in the state once nobody may join any more; the other bits count the helpers at work.

@@ -2,7 +2,10 @@
 
 mod joint;
 
-use ferroflow_ir::budget::{self, SharedBounds};
+use ferroflow_ir::{
+    budget::{self, SharedBounds},
+    clock::Instant,
+};
 use joint::Joint;
 use rayon::{ThreadPool, ThreadPoolBuilder, Yield};
 use std::{
@@ -15,7 +18,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 thread_local! {

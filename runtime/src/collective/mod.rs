@@ -24,12 +24,8 @@ pub use run::{Replicas, run_replicas};
 pub use threads::{ThreadsEngine, threads};
 
 use crate::{context::Context, error::Result};
-use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape};
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use ferroflow_ir::{DType, Error as IrError, HostTensor, PartialShape, Shape, clock::Instant};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// The key of a group of replicas.
 pub type GroupKey = i32;

@@ -10,13 +10,9 @@ use crate::{
     error::Result,
     resource::{Resource, ResourceHandle},
 };
-use ferroflow_ir::{Error as IrError, HostTensor, budget};
+use ferroflow_ir::{Error as IrError, HostTensor, budget, clock::Instant};
 use smallvec::SmallVec;
-use std::{
-    any::Any,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{any::Any, sync::Arc, time::Duration};
 
 /// The keys of a call: of its group, and of itself in it.
 struct Keys {

@@ -4,7 +4,7 @@ use super::{Body, RuntimeCall, none, one};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
-    glob,
+    files, glob,
 };
 use bytes::Bytes;
 use ferroflow_ir::{Code, Error as IrError, HostTensor, Shape};
@@ -43,16 +43,16 @@ fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 /// The bytes of a file that the call may read, no more than a tensor may have.
-pub(super) fn contents(call: &RuntimeCall<'_>, path: &Path) -> Result<Vec<u8>> {
+pub(super) fn contents(call: &RuntimeCall<'_>, path: &Path) -> Result<Bytes> {
     call.scope.check_file(path)?;
     let failed = |error: io::Error| file_error(path, &error);
-    let metadata = fs::metadata(path).map_err(failed)?;
+    let size = files::size(path).map_err(failed)?;
     let limit = call.context().limits().tensor_bytes;
-    if metadata.len() > limit as u64 {
-        let (what, needed) = ("a file".into(), format!("{} bytes", metadata.len()));
+    if size > limit as u64 {
+        let (what, needed) = ("a file".into(), format!("{} bytes", size));
         return Err(IrError::Limit { what, needed, limit: limit as u64 }.into());
     }
-    fs::read(path).map_err(failed)
+    files::read(path).map_err(failed)
 }
 
 fn write(call: &mut RuntimeCall<'_>) -> Result<Results> {

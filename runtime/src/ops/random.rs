@@ -8,10 +8,10 @@ use crate::{
     eager_tensor::{EagerTensor, Results},
     error::Result,
     execute::execute,
-    generator::{Owner, unforeseen},
+    generator::Owner,
     runtime_call::infer_outputs,
 };
-use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
+use ferroflow_ir::{Attrs, DType, HostTensor, Shape, entropy::unforeseen};
 use ferroflow_kernels::philox::{BLOCKS_PER_NUMBER, Philox};
 
 /// The number of the algorithm, Philox.

@@ -9,11 +9,11 @@ use crate::{
     resource::{Resource, ResourceHandle},
     variable::{Variable, VariableState},
 };
-use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor, Shape};
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+use ferroflow_ir::{
+    Attrs, Code, DType, Error as IrError, HostTensor, Shape,
+    clock::{SystemTime, UNIX_EPOCH},
 };
+use std::sync::Arc;
 
 const A_VARIABLE: &str = "a variable";
 

@@ -125,7 +125,7 @@ fn initialize_from_text(call: &mut RuntimeCall<'_>) -> Result<Results> {
         offset: call.attrs.int("offset")?,
     };
     columns.check()?;
-    let text = std::fs::read(&path).map_err(|error| super::file::file_error(&path, &error))?;
+    let text = crate::files::read(&path).map_err(|error| super::file::file_error(&path, &error))?;
     let size = usize::try_from(call.attrs.int("vocab_size")?).ok();
     let (keys, values) = columns.parse(Lines { path: &path, text: &text, size })?;
     table.fill(&keys, &values)?;

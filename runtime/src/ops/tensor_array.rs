@@ -9,7 +9,9 @@ use crate::{
     rows::{Part, join, row, split, stacked},
     tensor_array::{ArrayOptions, TensorArray, TensorStack},
 };
-use ferroflow_ir::{Attrs, Code, Error as IrError, HostTensor, PartialShape, workspace};
+use ferroflow_ir::{
+    Attrs, Code, Error as IrError, HostTensor, PartialShape, shape::counted, workspace,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -157,7 +159,7 @@ fn concat(call: &mut RuntimeCall<'_>) -> Result<Results> {
         }
         lengths.push(*length as i64);
     }
-    let n_rows = lengths.iter().sum::<i64>() as usize;
+    let n_rows = counted(lengths.iter().sum());
     let parts: Vec<Part<'_>> = values.iter().map(Part::Tensor).collect();
     let joined = join(call.context(), array.options.dtype, stacked(n_rows, &rest)?, &parts)?;
     Ok(SmallVec::from_iter([joined.into(), HostTensor::vector(&lengths)?.into()]))

@@ -67,6 +67,11 @@ impl DataFiles {
         DataFiles { prefix: prefix.into(), n_shards, open, limits: limits.clone() }
     }
 
+    /// The paths of the files.
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        (0..self.n_shards).map(|shard| shard_path(&self.prefix, shard, self.n_shards))
+    }
+
     /// Reads a tensor and checks it against its checksum.
     pub(super) fn read(&self, at: &Location) -> Result<HostTensor> {
         let file = self.shard(at.shard)?;

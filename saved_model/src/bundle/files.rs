@@ -2,6 +2,7 @@
 
 use super::writer::index_path;
 use crate::error::{Error, Result};
+use ferroflow_runtime::files;
 use std::path::{Path, PathBuf};
 
 /// The files of the checkpoint with this path that exist, the index first.
@@ -14,19 +15,18 @@ pub fn files_of(prefix: &Path) -> Result<Vec<PathBuf>> {
     let folder = folder.unwrap_or(Path::new("."));
     let failed = |source| Error::Io { path: folder.into(), source };
     let index = index_path(prefix);
-    let mut files: Vec<PathBuf> =
-        Some(index.clone()).filter(|path| path.exists()).into_iter().collect();
+    let mut found: Vec<PathBuf> =
+        Some(index.clone()).filter(|path| files::exists(path)).into_iter().collect();
     let name = prefix.file_name().map(|name| name.to_string_lossy().into_owned());
     let beginning = format!("{}.data-", name.unwrap_or_default());
-    for entry in folder.read_dir().map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
+    for name in files::names_in(folder).map_err(failed)? {
         let shard = name.to_str().and_then(|name| name.strip_prefix(&beginning));
         if shard.is_some_and(is_shard) {
-            files.push(folder.join(name));
+            found.push(folder.join(name));
         }
     }
-    files.sort_by_key(|path| (*path != index, path.clone()));
-    Ok(files)
+    found.sort_by_key(|path| (*path != index, path.clone()));
+    Ok(found)
 }
 
 /// Whether a name ends as those of data files do: `00001-of-00003`.

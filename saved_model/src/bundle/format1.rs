@@ -8,6 +8,7 @@ use crate::{
     proto,
 };
 use ferroflow_ir::{HostTensor, Limits, Shape};
+use ferroflow_runtime::files;
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -22,6 +23,11 @@ pub(super) struct SliceTables {
 }
 
 impl SliceTables {
+    /// The paths of the tables.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.tables.iter().map(Table::path)
+    }
+
     /// Opens the files of a checkpoint and lists its tensors.
     pub(super) fn open(
         files: &[PathBuf],
@@ -117,7 +123,7 @@ fn damaged(path: &Path, what: &'static str) -> Error {
 /// The files of a checkpoint of the first format: the prefix itself, or its shards, which the
 /// prefix may name with a pattern, such as `model-?????-of-00002`.
 pub(super) fn find_files(prefix: &Path) -> Option<Vec<PathBuf>> {
-    if prefix.is_file() {
+    if files::is_file(prefix) {
         return Some(vec![prefix.into()]);
     }
     let name = prefix.file_name()?.to_str()?;
@@ -125,8 +131,7 @@ pub(super) fn find_files(prefix: &Path) -> Option<Vec<PathBuf>> {
     let folder = prefix.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut shards: Vec<(u32, u32)> = Vec::new();
-    for entry in folder.read_dir().ok()? {
-        let name = entry.ok()?.file_name();
+    for name in files::names_in(folder).ok()? {
         let numbers = name.to_str().and_then(|name| name.strip_prefix(stem)?.strip_prefix('-'));
         let numbers = numbers.and_then(|numbers| numbers.split_once("-of-"));
         if let Some((Ok(shard), Ok(count))) = numbers.map(|(a, b)| (a.parse(), b.parse())) {

@@ -15,6 +15,7 @@ use crate::{
 };
 use bytes::Bytes;
 use ferroflow_ir::{DType, HostTensor, Limits, Shape};
+use ferroflow_runtime::files;
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
@@ -74,7 +75,7 @@ impl Reader {
         index.push(".index");
         let index = PathBuf::from(index);
         for attempt in 1.. {
-            if !index.exists() {
+            if !files::exists(&index) {
                 break;
             }
             let table = Table::open(&index, limits)?;
@@ -122,6 +123,14 @@ impl Reader {
     /// The checkpoint's path without suffixes.
     pub fn prefix(&self) -> &Path {
         &self.prefix
+    }
+
+    /// The files that elements are in, whether they are there or not.
+    pub fn data_files(&self) -> Vec<PathBuf> {
+        match &self.store {
+            Store::Bundle { files, .. } => files.paths().collect(),
+            Store::Tables(tables) => tables.paths().map(Path::to_path_buf).collect(),
+        }
     }
 
     /// The tensors, in the order of their names.

@@ -5,14 +5,17 @@ use crate::{
     bundle,
     error::{Error, Result},
 };
-use ferroflow_ir::DType;
+use ferroflow_ir::{
+    DType,
+    clock::{SystemTime, UNIX_EPOCH},
+};
 use ferroflow_runtime::Variable;
 use std::{
     cell::Cell,
     fs,
     num::NonZeroUsize,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 /// Which checkpoints a manager keeps.
@@ -283,7 +286,7 @@ impl<'a> CheckpointManager<'a> {
 }
 
 fn seconds(time: SystemTime) -> f64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// Removes the files of a checkpoint, its index first: without that there is none.

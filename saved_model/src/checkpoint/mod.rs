@@ -36,7 +36,7 @@ pub(crate) use keys::{Keyed, Stored, keyed};
 use crate::error::{Error, Result};
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
-    Variable,
+    Variable, files,
     trackable::{Description, ObjectGraph, Trackable},
 };
 use restoring::Restoring;
@@ -273,11 +273,12 @@ pub(crate) fn folder_of(prefix: &Path) -> &Path {
 
 /// The checkpoint that a path names: that of a SavedModel, for its folder.
 pub(crate) fn prefix_of(path: &Path) -> Result<PathBuf> {
-    if !path.is_dir() {
+    if !files::is_folder(path) {
         return Ok(path.into());
     }
     let variables = path.join("variables").join("variables");
-    let is_model = ["saved_model.pb", "saved_model.pbtxt"].iter().any(|f| path.join(f).exists());
+    let is_model =
+        ["saved_model.pb", "saved_model.pbtxt"].iter().any(|f| files::exists(&path.join(f)));
     match is_model {
         true => Ok(variables),
         false => Err(Error::NoCheckpoint { prefix: path.into() }),

@@ -5,6 +5,7 @@ use crate::{
     proto::{Event, SourceMetadata, event::What},
     record_file::write_record,
 };
+use ferroflow_ir::clock::{Instant, SystemTime, UNIX_EPOCH};
 use prost::Message;
 use std::{
     fs::{self, File, OpenOptions},
@@ -12,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 /// A file that events are added to. What is added is kept back until there are `max_queue` events,
@@ -43,9 +44,8 @@ impl EventsWriter {
     ) -> Result<EventsWriter> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let host = gethostname::gethostname();
+        let host = host_name();
         let (seconds, process) = (wall_time().floor(), process::id());
-        let host = host.to_string_lossy();
         let name = format!("events.out.tfevents.{seconds}.{host}.{process}.{number}{suffix}");
         let path = folder.join(name);
         let open = || {
@@ -108,6 +108,17 @@ impl EventsWriter {
         write_record(&mut self.file, &event.encode_to_vec())
             .map_err(|source| Error::Io { path: self.path.clone(), source })
     }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn host_name() -> String {
+    gethostname::gethostname().to_string_lossy().into_owned()
+}
+
+/// A page has no name of its own.
+#[cfg(target_family = "wasm")]
+fn host_name() -> String {
+    "localhost".into()
 }
 
 fn first_event() -> Event {

@@ -15,7 +15,7 @@ use crate::{
     session::{INIT_OP, Session},
     structured_value::StructuredValue,
 };
-use ferroflow_ir::TensorSpec;
+use ferroflow_ir::{TensorSpec, ValueType};
 use ferroflow_runtime::{
     Capture, ConcreteFunction, EagerTensor, MemoryEstimate, ResourceManager, RunMetadata,
     RunOptions, Variable,
@@ -106,6 +106,21 @@ impl SavedModel {
         match self {
             SavedModel::Objects(model) => Ok(model.signature(key)?.inputs().to_vec()),
             SavedModel::Session(session) => session.signature_inputs(key),
+        }
+    }
+
+    /// The outputs of a signature: names, sorted, and what is known of each before a call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSignature`] when there is none of this name.
+    pub fn signature_outputs(&self, key: &str) -> Result<Vec<(String, Option<ValueType>)>> {
+        match self {
+            SavedModel::Objects(model) => {
+                let signature = model.signature(key)?;
+                Ok(signature.outputs().map(|(name, ty)| (name.to_string(), ty)).collect())
+            }
+            SavedModel::Session(session) => session.signature_outputs(key),
         }
     }
 

@@ -9,13 +9,13 @@ use crate::proto::ReaderBaseState;
 use bytes::Bytes;
 use ferroflow_ir::{Attrs, Code, DType, Error as IrError, HostTensor};
 use ferroflow_runtime::{
-    Context, Error, Resource, ResourceHandle, Result, Results, Scope, execute,
+    Context, Error, Resource, ResourceHandle, Result, Results, Scope, execute, files,
     ops::{RuntimeCall, none, one},
 };
 use parking_lot::Mutex;
 use prost::Message;
 use source::{Record, RecordFormat, RecordSource};
-use std::{any::Any, fs, path::Path, sync::Arc};
+use std::{any::Any, path::Path, sync::Arc};
 
 /// Makes the ops known to a context.
 pub(crate) fn add_ops(context: &Context) {
@@ -113,13 +113,13 @@ pub(crate) fn contents(scope: Scope<'_>, op: &'static str, path: &Path) -> Resul
         let detail = format!("{}: {error}", path.display());
         IrError::Status { code, op: op.into(), detail }.into()
     };
-    let size = fs::metadata(path).map_err(failed)?.len();
+    let size = files::size(path).map_err(failed)?;
     let limit = scope.context.limits().tensor_bytes as u64;
     if size > limit {
         let (what, needed) = ("a file".into(), format!("{size} bytes"));
         return Err(IrError::Limit { what, needed, limit }.into());
     }
-    Ok(fs::read(path).map_err(failed)?.into())
+    files::read(path).map_err(failed)
 }
 
 /// The next name in the queue of input 1.

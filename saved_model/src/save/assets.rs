@@ -4,8 +4,8 @@ use crate::{
     error::{Error, Result},
     output_file::copy_file,
 };
-use ferroflow_runtime::trackable::Asset;
-use std::{collections::HashMap, fs, path::Path};
+use ferroflow_runtime::{files, trackable::Asset};
+use std::{collections::HashMap, path::Path};
 
 /// Folders of a model that no part of the program knows: what a server warms up with, and where in
 /// the source nodes come from.
@@ -62,14 +62,13 @@ pub(super) fn copy_extra(from: &Path, to: &Path) -> Result<()> {
     while let Some((source, target)) = waiting.pop() {
         let failed = |error| Error::Io { path: source.clone(), source: error };
         // Links may lead out of the model's folder.
-        let Ok(kind) = fs::symlink_metadata(&source).map(|metadata| metadata.file_type()) else {
+        if source.is_symlink() {
             continue;
-        };
-        if kind.is_file() {
+        }
+        if files::is_file(&source) {
             copy_file(&source, &target)?;
-        } else if kind.is_dir() {
-            for entry in fs::read_dir(&source).map_err(failed)? {
-                let name = entry.map_err(failed)?.file_name();
+        } else if files::is_folder(&source) {
+            for name in files::names_in(&source).map_err(failed)? {
                 waiting.push((source.join(&name), target.join(&name)));
             }
         }

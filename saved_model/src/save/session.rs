@@ -9,7 +9,7 @@ use crate::{
     session::{Session, path_tensor},
 };
 use ferroflow_ir::pass::carve::OtherEffects;
-use ferroflow_runtime::{Asset, ConcreteFunction, Context, ContextOptions, FileAccess};
+use ferroflow_runtime::{Asset, ConcreteFunction, Context, ContextOptions, FileAccess, files};
 use std::{path::Path, sync::Arc};
 
 /// Saves a session that was loaded from a SavedModel: the MetaGraph as it was in the file, and the
@@ -28,7 +28,7 @@ pub fn save_session(session: &Session, folder: impl AsRef<Path>) -> Result<()> {
     graph.library = Some(parts.definitions.library().clone());
     if let Some(saver) = &meta_graph.saver_def
         && !saver.save_tensor_name.is_empty()
-        && parts.variables().with_extension("index").exists()
+        && files::exists(&parts.variables().with_extension("index"))
     {
         save_variables(session, saver, &folder)?;
     }
@@ -36,7 +36,7 @@ pub fn save_session(session: &Session, folder: impl AsRef<Path>) -> Result<()> {
     for (index, file) in meta_graph.asset_file_def.iter().enumerate() {
         let path = parts.asset(index as i32)?;
         // A model that came without one of its files stays without it.
-        if path.exists() {
+        if files::exists(&path) {
             files.push(Asset::new(path));
             names.push(file.filename.clone());
         }

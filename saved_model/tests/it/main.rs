@@ -6,4 +6,5 @@ mod cases;
 mod checkpoints;
 mod fuzz;
 mod graphs;
+mod memory;
 mod round_trip;

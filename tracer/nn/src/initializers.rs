@@ -2,7 +2,10 @@
 //!
 //! With a seed they are what TensorFlow's stateless random ops give for it, bit by bit.
 
-use ferroflow_ir::{Attrs, DType};
+use ferroflow_ir::{
+    Attrs, DType,
+    clock::{SystemTime, UNIX_EPOCH},
+};
 use ferroflow_tracer::{
     error::{Error, Result},
     ops,
@@ -149,7 +152,7 @@ impl Initializer {
     #[track_caller]
     pub fn make(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         static NEXT: AtomicI64 = AtomicI64::new(0);
-        let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let first = time.map_or(0, |time| time.as_nanos() as i64);
         self.seeded(dtype, shape, [first, NEXT.fetch_add(1, Ordering::Relaxed)])
     }

@@ -7,6 +7,10 @@ use crate::threads::Threads;
 
 /// A byte, signed or not.
 pub(in crate::cpu) trait Byte: Grouped + Into<i32> {
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", target_os = "linux")),
+        expect(dead_code, reason = "registers of x86-64 ask")
+    )]
     const IS_SIGNED: bool;
 }
 

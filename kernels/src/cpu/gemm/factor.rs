@@ -7,7 +7,9 @@ use super::{Factor, Matrix, Product, Sizes, integer::multiply_integers, panels::
 use super::{line, packed, small, tile::Machine};
 use crate::{number::Number, threads::Threads, wide::Wide};
 use gemm::Parallelism;
-use half::{bf16, f16, slice::HalfFloatSliceExt};
+#[cfg(target_arch = "x86_64")]
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
 use num_complex::Complex;
 
 impl Factor for f32 {

@@ -6,9 +6,11 @@ use half::bf16;
 /// An element that registers hold in groups of 32 bits.
 pub(in crate::cpu) trait Grouped: Pod + Send + Sync {
     /// Elements of a group.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     const GROUP: usize = 4 / size_of::<Self>();
 
     /// The bits.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn bits(self) -> u32;
 }
 

@@ -119,11 +119,13 @@ impl<'a, T> Product<'a, T> {
 /// An element type with matrix products.
 pub(crate) trait Factor: Wide {
     /// The elements as `f32`, where that is what they are.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats(_: &[Self]) -> Option<&[f32]> {
         None
     }
 
     /// As [`floats`](Factor::floats), to be written.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
     fn floats_mut(_: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
@@ -159,7 +161,8 @@ pub(crate) fn gemm<T: Factor>(
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
     let place = Matrix::row_major(&*out.data, out.row_stride);
     assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
-    if threads.count() == 1 || sizes.work() < PARALLEL_WORK {
+    let least = if threads.count() == 1 { LONG_WORK } else { PARALLEL_WORK };
+    if sizes.work() < least {
         T::multiply(sizes, a, b, out);
     } else {
         T::multiply_on(threads, sizes, a, b, out);
@@ -223,6 +226,10 @@ pub(crate) fn gemm_finished(
 
 /// Products with less multiplications than this stay on the calling thread.
 const PARALLEL_WORK: usize = 1 << 20;
+
+/// Products with more multiplications than this are cut, if for one thread alone, so that a call can end
+/// between two parts: some tenths of a second.
+const LONG_WORK: usize = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
-//! Products cut into panels, for many threads.
+//! Products cut into panels, for many threads, and for calls that end between two of them.
 
-use super::{Factor, Matrix, Product, Sizes};
+use super::{Factor, LONG_WORK, Matrix, Product, Sizes};
 use crate::threads::Threads;
 
 /// The fewest rows or columns of a panel.
@@ -10,14 +10,17 @@ const PANEL: usize = 128;
 /// are tables of dot products to the `gemm` crate, which have an order of their own.
 const LONG_PANEL: usize = 4 * PANEL;
 
-/// The most panels of a product.
+/// The most panels of a product, if it is not so long that each would take more than [`LONG_WORK`].
 const MAX_PANELS: usize = 16;
 
-/// The sizes of the panels that `len` rows or columns, `across` elements long, are cut into. All but
-/// the last are multiples of [`PANEL`], and the last is no smaller.
-fn panels(len: usize, across: usize) -> impl Iterator<Item = usize> {
+/// The sizes of the panels that `len` rows or columns, `across` elements long, are cut into, for sums of
+/// `depth` products. All but the last are multiples of [`PANEL`], and the last is no smaller. Between two
+/// panels a call may end, so they are no longer than they need be.
+fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize> {
     let least = if across > 2 { PANEL } else { LONG_PANEL };
-    let size = len.div_ceil(MAX_PANELS).next_multiple_of(least);
+    let work = (len as u64).saturating_mul(across as u64).saturating_mul(depth as u64);
+    let n_long = usize::try_from(work / LONG_WORK as u64).unwrap_or(usize::MAX);
+    let size = len.div_ceil(MAX_PANELS.max(n_long)).next_multiple_of(least);
     let count = (len / size).max(1);
     (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
 }
@@ -47,7 +50,7 @@ fn by_rows<T: Factor>(
     let Product { data, row_stride, accumulate } = out;
     let (mut rest, mut first) = (data, 0);
     let mut pieces = Vec::new();
-    for rows in panels(sizes.m, sizes.n) {
+    for rows in panels(sizes.m, sizes.n, sizes.k) {
         let end = if first + rows < sizes.m { rows * row_stride } else { rest.len() };
         let (own, later) = rest.split_at_mut(end);
         pieces.push((first, rows, own));
@@ -70,13 +73,13 @@ fn by_columns<T: Factor>(
 ) {
     let mut pieces: Vec<(usize, Vec<&mut [T]>)> = Vec::new();
     let mut first = 0;
-    for cols in panels(sizes.n, sizes.m) {
+    for cols in panels(sizes.n, sizes.m, sizes.k) {
         pieces.push((first, Vec::with_capacity(sizes.m)));
         first += cols;
     }
     for row in out.data.chunks_mut(out.row_stride).take(sizes.m) {
         let mut rest = &mut row[..sizes.n];
-        for ((_, rows), cols) in pieces.iter_mut().zip(panels(sizes.n, sizes.m)) {
+        for ((_, rows), cols) in pieces.iter_mut().zip(panels(sizes.n, sizes.m, sizes.k)) {
             let (own, later) = rest.split_at_mut(cols);
             rows.push(own);
             rest = later;
@@ -94,4 +97,22 @@ fn by_columns<T: Factor>(
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_cover_a_side_and_are_more_where_a_product_is_long() {
+        for (len, across, depth, count) in
+            [(1, 1, 1, 1), (1000, 3, 5, 7), (4096, 4096, 64, 16), (4096, 4096, 4096, 32)]
+        {
+            let sizes: Vec<usize> = panels(len, across, depth).collect();
+            assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (count, len));
+            let (last, others) = sizes.split_last().unwrap();
+            assert!(others.iter().all(|size| size % PANEL == 0 && last >= size));
+        }
+        assert!(panels(usize::MAX / 2, 4, usize::MAX / 2).next().is_some());
+    }
 }

@@ -134,7 +134,7 @@ fn parse_sequences_v2(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn parse_sequence(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let mut first = 2;
     let mut scalars = |n: &str| -> Result<Keys> {
-        let inputs = first..first + call.attrs.int(n)? as usize;
+        let inputs = first..first + call.attrs.size(n)?;
         first = inputs.end;
         Ok(Keys::Scalars(inputs))
     };

@@ -15,9 +15,9 @@ use crate::{
     kernel::{Io, Kernel},
 };
 use bytes::Bytes;
-use ferroflow_ir::{Code, DType};
+use ferroflow_ir::{Code, DType, entropy::unforeseen};
 use std::{
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::Arc,
 };
 
@@ -106,7 +106,7 @@ impl PhraseModel {
 
 /// Chance decisions.
 struct Chance {
-    keys: RandomState,
+    key: u64,
     n: u64,
 }
 
@@ -118,7 +118,8 @@ impl Chance {
             100.. => true,
             _ => {
                 self.n += 1;
-                self.keys.hash_one(self.n) % 100 < percent as u64
+                let hasher = BuildHasherDefault::<DefaultHasher>::default();
+                hasher.hash_one((self.key, self.n)) % 100 < percent as u64
             }
         }
     }
@@ -128,7 +129,7 @@ fn tokenize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let loaded = Loaded::<PhraseModel>::new(call, 1)?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let model = loaded.get(io)?;
-        let mut chance = Chance { keys: RandomState::new(), n: 0 };
+        let mut chance = Chance { key: unforeseen(), n: 0 };
         let (mut phrases, mut ids, mut splits) = (Vec::new(), Vec::new(), vec![0]);
         for text in io.strings(0)? {
             let text = model.spaced(text);

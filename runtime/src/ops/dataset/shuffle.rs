@@ -6,12 +6,11 @@ use super::{
 use crate::{
     eager_tensor::Results,
     error::Result,
-    generator::unforeseen,
     ops::{RuntimeCall, one},
     resource::{Resource, ResourceHandle},
     scope::Scope,
 };
-use ferroflow_ir::HostTensor;
+use ferroflow_ir::{HostTensor, entropy::unforeseen};
 use ferroflow_kernels::philox::{Philox, Words};
 use parking_lot::Mutex;
 use std::{any::Any, collections::VecDeque, sync::Arc};

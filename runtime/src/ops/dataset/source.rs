@@ -4,7 +4,7 @@ use super::{Cardinality, Components, DatasetSource, Stream};
 use crate::{
     eager_tensor::Results,
     error::{Error, Result},
-    glob,
+    files, glob,
     ops::RuntimeCall,
     rows::row,
 };
@@ -74,7 +74,7 @@ impl DatasetSource for MatchingFiles {
                 next += 1;
                 let mut paths = Vec::new();
                 glob::find(pattern, &|path: &Path| scope.check_file(path), &mut paths)?;
-                paths.retain(|path| path.is_file());
+                paths.retain(|path| files::is_file(path));
                 paths.sort();
                 found.extend(paths);
             }

@@ -1,6 +1,6 @@
 //! Random choices, for sampling. They cannot be repeated, as those of the library cannot.
 
-use std::hash::{BuildHasher, RandomState};
+use ferroflow_ir::entropy::unforeseen;
 
 /// A source of random numbers (SplitMix64).
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn new() -> Random {
-        Random(RandomState::new().hash_one(0))
+        Random(unforeseen())
     }
 
     /// A number from 0 to 1, without 1.

@@ -1,0 +1,111 @@
+//! The package: WebAssembly, the code around it, and the demo.
+
+use super::{WebFlags, toolchain::WebToolchain};
+use crate::command;
+use anyhow::{Context, Result, ensure};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The version of `wasm-bindgen`, of the crate and of the program alike.
+const BINDGEN: &str = "0.2.130";
+
+/// The most bytes that the module may take on its way to a page.
+const MOST_BYTES: usize = 4 << 20;
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+/// Builds the package; gives its folder.
+pub(super) fn build(
+    root: &Path,
+    folder: &Path,
+    toolchain: &WebToolchain,
+    flags: &WebFlags,
+) -> Result<PathBuf> {
+    let bindgen = bindgen(folder)?;
+    let module = module(root, folder, toolchain, flags)?;
+    let package = folder.join("package");
+    if package.exists() {
+        fs::remove_dir_all(&package)?;
+    }
+    let mut bind = Command::new(bindgen);
+    bind.args(["--target", "web", "--no-typescript", "--remove-name-section"]);
+    bind.args(["--remove-producers-section", "--out-dir"]).arg(&package).arg(&module);
+    command::run(bind)?;
+    let web = root.join("web");
+    copy(&web.join("js"), &package)?;
+    for part in ["check", "demo"] {
+        copy(&web.join(part), &package.join(part))?;
+    }
+    fs::copy(web.join("package.json"), package.join("package.json"))?;
+    let bytes = packed_size(&package.join("ferroflow_web_bg.wasm"))?;
+    println!("web: {} and {bytes} bytes gzipped", package.display());
+    ensure!(flags.dev || bytes <= MOST_BYTES, "a page may not load more than {MOST_BYTES} bytes");
+    Ok(package)
+}
+
+/// The program that writes the code around the module, installed if it is not yet.
+fn bindgen(folder: &Path) -> Result<PathBuf> {
+    let root = folder.join("tools");
+    let program = root.join("bin/wasm-bindgen");
+    let version = program.exists().then(|| {
+        let mut version = Command::new(&program);
+        version.arg("--version");
+        command::output(version)
+    });
+    if version.transpose()?.is_some_and(|text| text.ends_with(format!("{BINDGEN}\n").as_bytes())) {
+        return Ok(program);
+    }
+    println!("== wasm-bindgen");
+    let mut install = command::cargo(folder.parent().unwrap_or(folder), &["install"]);
+    install.args(["wasm-bindgen-cli", "--locked", "--version", BINDGEN, "--root"]).arg(&root);
+    install.arg("--target-dir").arg(folder.join("tools-build"));
+    command::run(install)?;
+    Ok(program)
+}
+
+/// The module as the compiler writes it.
+///
+/// It unwinds, as the budgets of calls need, so the standard library is built for that too.
+fn module(
+    root: &Path,
+    folder: &Path,
+    toolchain: &WebToolchain,
+    flags: &WebFlags,
+) -> Result<PathBuf> {
+    println!("== WebAssembly");
+    let profile = if flags.dev { "dev-release" } else { "release" };
+    let features = if flags.portable { "" } else { " -Ctarget-feature=+simd128" };
+    let options = format!("-Cpanic=unwind{features} -Clink-arg=-zstack-size=4194304");
+    let mut build = command::cargo(&root.join("web"), &["build", "--locked", "--profile", profile]);
+    build.args(["--target", TARGET, "-Zbuild-std=std,panic_unwind", "--target-dir"]).arg(folder);
+    build.env("RUSTC", &toolchain.rustc).env("RUSTC_BOOTSTRAP", "1");
+    build.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", &toolchain.linker);
+    // What the environment asks of this machine's programs is not for the page's.
+    build.env("RUSTFLAGS", options).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    command::run(build)?;
+    Ok(folder.join(TARGET).join(profile).join("ferroflow_web.wasm"))
+}
+
+/// The bytes of a file as servers send it.
+fn packed_size(path: &Path) -> Result<usize> {
+    let mut gzip = Command::new("gzip");
+    gzip.args(["-9", "-c"]).arg(path);
+    Ok(command::output(gzip)?.len())
+}
+
+/// Copies a folder, folders in it included.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => drop(fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
