@@ -131,7 +131,7 @@ impl Plan {
             return;
         }
         let single = Threads::single();
-        let products = (PIECE / self.sizes.work().max(1)).max(1);
+        let products = (PIECE / self.sizes.work().max(1)).max(1) as usize;
         threads.for_each_piece(out, products.saturating_mul(m * n), |start, out| {
             let first = start / (m * n);
             for (index, out) in out.chunks_mut(m * n).enumerate() {
@@ -189,7 +189,7 @@ impl Plan {
 }
 
 /// Multiplications per piece of work.
-const PIECE: usize = 1 << 21;
+const PIECE: u64 = 1 << 21;
 
 fn kernel<T: Factor>(plan: Plan) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {

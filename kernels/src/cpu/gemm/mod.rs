@@ -47,8 +47,8 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// The number of multiplications.
-    pub(crate) fn work(self) -> usize {
-        self.m.saturating_mul(self.n).saturating_mul(self.k)
+    pub(crate) fn work(self) -> u64 {
+        (self.m as u64).saturating_mul(self.n as u64).saturating_mul(self.k as u64)
     }
 }
 
@@ -225,11 +225,11 @@ pub(crate) fn gemm_finished(
 }
 
 /// Products with less multiplications than this stay on the calling thread.
-const PARALLEL_WORK: usize = 1 << 20;
+const PARALLEL_WORK: u64 = 1 << 20;
 
 /// Products with more multiplications than this are cut, if for one thread alone, so that a call can end
-/// between two parts: some tenths of a second.
-const LONG_WORK: usize = 1 << 30;
+/// between two parts: some tenths of a second, with the lanes that there are.
+const LONG_WORK: u64 = if cfg!(target_arch = "wasm32") { 1 << 30 } else { 1 << 34 };
 
 #[cfg(test)]
 mod tests {

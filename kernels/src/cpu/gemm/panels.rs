@@ -18,8 +18,8 @@ const MAX_PANELS: usize = 16;
 /// panels a call may end, so they are no longer than they need be.
 fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize> {
     let least = if across > 2 { PANEL } else { LONG_PANEL };
-    let work = (len as u64).saturating_mul(across as u64).saturating_mul(depth as u64);
-    let n_long = usize::try_from(work / LONG_WORK as u64).unwrap_or(usize::MAX);
+    let work = Sizes { m: len, k: depth, n: across }.work();
+    let n_long = usize::try_from(work / LONG_WORK).unwrap_or(usize::MAX);
     let size = len.div_ceil(MAX_PANELS.max(n_long)).next_multiple_of(least);
     let count = (len / size).max(1);
     (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn panels_cover_a_side_and_are_more_where_a_product_is_long() {
         for (len, across, depth, count) in
-            [(1, 1, 1, 1), (1000, 3, 5, 7), (4096, 4096, 64, 16), (4096, 4096, 4096, 32)]
+            [(1, 1, 1, 1), (1000, 3, 5, 7), (4096, 4096, 64, 16), (1 << 14, 1 << 14, 1 << 12, 64)]
         {
             let sizes: Vec<usize> = panels(len, across, depth).collect();
             assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (count, len));

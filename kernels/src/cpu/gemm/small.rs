@@ -10,7 +10,7 @@ use crate::threads::Threads;
 
 /// Products with more multiplications gain more from packing than it costs, unless they have few
 /// rows.
-const SMALL: usize = 1 << 15;
+const SMALL: u64 = 1 << 15;
 
 /// Whether this is the better way: where rows are contiguous.
 pub(super) fn serves(
