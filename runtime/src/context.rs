@@ -387,9 +387,9 @@ impl Context {
         self.0.host_ops.write().insert(op, HostBody::Given(Arc::new(body)));
     }
 
-    /// Registers an op of the user's own: a record whose lowering is [`Lowering::Runtime`], and the
-    /// code that computes it, which may hold state. Eager calls, traced functions and loaded models
-    /// of this context run it.
+    /// Registers an op of the user's own: a record whose lowering is
+    /// [`Lowering::Runtime`](ferroflow_ir::Lowering::Runtime), and the code that computes it, which may
+    /// hold state. Eager calls, traced functions and loaded models of this context run it.
     ///
     /// ```
     /// use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpDef, infer, op::arg_of};
