@@ -10,6 +10,7 @@ use crate::{
     infer::{OpContext, normalize_axis},
     op::*,
     shape::{Dim, PartialShape, counted},
+    xla::total,
 };
 use smallvec::SmallVec;
 
@@ -158,6 +159,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: top_k,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::top_k),
+        compiled: XlaFormula::Of(total::top_k),
         ..OpDef::PURE
     },
     OpDef {
@@ -174,6 +176,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: top_k,
         lowering: Lowering::Kernel,
         gradient: Gradient::Rule(gradient::indexing::top_k),
+        compiled: XlaFormula::Of(total::top_k),
         ..OpDef::PURE
     },
     OpDef {

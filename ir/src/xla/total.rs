@@ -174,6 +174,11 @@ pub(crate) fn cross_entropy<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     results.into_iter().zip(conditions).map(|(x, within)| within.select(x, nan)).collect()
 }
 
+/// `TopK` and `TopKV2`: always in order.
+pub(crate) fn top_k<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
+    itself(c, c.attrs.clone().with("sorted", true), c.inputs())
+}
+
 /// `CheckNumerics`: nothing is checked.
 pub(crate) fn unchecked<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     vec![c.x(0)]

@@ -56,6 +56,7 @@ mod sparse;
 pub(crate) mod string;
 pub(crate) mod text;
 mod top_k;
+mod top_k_heap;
 mod unique;
 mod unsorted_segment;
 mod wav;

@@ -7,6 +7,7 @@ use super::{
     Build,
     dispatch::{with_index, with_real},
     index::{Position, integer, integers},
+    top_k_heap::heaped,
 };
 use crate::{
     device::OpCall,
@@ -79,7 +80,7 @@ macro_rules! floats {
 floats! { half::f16 as u16; half::bf16 as u16; f32 as u32; f64 as u64; }
 
 fn top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Ranked, I: Position>(row: usize, k: usize) -> Arc<dyn Kernel> {
+    fn kernel<T: Ranked, I: Position>(row: usize, k: usize, in_order: bool) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let source: &[T] = io.input(0);
             let (values, indices): (&mut [T], &mut [I]) = (io.output(0), io.output(1));
@@ -94,10 +95,16 @@ fn top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             io.threads().for_each(pieces, |((values, indices), source)| {
                 let outs = values.chunks_mut(k).zip(indices.chunks_mut(k));
                 for ((values, indices), source) in outs.zip(source.chunks(row)) {
-                    largest(source, k, |n, index| {
+                    let visit = |n: usize, index: usize| {
                         values[n] = source[index];
                         indices[n] = I::from_position(index);
-                    });
+                    };
+                    if in_order || k >= row {
+                        largest(source, k, visit);
+                    } else {
+                        let elements = source.iter().enumerate();
+                        heaped(elements.map(|(index, x)| (!x.rank(), index)), k, visit);
+                    }
                 }
             });
             Ok(())
@@ -106,7 +113,9 @@ fn top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let row = call.shape(0).last().copied().unwrap_or(0);
     let k = call.output_shape(0)?.last().copied().unwrap_or(0);
     let (dtype, index_dtype) = (call.dtype(0), call.outputs[1].dtype);
-    let kernel = with_real!(dtype, T => with_index!(index_dtype, I => kernel::<T, I>(row, k)));
+    let in_order = call.attrs.bool("sorted")?;
+    let kernel =
+        with_real!(dtype, T => with_index!(index_dtype, I => kernel::<T, I>(row, k, in_order)));
     Ok(kernel.flatten())
 }
 
