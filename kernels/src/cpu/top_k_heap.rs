@@ -2,16 +2,16 @@
 //! gives where `sorted` is not asked for (`gtl::TopN` in `tensorflow/core/lib/gtl/top_n.h`).
 
 /// An element: what is smaller comes before others, and where it is.
-pub(super) type Ordered = (u64, usize);
+pub(super) type HeapElement = (u64, usize);
 
 /// Calls `visit` with 0, 1, …, `k - 1` and the position of each of the first `k` elements, of which
 /// there are more.
 pub(super) fn heaped(
-    elements: impl Iterator<Item = Ordered>,
+    elements: impl Iterator<Item = HeapElement>,
     k: usize,
     mut visit: impl FnMut(usize, usize),
 ) {
-    let mut heap: Vec<Ordered> = Vec::with_capacity(k + 1);
+    let mut heap: Vec<HeapElement> = Vec::with_capacity(k + 1);
     for element in elements {
         if heap.len() <= k {
             heap.push(element);
@@ -31,7 +31,7 @@ pub(super) fn heaped(
 }
 
 /// Puts an element at a hole or, while it comes after what is above, further up to `top`.
-fn raise(heap: &mut [Ordered], mut hole: usize, top: usize, element: Ordered) {
+fn raise(heap: &mut [HeapElement], mut hole: usize, top: usize, element: HeapElement) {
     while hole > top && heap[(hole - 1) / 2] < element {
         heap[hole] = heap[(hole - 1) / 2];
         hole = (hole - 1) / 2;
@@ -40,7 +40,7 @@ fn raise(heap: &mut [Ordered], mut hole: usize, top: usize, element: Ordered) {
 }
 
 /// Puts an element below a hole, where the elements that are last move up.
-fn settle(heap: &mut [Ordered], top: usize, element: Ordered) {
+fn settle(heap: &mut [HeapElement], top: usize, element: HeapElement) {
     let n = heap.len();
     let mut hole = top;
     while 2 * hole + 1 < n {
@@ -53,7 +53,7 @@ fn settle(heap: &mut [Ordered], top: usize, element: Ordered) {
 }
 
 /// Moves the element that comes last behind the others.
-fn remove_last(heap: &mut [Ordered]) {
+fn remove_last(heap: &mut [HeapElement]) {
     if let [first, .., last] = heap {
         let element = std::mem::replace(last, *first);
         let n = heap.len() - 1;
