@@ -71,10 +71,14 @@ fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
 }
 
 /// An invocation per element, which counts how many come before it: larger ones, and equal ones to
-/// the left. NaN is larger than anything.
+/// the left. NaN is larger than anything. The order of a heap, which is that of elements that are not
+/// sorted, is left to the host.
 fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let row = call.shape(0).last().copied().unwrap_or(0);
     let k = call.output_shape(0)?.last().copied().unwrap_or(0);
+    if !call.attrs.bool("sorted")? && 1 < k && k < row {
+        return Ok(None);
+    }
     let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
     let Some(index) = Word::of(call.outputs[1].dtype, caps) else { return Ok(None) };
     if word == Word::Bool || call.dtype(0) == DType::Bool {

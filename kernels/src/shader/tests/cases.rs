@@ -277,7 +277,10 @@ fn places() -> Vec<Case> {
             add("Cumsum", attrs(), vec![x(&[3, 4, 2]), HostTensor::scalar(1i32)]);
             add("Cumprod", attrs(), vec![x(&[3, 4]), HostTensor::scalar(-1i32)]);
         }
-        add("TopKV2", Attrs::new(), vec![x(&[2, 9]), HostTensor::scalar(4i32)]);
+        for (sorted, k) in [(true, 4), (false, 4), (false, 1), (false, 9)] {
+            let attrs = Attrs::new().with("sorted", sorted);
+            add("TopKV2", attrs, vec![x(&[2, 9]), HostTensor::scalar(k)]);
+        }
         let indices = HostTensor::from_slice(shape(&[3, 1]), &[4i32, 1, 4]).unwrap();
         add("ScatterNd", Attrs::new(), vec![indices.clone(), x(&[3, 2]), ints(&[5, 2])]);
         let none = HostTensor::from_slice(shape(&[0, 1]), &[0i32; 0]).unwrap();
