@@ -117,7 +117,7 @@ fn call(
     if !context.supports(record) {
         return Ok((Outcome::Unsupported(op.into()), Vec::new()));
     }
-    let attrs = value::attrs(record, &case["attrs"])?;
+    let attrs = value::attrs_of(record, case)?;
     let result = execute(context, op, attrs, &inputs)
         .map(|results| results.into_vec())
         .map_err(|error| (error.code(), error.to_string()));
