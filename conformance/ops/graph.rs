@@ -122,7 +122,7 @@ fn add(
         ];
         graph.node.push(message(node, "Const", Vec::new(), attrs.into_iter())?);
     }
-    let attrs = infer_attrs(record, value::attrs_of(record, step)?, &dtypes);
+    let attrs = infer_attrs(record, super::attrs_of(record, step)?, &dtypes);
     let attrs = attrs.iter().map(|(name, value)| (name.to_string(), value.clone()));
     graph.node.push(message(name(number), op, inputs, attrs)?);
     Ok(())

@@ -3,8 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ferroflow::ir::{
-    AttrValue, Attrs, DType, HostTensor, NameAttrList, OpDef, PartialShape, Shape,
-    op::{ArgKind, ArgType, AttrKind},
+    AttrValue, Attrs, DType, HostTensor, NameAttrList, OpDef, PartialShape, Shape, op::AttrKind,
 };
 use serde_json::Value;
 
@@ -39,22 +38,6 @@ pub(crate) fn attrs(op: &OpDef, value: &Value) -> Result<Attrs> {
         if let Some(def) = op.attr(name) {
             attrs
                 .set(name.as_str(), attr(def.kind, value).with_context(|| format!("attr {name}"))?);
-        }
-    }
-    Ok(attrs)
-}
-
-/// The attributes of a case or step. A recording has defaults for the dtypes of what earlier steps
-/// gave: those follow from the inputs.
-pub(super) fn attrs_of(op: &OpDef, case: &Value) -> Result<Attrs> {
-    let mut attrs = attrs(op, &case["attrs"])?;
-    for (arg, input) in op.inputs.iter().zip(case["inputs"].as_array().into_iter().flatten()) {
-        let first = input.as_array().and_then(|list| list.first()).unwrap_or(input);
-        if let ArgKind::One(ArgType::Attr(name)) | ArgKind::Repeated { of: ArgType::Attr(name), .. } =
-            arg.kind
-            && first["from"].is_array()
-        {
-            attrs.remove(name);
         }
     }
     Ok(attrs)
