@@ -1,7 +1,7 @@
 //! `ferroflow bench`: how long the signatures of a model take, and which ops take it.
 
 use super::{
-    ModelFolder, Report, columns,
+    ModelFolder, Report, chrome_trace, columns,
     latency::{Latencies, milliseconds},
     progress,
     recognize::model_folder,
@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
     num::NonZeroUsize,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -50,6 +51,10 @@ pub(super) struct BenchArguments {
     /// The number of ops to list, those that take longest.
     #[arg(long, value_name = "N", default_value = "10")]
     ops: usize,
+    /// Write the ops of a call to this file, with their times, for `chrome://tracing` or Perfetto; of
+    /// the last signature, if there are several.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
 }
 
 pub(super) fn bench(arguments: BenchArguments) -> Result<Report> {
@@ -139,6 +144,9 @@ fn measure(
     })?;
     let options = RunOptions { trace_level: TraceLevel::Ops };
     let (_, metadata) = model.call_signature_with(key, inputs, &options)?;
+    if let Some(path) = &arguments.profile {
+        chrome_trace::write(path, &metadata)?;
+    }
     let ops = by_op(&metadata.ops);
     let total: Duration = ops.iter().map(|(.., time)| *time).sum();
     let percent = |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(1e-12);

@@ -6,6 +6,7 @@
 mod array_json;
 mod bench;
 mod checkpoint;
+mod chrome_trace;
 mod convert;
 mod examples;
 mod graph;

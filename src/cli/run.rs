@@ -1,7 +1,7 @@
 //! `ferroflow run`: calls of a signature, or of a graph.
 
 use super::{
-    ModelFolder, Report, inputs,
+    ModelFolder, Report, chrome_trace, inputs,
     latency::Latencies,
     outputs::{add_estimate, add_placement, report, write},
     progress,
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use ferroflow::{
     ir::device_name::DeviceName,
-    runtime::{CallOptions, Context, ContextOptions, EagerTensor},
+    runtime::{CallOptions, Context, ContextOptions, EagerTensor, RunOptions, TraceLevel},
     saved_model::{LoadOptions, Session, load},
 };
 use serde_json::json;
@@ -56,6 +56,9 @@ pub(super) struct RunArguments {
     /// Call so many times more, and tell how long the calls took.
     #[arg(long, value_name = "N", conflicts_with = "placement")]
     repeat: Option<usize>,
+    /// Write the ops of the call to this file, with their times, for `chrome://tracing` or Perfetto.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "outputs"])]
+    profile: Option<PathBuf>,
     /// Tell which call ran where, and what was copied.
     #[arg(long)]
     placement: bool,
@@ -123,7 +126,15 @@ pub(super) fn run(arguments: RunArguments) -> Result<Report> {
         false => None,
     };
     context.take_placements(); // Those of what runs while a model is loaded.
-    let call = || Ok(model.call_signature(key, &given)?);
+    let call = || match &arguments.profile {
+        None => Ok(model.call_signature(key, &given)?),
+        Some(path) => {
+            let options = RunOptions { trace_level: TraceLevel::Ops };
+            let (outputs, metadata) = model.call_signature_with(key, &given, &options)?;
+            chrome_trace::write(path, &metadata)?;
+            Ok(outputs)
+        }
+    };
     let mut report = called(&context, &arguments, call)?;
     if arguments.placement {
         add_placement(&mut report, &context.take_placements());

@@ -287,6 +287,14 @@ fn calls_are_timed() {
     let signature = &found["serving_default"];
     assert_eq!(signature["calls"], 2);
     assert!(signature["ops"].as_array().is_some_and(|ops| !ops.is_empty()), "{found}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.json");
+    succeeds(&["run", &model, "--input_exprs", input, "--profile", file.to_str().unwrap()]);
+    let trace: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let is_product = |event: &Value| event["ph"] == "X" && event["name"] == "MatMul";
+    assert_eq!(events[0]["args"]["name"].as_str().unwrap().split(':').next_back(), Some("0"));
+    assert!(events.iter().any(|event| is_product(event) && event["dur"].is_f64()), "{trace}");
     let (code, _, error) = ferroflow(&["bench", &model, "--shape", "x=3"]);
     assert!(code == 1 && error.contains("there is no input `x`"), "{error}");
 }
