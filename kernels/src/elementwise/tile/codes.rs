@@ -30,6 +30,7 @@ pub(super) fn unary_code(prim: Prim, dtype: DType) -> Option<Code> {
         Prim::Log1p => Code::Log1p,
         Prim::Tanh => Code::Tanh,
         Prim::Erf => Code::Erf,
+        Prim::Erfc => Code::Erfc,
         Prim::Sin => Code::Sin,
         Prim::Cos => Code::Cos,
         Prim::Sqrt => Code::Sqrt,
@@ -59,10 +60,11 @@ pub(super) fn binary_code(prim: Prim, dtype: DType) -> Option<(Code, Option<Code
     match prim {
         Prim::Add => same(Code::Add),
         Prim::Mul => same(Code::Mul),
-        Prim::Max => same(Code::Max),
-        Prim::Min => same(Code::Min),
         Prim::Eq => same(Code::Eq),
         Prim::Ne => same(Code::Ne),
+        // Of two zeros the second is the larger, and the smaller.
+        Prim::Max => Some((Code::Max, Some(Code::MaxFrom))),
+        Prim::Min => Some((Code::Min, Some(Code::MinFrom))),
         Prim::Sub => Some((Code::Sub, Some(Code::SubFrom))),
         Prim::Div => Some((Code::Div, Some(Code::DivInto))),
         Prim::Lt => Some((Code::Lt, Some(Code::Gt))),
@@ -71,6 +73,30 @@ pub(super) fn binary_code(prim: Prim, dtype: DType) -> Option<(Code, Option<Code
         Prim::Ge => Some((Code::Ge, Some(Code::Le))),
         _ => None,
     }
+}
+
+/// The operation that flushes its operand in memory first.
+pub(super) fn flushing(code: Code) -> Option<Code> {
+    Some(match code {
+        Code::Add => Code::AddFlushed,
+        Code::Sub => Code::SubFlushed,
+        Code::SubFrom => Code::SubFromFlushed,
+        Code::Mul => Code::MulFlushed,
+        Code::Div => Code::DivFlushed,
+        Code::DivInto => Code::DivIntoFlushed,
+        _ => return None,
+    })
+}
+
+/// The one operation that does what two do, one after the other.
+pub(super) fn joined(first: Code, second: Code) -> Option<Code> {
+    Some(match (first, second) {
+        (Code::LoadF32, Code::Flush) => Code::LoadFlushed,
+        (Code::Mul, Code::Add) => Code::MulAdd,
+        (Code::MulFlushed, Code::AddFlushed) => Code::MulAddFlushed,
+        (Code::Max, Code::Min) => Code::MaxMin,
+        _ => return None,
+    })
 }
 
 /// A constant as what a tile has in each lane.

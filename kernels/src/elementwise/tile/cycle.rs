@@ -11,8 +11,10 @@ pub(super) struct Cycle {
     period: usize,
     /// Where the next tile begins.
     at: usize,
-    /// Bytes of an element.
-    width: usize,
+    /// Bytes of a tile.
+    len: usize,
+    /// The bytes from where a tile begins to where the next does, less than the period.
+    step: usize,
 }
 
 impl Cycle {
@@ -36,14 +38,17 @@ impl Cycle {
         let mut elements = Scratch::new((period + N) * width)?;
         gather(view, source, 0, &mut elements, width);
         let (period, at) = (period * width, start % period * width);
-        Ok(Some(Cycle { elements, period, at, width }))
+        let len = N * width;
+        Ok(Some(Cycle { elements, period, at, len, step: len % period }))
     }
 
-    /// The next `N` elements.
-    pub(super) fn next<const N: usize>(&mut self) -> &mut [u8] {
-        let len = N * self.width;
-        let tile = self.at..self.at + len;
-        self.at = tile.end % self.period;
+    /// The elements of the next tile.
+    pub(super) fn next(&mut self) -> &mut [u8] {
+        let tile = self.at..self.at + self.len;
+        self.at += self.step;
+        if self.at >= self.period {
+            self.at -= self.period;
+        }
         &mut self.elements[tile]
     }
 }
@@ -64,7 +69,7 @@ mod tests {
         let mut cycle = Cycle::of::<N>(&rows, bytes, 2, 3, 6).unwrap().expect("it begins again");
         for tile in 0..6 {
             let expected: Vec<u16> = (0..N).map(|n| ((3 + tile * N + n) % 7) as u16).collect();
-            assert_eq!(bytemuck::cast_slice::<u8, u16>(cycle.next::<N>()), expected);
+            assert_eq!(bytemuck::cast_slice::<u8, u16>(cycle.next()), expected);
         }
         assert!(Cycle::of::<N>(&rows, bytes, 2, 3, 2).unwrap().is_none(), "not often enough");
         let columns = view([dim(7, 1), dim(20, 0)]);

@@ -1,7 +1,7 @@
 //! From an expression to the steps of a tile program.
 
 use super::{
-    codes::{binary_code, constant_bits, store_code, unary_code},
+    codes::{binary_code, constant_bits, flushing, joined, store_code, unary_code},
     machine::{Code, Step},
 };
 use crate::{elementwise::spelling::spell, plan::broadcast::Access};
@@ -59,6 +59,8 @@ struct Builder<'a> {
     n_own: usize,
     /// Where each value is in memory, if it is.
     memory: Vec<Option<u32>>,
+    /// The values that are flushed when they are read from memory, where they are not.
+    unflushed: Vec<bool>,
     /// How often each value will still be used.
     unused: Vec<usize>,
     /// The value at hand.
@@ -75,8 +77,19 @@ impl<'a> Builder<'a> {
         }
         unused[expr.root().index()] += 1;
         let (steps, places, memory) = (Vec::new(), Vec::new(), vec![None; n]);
-        let (n_own, hand, free_spills) = (0, None, Vec::new());
-        Builder { expr, accesses, steps, places, n_own, memory, unused, hand, free_spills }
+        let (n_own, hand, free_spills, unflushed) = (0, None, Vec::new(), vec![false; n]);
+        Builder {
+            expr,
+            accesses,
+            steps,
+            places,
+            n_own,
+            memory,
+            unflushed,
+            unused,
+            hand,
+            free_spills,
+        }
     }
 
     fn translate(&mut self) -> Option<()> {
@@ -114,7 +127,16 @@ impl<'a> Builder<'a> {
         self.place(Place::Own(self.n_own - 1, content))
     }
 
+    /// Adds an operation on the value at hand; joins it with the last if there is one that does both.
     fn push(&mut self, code: Code, a: u32, b: u32) {
+        if let Some(Step::Own(last, first, _)) = self.steps.last_mut()
+            && let Some(both) = joined(*last, code)
+        {
+            let first = *first;
+            self.steps.pop();
+            self.steps.push(Step::Own(both, first, a));
+            return;
+        }
         self.steps.push(Step::Own(code, a, b));
     }
 
@@ -152,7 +174,14 @@ impl<'a> Builder<'a> {
         if !known(dtype) || !args.iter().all(|&arg| known(self.dtype(arg))) {
             return None;
         }
+        if prim == Prim::Flush && self.is_flushed_when_read(index, args[0]) {
+            self.unused[args[0].index()] -= 1;
+            self.memory[index] = self.memory[args[0].index()];
+            self.unflushed[index] = true;
+            return Some(());
+        }
         if prim == Prim::Select {
+            args.iter().for_each(|arg| self.settle(arg.index()));
             self.select(args);
         } else if let Some([divisor, reciprocal]) = self.inverted(prim, args) {
             self.unused[args[1].index()] -= 1;
@@ -167,8 +196,12 @@ impl<'a> Builder<'a> {
                 (true, Some(reversed)) => (reversed, args[1], args[0]),
                 _ => (run, args[0], args[1]),
             };
+            let flushing = flushing(run).filter(|_| self.unflushed[second.index()]);
+            if flushing.is_none() {
+                self.settle(second.index());
+            }
             let second = self.prepare(first, second);
-            self.push(run, second, 0);
+            self.push(flushing.unwrap_or(run), second, 0);
         } else {
             let run =
                 spell(prim, from, dtype).filter(|_| (from, dtype) == (DType::F32, DType::F32))?;
@@ -177,7 +210,10 @@ impl<'a> Builder<'a> {
                     self.take(only.index());
                     self.own(Content::Constant(0))
                 }
-                [first, second] => self.prepare(*first, *second),
+                [first, second] => {
+                    self.settle(second.index());
+                    self.prepare(*first, *second)
+                }
                 _ => return None,
             };
             self.steps.push(Step::Loop(run, other));
@@ -185,6 +221,32 @@ impl<'a> Builder<'a> {
         self.hand = Some(index);
         self.release(args);
         Some(())
+    }
+
+    /// Whether a value is an input that is flushed for one reader, which can do that by itself.
+    fn is_flushed_when_read(&self, flushed: usize, input: ExprId) -> bool {
+        let node = &self.expr.nodes()[input.index()];
+        let is_input = matches!(node.kind, ExprKind::Input(_)) && node.dtype == DType::F32;
+        is_input && self.hand != Some(input.index()) && self.unused[flushed] == 1
+    }
+
+    /// Flushes a value in memory that is not.
+    fn settle(&mut self, value: usize) {
+        if self.unflushed[value] && self.hand != Some(value) {
+            self.load(value);
+            self.set_aside(value);
+        }
+    }
+
+    /// Brings a value from memory to hand.
+    fn load(&mut self, value: usize) {
+        self.put_aside();
+        let place = self.memory[value].expect("a value that is not at hand is in memory");
+        self.push(Code::LoadF32, place, 0);
+        if std::mem::take(&mut self.unflushed[value]) {
+            self.push(Code::Flush, 0, 0);
+        }
+        self.hand = Some(value);
     }
 
     /// The places of a constant divisor and its reciprocal, where that is a normal number.
@@ -280,10 +342,7 @@ impl<'a> Builder<'a> {
     fn take(&mut self, value: usize) {
         self.unused[value] -= 1;
         if self.hand != Some(value) {
-            self.put_aside();
-            let place = self.memory[value].expect("a value that is not at hand is in memory");
-            self.push(Code::LoadF32, place, 0);
-            self.hand = Some(value);
+            self.load(value);
         } else if self.unused[value] > 0 && self.memory[value].is_none() {
             self.set_aside(value);
         }

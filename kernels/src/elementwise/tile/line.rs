@@ -122,20 +122,23 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
         };
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
         let mut places: SmallVec<[*mut u8; 12]> = SmallVec::new();
-        let mut moving: SmallVec<[(usize, usize); 8]> = SmallVec::new();
+        // Places that move on by so many bytes, and whether memory is asked for ahead of them: once
+        // where the output takes the place of an input.
+        let mut moving: SmallVec<[(usize, usize, bool); 8]> = SmallVec::new();
+        let in_place = sources.iter().any(|source| matches!(source, Source::InPlace));
         let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
         for place in &program.places {
             let index = places.len();
             places.push(match place {
                 Place::Own(tile, _) => base.wrapping_add(*tile).cast(),
                 Place::Output => {
-                    moving.push((index, out_step));
+                    moving.push((index, out_step, !in_place && out_step > 0));
                     result
                 }
                 Place::Input(input, width) => match sources[*input] {
                     Source::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
-                        moving.push((index, N * width));
+                        moving.push((index, N * width, out_step > 0));
                         bytes.as_ptr().cast_mut()
                     }
                     Source::Cycle { bytes, period, at } => {
@@ -147,7 +150,7 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
                     }
                     Source::InPlace => {
                         assert!(n_out >= n * width, "the elements of a line");
-                        moving.push((index, N * width));
+                        moving.push((index, N * width, out_step > 0));
                         result
                     }
                     Source::Unread => {
@@ -170,8 +173,8 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
             // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
             // accumulator, and spills are written, and the output is written last.
             unsafe { M::run(&program.ops, &mut Frame { places: &mut places }) };
-            for &(index, step) in &moving {
-                if out_step > 0 {
+            for &(index, step, is_asked_for) in &moving {
+                if is_asked_for {
                     prefetch(places[index].wrapping_add(ahead * step), step);
                 }
                 places[index] = places[index].wrapping_add(step);

@@ -153,15 +153,16 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         let n_tiles = out.len() / (N * self.output_width);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
         let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
-        // Places that move on by so many bytes from tile to tile.
-        let mut moving: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+        // Places that move on by so many bytes from tile to tile, and whether memory is asked for
+        // ahead of them: once where the output takes the place of an input.
+        let mut moving: SmallVec<[(usize, usize, bool); 4]> = SmallVec::new();
         // Places that move on and begin again, and those that are filled anew for each tile.
         let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
         let mut gathered: SmallVec<[(usize, &Place); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
             places.push(match place {
                 Place::Input(input, width) => {
-                    moving.push((index, N * width));
+                    moving.push((index, N * width, !io.is_in_place(*input)));
                     if io.is_in_place(*input) {
                         out
                     } else {
@@ -170,7 +171,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                     }
                 }
                 Place::Output => {
-                    moving.push((index, N * self.output_width));
+                    moving.push((index, N * self.output_width, true));
                     out
                 }
                 Place::Own(tile, content) => {
@@ -195,7 +196,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                 }
             }
             for (place, cycle) in &mut cycles {
-                places[*place] = cycle.next::<N>().as_mut_ptr();
+                places[*place] = cycle.next().as_mut_ptr();
             }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
@@ -205,8 +206,10 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
             // which `run_piece` has made as many as there are. Only the output and spills are
             // written, and the output, which may be an input in place, is written last.
             unsafe { M::run(&self.ops, &mut Frame { places: &mut places }) };
-            for &(index, step) in &moving {
-                prefetch(places[index].wrapping_add(AHEAD * step), step);
+            for &(index, step, is_asked_for) in &moving {
+                if is_asked_for {
+                    prefetch(places[index].wrapping_add(AHEAD * step), step);
+                }
                 places[index] = places[index].wrapping_add(step);
             }
         }

@@ -8,6 +8,7 @@ macro_rules! operations {
         $then! { $($arguments)*
             load {
                 LoadF32 load_f32 4 |at| V::load(at);
+                LoadFlushed load_flushed 4 |at| V::load(at).flush();
                 LoadI32 load_i32 4 |at| V::load_i32(at);
                 LoadF16 load_f16 2 |at| V::load_f16(at);
                 LoadBf16 load_bf16 2 |at| V::load_bf16(at);
@@ -24,6 +25,7 @@ macro_rules! operations {
                 Log1p log1p |x| math::log1p(x);
                 Tanh tanh |x| math::tanh(x);
                 Erf erf |x| math::erf(x);
+                Erfc erfc |x| math::erfc(x);
                 Sin sin |x| math::sin(x);
                 Cos cos |x| math::cos(x);
                 Sqrt sqrt |x| x.sqrt();
@@ -46,8 +48,16 @@ macro_rules! operations {
                 Mul mul |x, y| x.times(y);
                 Div div |x, y| x.over(y);
                 DivInto div_into |x, y| y.over(x);
+                AddFlushed add_flushed |x, y| x.plus(y.flush());
+                SubFlushed sub_flushed |x, y| x.minus(y.flush());
+                SubFromFlushed sub_from_flushed |x, y| y.flush().minus(x);
+                MulFlushed mul_flushed |x, y| x.times(y.flush());
+                DivFlushed div_flushed |x, y| x.over(y.flush());
+                DivIntoFlushed div_into_flushed |x, y| y.flush().over(x);
                 Max max |x, y| math::larger(x, y);
+                MaxFrom max_from |x, y| math::larger(y, x);
                 Min min |x, y| math::smaller(x, y);
+                MinFrom min_from |x, y| math::smaller(y, x);
                 Eq eq |x, y| x.is_eq(y);
                 Ne ne |x, y| x.is_ne(y);
                 Lt lt |x, y| x.is_lt(y);
@@ -59,6 +69,9 @@ macro_rules! operations {
                 Xor xor |x, y| x.xor(y);
             }
             ternary {
+                MulAdd mul_add |x, y, z| x.times(y).plus(z);
+                MulAddFlushed mul_add_flushed |x, y, z| x.times(y.flush()).plus(z.flush());
+                MaxMin max_min |x, y, z| math::smaller(math::larger(x, y), z);
                 SelectBy select_by |condition, then, otherwise| condition.choose(then, otherwise);
                 SelectThen select_then |then, condition, otherwise| condition.choose(then, otherwise);
                 DivBy div_by |x, divisor, reciprocal| math::divided(x, divisor, reciprocal);
