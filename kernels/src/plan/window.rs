@@ -18,6 +18,34 @@ pub(crate) struct Sweep {
     pub(crate) slides: [Slide; 3],
 }
 
+/// Windows along one dimension that have the same taps inside.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    pub(crate) windows: Range<usize>,
+    pub(crate) taps: Range<usize>,
+}
+
+impl Stretch {
+    /// The stretches of a dimension, in order.
+    pub(crate) fn along(slide: &Slide) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for window in 0..slide.output {
+            let taps = slide.taps(window);
+            match stretches.last_mut() {
+                Some(last) if last.taps == taps => last.windows.end = window + 1,
+                _ => stretches.push(Stretch { windows: window..window + 1, taps }),
+            }
+        }
+        stretches
+    }
+
+    /// The position of the first tap inside, of a window.
+    pub(crate) fn first(&self, slide: &Slide, window: usize) -> usize {
+        let first = slide.first(window) + (self.taps.start * slide.dilation) as isize;
+        first.max(0) as usize
+    }
+}
+
 /// Neighbouring taps of a window: all in the padding, or all in one line of the input.
 struct Run {
     /// The window, counted from the first one asked for.

@@ -5,17 +5,20 @@
 //! Padding is never read. Each element is a chain over its taps in order, cut by the geometry alone.
 
 use super::super::gemm::{
-    Finish, finish_all,
+    Finish, Matrix, finish_all,
+    pack::pack,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
 };
 use super::Geometry;
-use crate::{error::Result, scratch::Scratch, threads::Threads};
-use ferroflow_ir::window::Slide;
+use crate::{error::Result, plan::window::Stretch, scratch::Scratch, threads::Threads};
 use std::ops::Range;
 
 /// The most steps of a tile: a panel of the filter fits the first-level cache.
 const DEPTH: usize = 256;
+
+/// The most panels of the filter that are packed at a time: reading longer parts of its rows pays.
+const PANELS: usize = 4;
 
 /// The most spans of all areas together. What has more has filters as large as the image.
 const MAX_SPANS: usize = 1 << 16;
@@ -25,33 +28,6 @@ const FEW_WINDOWS: usize = 512;
 
 /// Lines of windows that threads take at a time hold so many windows, roughly.
 const WINDOWS_PER_PIECE: usize = 256;
-
-/// Windows along one dimension that have the same taps inside.
-#[derive(Debug, Clone)]
-struct Stretch {
-    windows: Range<usize>,
-    taps: Range<usize>,
-}
-
-impl Stretch {
-    fn along(slide: &Slide) -> Vec<Stretch> {
-        let mut stretches: Vec<Stretch> = Vec::new();
-        for window in 0..slide.output {
-            let taps = slide.taps(window);
-            match stretches.last_mut() {
-                Some(last) if last.taps == taps => last.windows.end = window + 1,
-                _ => stretches.push(Stretch { windows: window..window + 1, taps }),
-            }
-        }
-        stretches
-    }
-
-    /// The position of the first tap inside, of a window.
-    fn first(&self, slide: &Slide, window: usize) -> usize {
-        let first = slide.first(window) + (self.taps.start * slide.dilation) as isize;
-        first.max(0) as usize
-    }
-}
 
 /// Windows that have the same taps inside.
 struct Area {
@@ -117,29 +93,32 @@ impl<'a> Direct<'a> {
         Ok(())
     }
 
-    /// The columns of the filter of a group, from the `first` on, in a panel as wide as a tile.
-    fn pack(&self, group: usize, first: usize, panel: &mut [f32]) {
-        let wide = self.machine.cols();
-        let cols = wide.min(self.g.own_filters() - first);
-        let first = group * self.g.own_filters() + first;
-        for (row, cell) in self.filter.chunks(self.g.filters).zip(panel.chunks_mut(wide)) {
-            cell[..cols].copy_from_slice(&row[first..first + cols]);
-            cell[cols..].fill(0.0);
-        }
+    /// The columns of the filter of a group, from the `first` on, in panels as wide as a tile.
+    fn pack(&self, group: usize, first: usize, panels: &mut [f32]) {
+        let (own, depth) = (self.g.own_filters(), self.g.depth());
+        let last = own.min(first + panels.len() / depth);
+        let columns = group * own + first..group * own + last;
+        let filter = Matrix::row_major(self.filter, self.g.filters).transposed();
+        pack(self.machine, self.machine.cols(), filter, columns, &(0..depth), panels);
     }
 
     /// Threads share the filters; each packs its own.
     fn by_filters(&self, threads: &Threads, group: usize, mut out: Rect<'_>) -> Result<()> {
-        let (wide, depth) = (self.machine.cols(), self.g.depth());
-        let firsts = (0..self.g.own_filters()).step_by(wide);
-        let pieces: Vec<_> = firsts
-            .map(|first| Ok((first, Scratch::new(wide * depth)?, out.take_cols(wide))))
-            .collect::<Result<_>>()?;
-        threads.for_each(pieces.into_iter(), |(first, mut panel, out)| {
-            self.pack(group, first, &mut panel);
-            self.lines(group, &panel, 0, out);
-        });
-        Ok(())
+        let (wide, depth, own) = (self.machine.cols(), self.g.depth(), self.g.own_filters());
+        let cached = (self.machine.cached() / (wide * depth)).clamp(2, PANELS);
+        let n_panels = cached.min(own.div_ceil(wide * threads.count())).max(1);
+        let cols = n_panels * wide;
+        let mut pieces: Vec<_> =
+            (0..own).step_by(cols).map(|first| (first, out.take_cols(cols))).collect();
+        threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
+            for (first, out) in pieces {
+                // The memory that the last piece had, as a rule, and still in the cache.
+                let mut panels = Scratch::new(out.cols().next_multiple_of(wide) * depth)?;
+                self.pack(group, *first, &mut panels);
+                self.lines(group, &panels, 0, out.reborrow());
+            }
+            Ok(())
+        })
     }
 
     /// Threads share lines of windows, and finish them.
@@ -152,8 +131,8 @@ impl<'a> Direct<'a> {
     ) -> Result<()> {
         let (wide, depth) = (self.machine.cols(), self.g.depth());
         let mut panels = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
-        threads.for_each_piece(&mut panels, wide * depth, |start, panel| {
-            self.pack(group, start / depth, panel);
+        threads.for_each_piece(&mut panels, PANELS * wide * depth, |start, panels| {
+            self.pack(group, start / depth, panels);
         });
         let [_, b, c] = &self.g.sweep.slides;
         let lines = (WINDOWS_PER_PIECE / c.output).clamp(1, b.output);

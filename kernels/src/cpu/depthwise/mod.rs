@@ -1,14 +1,19 @@
 //! Depthwise convolutions and their gradients: every channel has filters of its own.
 //!
-//! Sums are kept in `f32` for 16-bit floats. Threads share the rows of the output; for the gradient
-//! by the filter they share its taps.
+//! Convolutions of `f32` go through tiles of sums in registers ([`lines`]); sums of others, which are
+//! kept in `f32` for 16-bit floats, go position by position. Threads share the rows of the output; for
+//! the gradient by the filter they share its taps.
 
-use super::{Build, conv::channels_first, dispatch::with_float};
 #[cfg(target_arch = "x86_64")]
-use super::{
-    gemm::{Finish, rect::Rect},
-    region::epilogue::Epilogue,
-};
+mod lines;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod tile;
+
+use super::{Build, conv::channels_first, dispatch::with_float, gemm::Factor};
+#[cfg(target_arch = "x86_64")]
+use super::{gemm::finish_all, region::epilogue::Epilogue};
 use crate::{
     device::OpCall,
     error::Result,
@@ -66,9 +71,7 @@ enum Form {
 const PIECE: usize = 1 << 14;
 
 /// Computes `[batch, rows, columns, width]`: each position is the sum of the products that `pairs`
-/// lists for its element of the batch, row and column. `finish` is called with positions that are
-/// complete, and the number of the first.
-#[expect(clippy::too_many_arguments, reason = "two callers, which differ in all of them")]
+/// lists for its element of the batch, row and column.
 fn sum_pairs<A: Number<Acc = A>>(
     threads: &Threads,
     form: Form,
@@ -77,7 +80,6 @@ fn sum_pairs<A: Number<Acc = A>>(
     factors: &[A],
     out: &mut [A],
     pairs: impl Fn([usize; 3], &mut Vec<Pair>) + Sync,
-    finish: impl Fn(usize, &mut [A]) + Sync,
 ) {
     let line = columns * width;
     if out.is_empty() {
@@ -91,7 +93,6 @@ fn sum_pairs<A: Number<Acc = A>>(
             let pairs = |column, list: &mut Vec<Pair>| pairs([image, row, column], list);
             vectorize(Line { form, width, weights, factors, out, pairs, list: &mut list });
         }
-        finish(start / width, out);
     });
 }
 
@@ -183,13 +184,11 @@ fn block<A: Number<Acc = A>, const N: usize>(
 }
 
 fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Wide>(g: Geometry) -> Arc<dyn Kernel> {
+    fn kernel<T: Wide<Acc: Factor>>(g: Geometry) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, filter) = (T::widen(io.input(0)), T::widen(io.input(1)));
             let threads = io.threads();
-            T::through_acc(io.output(0), |out| {
-                forward(threads, &g, &input, &filter, out, |_, _| {});
-            });
+            T::through_acc(io.output(0), |out| forward(threads, &g, &input, &filter, out));
             Ok(())
         })
     }
@@ -205,24 +204,34 @@ pub(super) fn with_epilogue(
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let g = Geometry::new(call, call.shape(0), call.shape(1))?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let (finish, cols) = (epilogue.on(io, 2), g.filters());
+        let finish = epilogue.on(io, 2);
         let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
-        forward(io.threads(), &g, input, filter, io.output(0), |row, out: &mut [f32]| {
-            let rows = out.len() / cols;
-            finish.finish(row, 0, Rect::new(out, rows, cols, cols));
-        });
+        let (threads, out) = (io.threads(), io.output(0));
+        match lines::Lines::new(&g, input, filter) {
+            Some(lines) => lines.forward(threads, out, Some(&finish)),
+            None => {
+                forward(threads, &g, input, filter, out);
+                finish_all(threads, &finish, out, g.filters());
+            }
+        }
         Ok(())
     })))
 }
 
-fn forward<A: Number<Acc = A>>(
+fn forward<A: Factor<Acc = A>>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
     filter: &[A],
     out: &mut [A],
-    finish: impl Fn(usize, &mut [A]) + Sync,
 ) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
+        && let Some(lines) = lines::Lines::new(g, input, filter)
+        && let Some(out) = A::floats_mut(out)
+    {
+        return lines.forward(threads, out, None);
+    }
     let [_, rows, columns] = &g.sweep.slides;
     let form = if g.multiplier == 1 { Form::Plain } else { Form::Spread(g.multiplier) };
     let size = [rows.output, columns.output, g.filters()];
@@ -236,7 +245,7 @@ fn forward<A: Number<Acc = A>>(
             }
         }
     };
-    sum_pairs(threads, form, size, filter, input, out, pairs, finish);
+    sum_pairs(threads, form, size, filter, input, out, pairs);
 }
 
 /// The position of a tap that is not in the padding.
@@ -279,7 +288,7 @@ fn by_input<A: Number<Acc = A>>(
             }
         }
     };
-    sum_pairs(threads, form, size, filter, dy, dx, pairs, |_, _| {});
+    sum_pairs(threads, form, size, filter, dy, dx, pairs);
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

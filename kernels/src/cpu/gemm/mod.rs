@@ -20,7 +20,7 @@ mod interleave;
 #[cfg(target_arch = "x86_64")]
 mod line;
 #[cfg(target_arch = "x86_64")]
-mod pack;
+pub(super) mod pack;
 #[cfg(target_arch = "x86_64")]
 mod packed;
 mod panels;
@@ -31,7 +31,7 @@ mod small;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
-mod vector;
+pub(super) mod vector;
 
 use crate::{threads::Threads, wide::Wide};
 pub(super) use bytes::{Byte, gemm_of_bytes};

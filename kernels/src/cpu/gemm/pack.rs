@@ -1,13 +1,13 @@
 //! Parts of matrices laid out in the order in which tiles read them.
 
-use super::{Matrix, interleave::interleave, tile::Machine};
+use super::{Matrix, interleave::interleave, tile::Machine, vector::Vector};
 use crate::simd::{Vectorized, vectorize};
-use std::ops::Range;
+use std::{arch::x86_64::__m256, ops::Range};
 
 /// Copies `lines` of a matrix into panels of `width` rows, of which each has the elements of `steps`:
 /// the first ones of all its rows, then the second ones, and so on, with zeros for the rows that are
 /// not there.
-pub(super) fn pack(
+pub(in crate::cpu) fn pack(
     machine: Machine,
     width: usize,
     matrix: Matrix<'_, f32>,
@@ -54,6 +54,12 @@ fn panels<const W: usize>(
     }
 }
 
+/// Memory is asked for so many steps before it is copied.
+const AHEAD: usize = 16;
+
+/// Floats of a line of the cache.
+const LINE: usize = 16;
+
 /// Rows of any strides, element by element.
 struct Pack<'a, const W: usize> {
     matrix: Matrix<'a, f32>,
@@ -75,6 +81,11 @@ impl<const W: usize> Vectorized for Pack<'_, W> {
         if row_stride == 1 {
             // The elements of a step follow each other, those of the next panels behind them.
             for step in 0..len {
+                // Rows of a large matrix are too far apart for the processor to see what comes.
+                let later = data.as_ptr().wrapping_add((step + AHEAD) * col_stride);
+                (0..whole * W)
+                    .step_by(LINE)
+                    .for_each(|at| __m256::prefetch(later.wrapping_add(at)));
                 let elements = data[step * col_stride..].chunks_exact(W);
                 for (panel, elements) in panels.chunks_exact_mut(W * len).zip(elements) {
                     panel[step * W..][..W].copy_from_slice(elements);

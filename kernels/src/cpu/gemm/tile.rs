@@ -105,7 +105,7 @@ impl Machine {
     }
 
     /// Elements that the second-level cache has room for, about half of it.
-    pub(super) const fn cached(self) -> usize {
+    pub(in crate::cpu) const fn cached(self) -> usize {
         match self.0 {
             Set::Avx2 => 1 << 17,
             Set::Avx512 => 1 << 18,

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 /// A register full of floats. Every function asks for a processor that has such registers, and
 /// those with pointers for memory that holds what they read or write.
 #[expect(unsafe_code, reason = "instructions that not every processor has")]
-pub(super) trait Vector: Copy {
+pub(in crate::cpu) trait Vector: Copy {
     /// Floats in a vector.
     const LANES: usize;
 

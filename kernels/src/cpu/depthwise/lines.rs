@@ -1,0 +1,76 @@
+//! Depthwise convolutions of `f32`, line by line of the output.
+//!
+//! Windows of a stretch of a line have the same taps inside the input, as far from each other as the
+//! stride says. Padding is never read.
+
+use super::{
+    Geometry, PIECE, at,
+    tile::{Strip, Tap},
+};
+use crate::{
+    cpu::gemm::{Finish, rect::Rect, tile::Machine},
+    plan::window::Stretch,
+    threads::Threads,
+};
+
+/// A convolution with one filter for each channel.
+pub(super) struct Lines<'a> {
+    g: &'a Geometry,
+    machine: Machine,
+    input: &'a [f32],
+    /// `[rows, columns, channels]`.
+    filter: &'a [f32],
+}
+
+impl<'a> Lines<'a> {
+    /// The convolution, where the processor has the vectors and channels have one filter each.
+    pub(super) fn new(g: &'a Geometry, input: &'a [f32], filter: &'a [f32]) -> Option<Lines<'a>> {
+        let machine = Machine::detect().filter(|_| g.multiplier == 1)?;
+        Some(Lines { g, machine, input, filter })
+    }
+
+    /// Computes all windows, and finishes them.
+    pub(super) fn forward(&self, threads: &Threads, out: &mut [f32], finish: Option<&dyn Finish>) {
+        let [_, rows, columns] = &self.g.sweep.slides;
+        let width = self.g.sweep.channels;
+        let line = columns.output * width;
+        if out.is_empty() {
+            return;
+        }
+        let stretches = Stretch::along(columns);
+        threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {
+            let mut taps = Vec::new();
+            for (index, out) in out.chunks_mut(line).enumerate() {
+                let index = start / line + index;
+                for stretch in &stretches {
+                    let windows = &stretch.windows;
+                    let out = &mut out[windows.start * width..windows.end * width];
+                    self.list(stretch, index / rows.output, index % rows.output, &mut taps);
+                    let step = columns.stride * width;
+                    let (weights, factors) = (self.filter, self.input);
+                    Strip { weights, factors, taps: &taps, step, width }.sum(self.machine, out);
+                }
+            }
+            if let Some(finish) = finish {
+                let rows = out.len() / width;
+                finish.finish(start / width, 0, Rect::new(out, rows, width, width));
+            }
+        });
+    }
+
+    /// Lists the taps of the first window of a stretch of a row.
+    fn list(&self, stretch: &Stretch, image: usize, row: usize, taps: &mut Vec<Tap>) {
+        let [_, rows, columns] = &self.g.sweep.slides;
+        let width = self.g.sweep.channels;
+        let first = stretch.first(columns, stretch.windows.start);
+        taps.clear();
+        for y in rows.taps(row) {
+            let line = (image * rows.input + at(rows, row, y)) * columns.input + first;
+            for x in stretch.taps.clone() {
+                let position = line + (x - stretch.taps.start) * columns.dilation;
+                let weight = (y * columns.size + x) * width;
+                taps.push(Tap { weight, factor: position * width });
+            }
+        }
+    }
+}

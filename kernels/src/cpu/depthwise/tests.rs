@@ -1,0 +1,77 @@
+use super::{Form, lines::Lines};
+use super::{Geometry, Pair, at, sum_pairs, tile::*};
+use crate::{
+    cpu::gemm::{Finish, rect::Rect, tile::Machine},
+    plan::window::Sweep,
+    threads::Threads,
+};
+use ferroflow_ir::window::{Padding, Step};
+use std::num::NonZeroUsize;
+
+fn numbers(len: usize, seed: usize) -> Vec<f32> {
+    (0..len).map(|index| ((index * 7919 + seed) % 101) as f32 / 8.0 - 6.0).collect()
+}
+
+/// Doubles all elements and adds the number of their row.
+struct Mark;
+
+impl Finish for Mark {
+    fn finish(&self, first: usize, _: usize, mut block: Rect<'_>) {
+        for row in 0..block.rows() {
+            block.row(row).iter_mut().for_each(|x| *x = 2.0 * *x + (first + row) as f32);
+        }
+    }
+}
+
+#[test]
+fn lines_are_sums_over_the_taps_inside() {
+    let threads = [1, 3].map(|count| Threads::new(NonZeroUsize::new(count).unwrap()));
+    for (size, stride, dilation, padding) in [
+        (3, 1, 1, Padding::Same),
+        (3, 2, 1, Padding::Valid),
+        (2, 1, 3, Padding::Same),
+        (5, 2, 1, Padding::Explicit { before: 4, after: 1 }),
+    ] {
+        for (input, channels) in [(9, 37), (4, 3), (19, 16), (7, 72)] {
+            let slide = Step { stride, dilation, padding }.slide(input, size).unwrap();
+            let (batch, line) = (2, slide.output * channels);
+            let sweep = Sweep::new(batch, channels, &[slide, slide]);
+            let g = Geometry { sweep, multiplier: 1 };
+            let factors = numbers(batch * input * input * channels, 5);
+            let weights = numbers(size * size * channels, 50);
+            let mut expected = vec![0.0; batch * slide.output * line];
+            let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
+                for (y, x) in slide.taps(row).flat_map(|y| slide.taps(column).map(move |x| (y, x)))
+                {
+                    let line = (image * input + at(&slide, row, y)) * input;
+                    let position = line + at(&slide, column, x);
+                    pairs.push(((y * size + x) * channels, position * channels));
+                }
+            };
+            let sizes = [slide.output, slide.output, channels];
+            // The numbers are such that products and sums are exact.
+            let (plain, single) = (Form::Plain, Threads::single());
+            sum_pairs(&single, plain, sizes, &weights, &factors, &mut expected, pairs);
+            let Some(lines) = Lines::new(&g, &factors, &weights) else { return };
+            for threads in &threads {
+                let mut found = vec![f32::NAN; expected.len()];
+                lines.forward(threads, &mut found, None);
+                assert_eq!(found, expected, "{slide:?} {channels}");
+                lines.forward(threads, &mut found, Some(&Mark));
+                let marked = |(at, &x): (usize, &f32)| 2.0 * x + (at / channels) as f32;
+                let expected: Vec<f32> = expected.iter().enumerate().map(marked).collect();
+                assert_eq!(found, expected, "{slide:?} {channels}, finished");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a whole tap")]
+fn taps_outside_are_refused() {
+    let Some(machine) = Machine::detect() else { panic!("a whole tap is not computed here") };
+    let (weights, factors) = ([1.0; 4], [1.0; 11]);
+    let taps = [Tap { weight: 0, factor: 4 }];
+    let strip = Strip { weights: &weights, factors: &factors, taps: &taps, step: 4, width: 4 };
+    strip.sum(machine, &mut [0.0; 8]);
+}

@@ -1,0 +1,187 @@
+//! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors of
+//! channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and AVX-512.
+
+use crate::cpu::gemm::{tile::Machine, vector::Vector};
+use std::arch::x86_64::{__m256, __m512};
+
+/// A product that contributes to a window: where its weights begin, and where its factors do in the
+/// first window of a strip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tap {
+    pub(super) weight: usize,
+    pub(super) factor: usize,
+}
+
+/// Windows that follow each other and have the same taps.
+pub(super) struct Strip<'a> {
+    pub(super) weights: &'a [f32],
+    pub(super) factors: &'a [f32],
+    pub(super) taps: &'a [Tap],
+    /// Factors from one window to the next.
+    pub(super) step: usize,
+    /// The number of channels.
+    pub(super) width: usize,
+}
+
+impl Strip<'_> {
+    /// Computes the windows that fill `out`, `[windows, channels]`. Every element is a chain of fused
+    /// multiplications and additions, in the order of the taps.
+    ///
+    /// # Panics
+    ///
+    /// When the weights or factors are too few, or the windows of `out` are not whole.
+    pub(super) fn sum(&self, machine: Machine, out: &mut [f32]) {
+        let Strip { weights, factors, taps, step, width } = *self;
+        let windows = out.len().checked_div(width).unwrap_or(0);
+        if windows == 0 {
+            return;
+        }
+        assert_eq!(windows * width, out.len(), "whole windows");
+        for tap in taps {
+            let last = tap.factor + (windows - 1) * step + width;
+            assert!(tap.weight + width <= weights.len() && last <= factors.len(), "a whole tap");
+        }
+        let call = Call {
+            weights: weights.as_ptr(),
+            factors: factors.as_ptr(),
+            out: out.as_mut_ptr(),
+            taps,
+            step,
+            width,
+            windows,
+        };
+        // SAFETY: `machine` proves that the processor has the features; the assertions above say that
+        // weights and factors hold all channels of every tap of every window, and `out` is an exclusive
+        // borrow of as many windows.
+        #[expect(unsafe_code, reason = "the registers are filled through pointers")]
+        unsafe {
+            match machine.lanes() {
+                <__m512 as Vector>::LANES => avx512(&call),
+                _ => avx2(&call),
+            }
+        }
+    }
+}
+
+/// A strip, by pointers.
+struct Call<'a> {
+    weights: *const f32,
+    factors: *const f32,
+    out: *mut f32,
+    taps: &'a [Tap],
+    step: usize,
+    width: usize,
+    windows: usize,
+}
+
+/// # Safety
+///
+/// As for [`strip`]; the processor has AVX2 and FMA.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2(call: &Call<'_>) {
+    // SAFETY: the caller vouches for it.
+    unsafe { strip::<__m256>(call) }
+}
+
+/// # Safety
+///
+/// As for [`strip`]; the processor has AVX-512F, AVX2 and FMA.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe fn avx512(call: &Call<'_>) {
+    // SAFETY: the caller vouches for it.
+    unsafe { strip::<__m512>(call) }
+}
+
+/// Computes all windows: four at a time, then two, then one.
+///
+/// # Safety
+///
+/// The processor has the features of the vector. Every tap lies inside the weights, and inside the
+/// factors for all windows; `out` points to `windows * width` floats that nobody else refers to.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn strip<X: Vector>(call: &Call<'_>) {
+    let mut window = 0;
+    // SAFETY: the caller vouches for the features and the memory; `window` and what is added to it do
+    // not exceed the number of windows.
+    unsafe {
+        while window + 4 <= call.windows {
+            channels::<X, 4>(call, window);
+            window += 4;
+        }
+        if window + 2 <= call.windows {
+            channels::<X, 2>(call, window);
+            window += 2;
+        }
+        if window < call.windows {
+            channels::<X, 1>(call, window);
+        }
+    }
+}
+
+/// Computes all channels of `T` windows: two vectors at a time, then one, then a part of one.
+///
+/// # Safety
+///
+/// As for [`strip`]; there are `T` windows from `window` on.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn channels<X: Vector, const T: usize>(call: &Call<'_>, window: usize) {
+    let mut channel = 0;
+    // SAFETY: as above; tiles do not go beyond the last channel.
+    unsafe {
+        while channel + 2 * X::LANES <= call.width {
+            tile::<X, T, 2, false>(call, window, channel);
+            channel += 2 * X::LANES;
+        }
+        if channel + X::LANES <= call.width {
+            tile::<X, T, 1, false>(call, window, channel);
+            channel += X::LANES;
+        }
+        if channel < call.width {
+            tile::<X, T, 1, true>(call, window, channel);
+        }
+    }
+}
+
+/// Computes `T` windows by `V` vectors of channels, of which the only one is a part with `PART`.
+///
+/// # Safety
+///
+/// As for [`channels`]; there are as many channels from `channel` on.
+#[expect(unsafe_code, reason = "the registers are filled through pointers")]
+#[inline(always)]
+unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
+    call: &Call<'_>,
+    window: usize,
+    channel: usize,
+) {
+    // SAFETY: the caller vouches for the features and the memory.
+    unsafe {
+        let part = X::part(call.width - channel);
+        let load = |at: *const f32| if PART { X::load_part(at, part) } else { X::load(at) };
+        let mut sums = [[X::zero(); V]; T];
+        for tap in call.taps {
+            let weights = call.weights.add(tap.weight + channel);
+            let factors = call.factors.add(tap.factor + window * call.step + channel);
+            for vector in 0..V {
+                let weight = load(weights.add(vector * X::LANES));
+                for (index, sums) in sums.iter_mut().enumerate() {
+                    let factor = load(factors.add(index * call.step + vector * X::LANES));
+                    sums[vector] = weight.times_plus(factor, sums[vector]);
+                }
+            }
+        }
+        for (index, sums) in sums.iter().enumerate() {
+            for (vector, sum) in sums.iter().enumerate() {
+                let at = (window + index) * call.width + channel + vector * X::LANES;
+                match PART {
+                    true => sum.store_part(call.out.add(at), part),
+                    false => sum.store(call.out.add(at)),
+                }
+            }
+        }
+    }
+}
