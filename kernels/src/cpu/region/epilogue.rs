@@ -51,6 +51,11 @@ impl Epilogue {
         Some(Epilogue { program, operands, cols, flattens })
     }
 
+    /// Whether rows that follow each other are computed as one line.
+    pub(super) fn flattens(&self) -> bool {
+        self.flattens
+    }
+
     /// The epilogue with the inputs from `first` on.
     pub(in crate::cpu) fn on<'a, 'io: 'a>(&'a self, io: &Io<'io>, first: usize) -> Running<'a> {
         let bytes: SmallVec<[&[u8]; 4]> =

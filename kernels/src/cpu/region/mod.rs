@@ -36,8 +36,9 @@ const LEAST_ELEMENTS: usize = 1 << 10;
 #[cfg(target_arch = "x86_64")]
 const LEAST_RESULTS: usize = 1 << 12;
 
-/// The fewest columns of an anchor's result for which an epilogue pays: shorter rows do not fill the
-/// tiles that it is computed in.
+/// The fewest columns of an anchor's result for which an epilogue pays that takes rows one by one:
+/// shorter ones do not fill the tiles that it is computed in.
+#[cfg(target_arch = "x86_64")]
 const LEAST_COLUMNS: usize = 128;
 
 fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -53,9 +54,7 @@ fn region(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 /// Whether a region is faster than the nodes it stands for.
 pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
-    let has_anchor = !call.attrs.func("anchor")?.name.is_empty();
-    let columns = call.output_shape(0)?.last().copied().unwrap_or(1);
-    Ok((!has_anchor || columns >= LEAST_COLUMNS) && region(call)?.is_some())
+    Ok(region(call)?.is_some())
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -74,8 +73,10 @@ fn anchored(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         return Ok(None);
     }
     match epilogue::Epilogue::new(expr, &space, 1, &call.inputs[n..]) {
-        Some(epilogue) => build(&own, epilogue),
-        None => Ok(None),
+        Some(epilogue) if epilogue.flattens() || space.last() >= Some(&LEAST_COLUMNS) => {
+            build(&own, epilogue)
+        }
+        _ => Ok(None),
     }
 }
 
