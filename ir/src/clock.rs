@@ -1,6 +1,6 @@
 //! Clocks: those of the standard library, and in a browser those of the page.
 //!
 //! The standard library has no clock on `wasm32-unknown-unknown`: to ask for the time there panics.
-//! Whatever tells time in these crates takes it from here.
+//! Deadlines, profiles and logs of these crates take the time from here.
 
 pub use web_time::{Instant, SystemTime, UNIX_EPOCH};

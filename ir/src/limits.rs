@@ -20,8 +20,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 8 GiB per tensor, or what one block of memory may have, a million nodes, 200 nested calls, 60 nested structures, as many
-    /// iterations as a loop asks for, and as much memory as the system has.
+    /// 8 GiB per tensor, or the largest block of memory if that is less, a million nodes, 200 nested
+    /// calls, 60 nested structures, as many iterations as a loop asks for, and as much memory as the
+    /// system has.
     fn default() -> Limits {
         Limits {
             tensor_bytes: addressable(8 << 30),

@@ -53,7 +53,7 @@ pub struct OpDef {
     pub tolerance: f64,
 }
 
-/// What takes the place of an op in functions that XLA compiles.
+/// The formula that replaces an op in functions that XLA compiles.
 #[derive(Debug, Clone, Copy)]
 pub enum XlaFormula {
     /// Nothing: it gives what XLA gives.

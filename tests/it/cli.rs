@@ -1,7 +1,7 @@
 //! The command line, as a user sees it.
 
 use serde_json::Value;
-use std::{path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 /// Exit code, standard output and standard error.
 pub(crate) fn ferroflow(args: &[&str]) -> (i32, String, String) {

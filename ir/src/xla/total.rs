@@ -95,7 +95,7 @@ pub(crate) fn segments<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     itself(c, c.attrs.clone(), &[c.x(0), ids, n])
 }
 
-/// What an op on integers gives where no divisor is zero, and where one is.
+/// The result of an integer op where no divisor is zero, and the result where one is.
 fn divided<'e>(
     c: &Composite<'e>,
     by_zero: impl Fn(Value<'e>, Value<'e>) -> Value<'e>,

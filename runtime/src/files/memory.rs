@@ -92,7 +92,7 @@ fn inner_path(name: &str) -> io::Result<PathBuf> {
     }
 }
 
-/// What a path in memory leads to.
+/// The entry of a folder in memory at a path.
 #[derive(Debug)]
 pub(super) enum MemoryEntry {
     File(Bytes),
@@ -114,7 +114,7 @@ impl MemoryEntry {
     }
 }
 
-/// What a path leads to; `None` for one of the system.
+/// The entry at a path that leads into memory; `None` for a path of the file system.
 pub(super) fn entry(path: &Path) -> Option<io::Result<MemoryEntry>> {
     let rest = path.strip_prefix(ROOT).ok()?;
     Some(find(rest).ok_or_else(|| ErrorKind::NotFound.into()))
