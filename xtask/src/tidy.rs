@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// The files that may hold `unsafe` code.
 const UNSAFE_FILES: &[&str] = &[
+    "kernels/src/cpu/depthwise/tile.rs",
     "kernels/src/cpu/gemm/factor.rs",
     "kernels/src/cpu/gemm/interleave.rs",
     "kernels/src/cpu/gemm/line.rs",

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A convolution with one filter for each channel.
-pub(super) struct Lines<'a> {
+pub(super) struct DepthwiseLines<'a> {
     g: &'a Geometry,
     machine: Machine,
     input: &'a [f32],
@@ -22,11 +22,15 @@ pub(super) struct Lines<'a> {
     filter: &'a [f32],
 }
 
-impl<'a> Lines<'a> {
+impl<'a> DepthwiseLines<'a> {
     /// The convolution, where the processor has the vectors and channels have one filter each.
-    pub(super) fn new(g: &'a Geometry, input: &'a [f32], filter: &'a [f32]) -> Option<Lines<'a>> {
+    pub(super) fn new(
+        g: &'a Geometry,
+        input: &'a [f32],
+        filter: &'a [f32],
+    ) -> Option<DepthwiseLines<'a>> {
         let machine = Machine::detect().filter(|_| g.multiplier == 1)?;
-        Some(Lines { g, machine, input, filter })
+        Some(DepthwiseLines { g, machine, input, filter })
     }
 
     /// Computes all windows, and finishes them.

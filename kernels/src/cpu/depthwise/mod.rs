@@ -207,7 +207,7 @@ pub(super) fn with_epilogue(
         let finish = epilogue.on(io, 2);
         let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
         let (threads, out) = (io.threads(), io.output(0));
-        match lines::Lines::new(&g, input, filter) {
+        match lines::DepthwiseLines::new(&g, input, filter) {
             Some(lines) => lines.forward(threads, out, Some(&finish)),
             None => {
                 forward(threads, &g, input, filter, out);
@@ -227,7 +227,7 @@ fn forward<A: Factor<Acc = A>>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
-        && let Some(lines) = lines::Lines::new(g, input, filter)
+        && let Some(lines) = lines::DepthwiseLines::new(g, input, filter)
         && let Some(out) = A::floats_mut(out)
     {
         return lines.forward(threads, out, None);

@@ -1,4 +1,4 @@
-use super::{Form, lines::Lines};
+use super::{Form, lines::DepthwiseLines};
 use super::{Geometry, Pair, at, sum_pairs, tile::*};
 use crate::{
     cpu::gemm::{Finish, rect::Rect, tile::Machine},
@@ -13,9 +13,9 @@ fn numbers(len: usize, seed: usize) -> Vec<f32> {
 }
 
 /// Doubles all elements and adds the number of their row.
-struct Mark;
+struct DoubledRows;
 
-impl Finish for Mark {
+impl Finish for DoubledRows {
     fn finish(&self, first: usize, _: usize, mut block: Rect<'_>) {
         for row in 0..block.rows() {
             block.row(row).iter_mut().for_each(|x| *x = 2.0 * *x + (first + row) as f32);
@@ -52,12 +52,12 @@ fn lines_are_sums_over_the_taps_inside() {
             // The numbers are such that products and sums are exact.
             let (plain, single) = (Form::Plain, Threads::single());
             sum_pairs(&single, plain, sizes, &weights, &factors, &mut expected, pairs);
-            let Some(lines) = Lines::new(&g, &factors, &weights) else { return };
+            let Some(lines) = DepthwiseLines::new(&g, &factors, &weights) else { return };
             for threads in &threads {
                 let mut found = vec![f32::NAN; expected.len()];
                 lines.forward(threads, &mut found, None);
                 assert_eq!(found, expected, "{slide:?} {channels}");
-                lines.forward(threads, &mut found, Some(&Mark));
+                lines.forward(threads, &mut found, Some(&DoubledRows));
                 let marked = |(at, &x): (usize, &f32)| 2.0 * x + (at / channels) as f32;
                 let expected: Vec<f32> = expected.iter().enumerate().map(marked).collect();
                 assert_eq!(found, expected, "{slide:?} {channels}, finished");

@@ -41,7 +41,7 @@ impl Strip<'_> {
             let last = tap.factor + (windows - 1) * step + width;
             assert!(tap.weight + width <= weights.len() && last <= factors.len(), "a whole tap");
         }
-        let call = Call {
+        let call = StripPointers {
             weights: weights.as_ptr(),
             factors: factors.as_ptr(),
             out: out.as_mut_ptr(),
@@ -64,7 +64,7 @@ impl Strip<'_> {
 }
 
 /// A strip, by pointers.
-struct Call<'a> {
+struct StripPointers<'a> {
     weights: *const f32,
     factors: *const f32,
     out: *mut f32,
@@ -79,7 +79,7 @@ struct Call<'a> {
 /// As for [`strip`]; the processor has AVX2 and FMA.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(call: &Call<'_>) {
+unsafe fn avx2(call: &StripPointers<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { strip::<__m256>(call) }
 }
@@ -89,7 +89,7 @@ unsafe fn avx2(call: &Call<'_>) {
 /// As for [`strip`]; the processor has AVX-512F, AVX2 and FMA.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[target_feature(enable = "avx512f,avx2,fma")]
-unsafe fn avx512(call: &Call<'_>) {
+unsafe fn avx512(call: &StripPointers<'_>) {
     // SAFETY: the caller vouches for it.
     unsafe { strip::<__m512>(call) }
 }
@@ -102,7 +102,7 @@ unsafe fn avx512(call: &Call<'_>) {
 /// factors for all windows; `out` points to `windows * width` floats that nobody else refers to.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
-unsafe fn strip<X: Vector>(call: &Call<'_>) {
+unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
     let mut window = 0;
     // SAFETY: the caller vouches for the features and the memory; `window` and what is added to it do
     // not exceed the number of windows.
@@ -128,7 +128,7 @@ unsafe fn strip<X: Vector>(call: &Call<'_>) {
 /// As for [`strip`]; there are `T` windows from `window` on.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
-unsafe fn channels<X: Vector, const T: usize>(call: &Call<'_>, window: usize) {
+unsafe fn channels<X: Vector, const T: usize>(call: &StripPointers<'_>, window: usize) {
     let mut channel = 0;
     // SAFETY: as above; tiles do not go beyond the last channel.
     unsafe {
@@ -154,7 +154,7 @@ unsafe fn channels<X: Vector, const T: usize>(call: &Call<'_>, window: usize) {
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
-    call: &Call<'_>,
+    call: &StripPointers<'_>,
     window: usize,
     channel: usize,
 ) {
