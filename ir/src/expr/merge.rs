@@ -52,6 +52,8 @@ impl Merge {
                         && (!self.is_border(args[0]) || self.is_normal(args[0]));
                     if inside {
                         args[0]
+                    } else if let Some(product) = self.power(*prim, &args, node.dtype) {
+                        product
                     } else {
                         let kind = ExprKind::Apply(*prim, args);
                         self.add(ExprNode { kind, dtype: node.dtype })
@@ -73,6 +75,23 @@ impl Merge {
             }
             _ => self.copy(expr, |_| None),
         }
+    }
+
+    /// The square or the cube of a float as products, as TensorFlow's optimiser has it
+    /// (`tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc`, `ConvertPowStage`).
+    fn power(&mut self, prim: Prim, args: &[ExprId], dtype: DType) -> Option<ExprId> {
+        let &[base, exponent] = args else { return None };
+        let ExprKind::Const(exponent) = self.nodes[exponent.index()].kind else { return None };
+        let exponent = Some(exponent.to_f64()).filter(|n| [2.0, 3.0].contains(n))?;
+        if prim != Prim::Pow || !dtype.is_float() {
+            return None;
+        }
+        let mut product = |x: ExprId| {
+            let kind = ExprKind::Apply(Prim::Mul, [x, base].into_iter().collect());
+            self.add(ExprNode { kind, dtype })
+        };
+        let square = product(base);
+        Some(if exponent == 2.0 { square } else { product(square) })
     }
 
     pub(super) fn add(&mut self, node: ExprNode) -> ExprId {

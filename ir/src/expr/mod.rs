@@ -291,6 +291,18 @@ mod tests {
     }
 
     #[test]
+    fn squares_and_cubes_are_products() {
+        let power = build(&[DType::F32; 2], DType::F32, |s| s.x(0).pow(s.x(1)));
+        let of = |exponent: f64| {
+            let exponent = Replacement::Const(Constant::Float(exponent), DType::F32);
+            power.substitute(&[Replacement::Input(0, DType::F32), exponent]).to_string()
+        };
+        assert_eq!(of(2.0), "Mul($0, $0)");
+        assert_eq!(of(3.0), "Mul(Mul($0, $0), $0)");
+        assert_eq!(of(2.5), "Pow($0, 2.5)");
+    }
+
+    #[test]
     fn an_absent_attribute_is_an_error() {
         let attrs = Attrs::new();
         let result = Expr::build(&attrs, &[DType::F32], DType::F32, |s| s.x(0) * s.float("alpha"));

@@ -6,6 +6,7 @@
 
 mod gpu;
 mod side;
+mod table;
 
 use crate::command::{self, Profile};
 use anyhow::{Context, Result, ensure};
@@ -50,11 +51,15 @@ pub(crate) struct Flags {
 enum Verb {
     /// Measure a device, beside PyTorch on the same machine.
     Gpu(gpu::Flags),
+    /// Print the figures of a run as a Markdown table, each row beside the fastest side.
+    Table(table::Flags),
 }
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
-    if let Some(Verb::Gpu(flags)) = &flags.verb {
-        return gpu::run(root, flags);
+    match &flags.verb {
+        Some(Verb::Gpu(flags)) => return gpu::run(root, flags),
+        Some(Verb::Table(flags)) => return table::run(flags),
+        None => {}
     }
     // Some workloads start the command line.
     let program = command::build_workers(root, "bench", &["bench", "ferroflow"], Profile::Release)?;

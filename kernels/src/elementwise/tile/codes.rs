@@ -95,6 +95,7 @@ pub(super) fn joined(first: Code, second: Code) -> Option<Code> {
         (Code::Mul, Code::Add) => Code::MulAdd,
         (Code::MulFlushed, Code::AddFlushed) => Code::MulAddFlushed,
         (Code::Max, Code::Min) => Code::MaxMin,
+        (Code::Flush, Code::StoreF32) => Code::StoreFlushed,
         _ => return None,
     })
 }

@@ -132,9 +132,10 @@ impl<'a> Builder<'a> {
         if let Some(Step::Own(last, first, _)) = self.steps.last_mut()
             && let Some(both) = joined(*last, code)
         {
-            let first = *first;
+            // The operands of both, of which flushing has none.
+            let (first, second) = if *last == Code::Flush { (a, b) } else { (*first, a) };
             self.steps.pop();
-            self.steps.push(Step::Own(both, first, a));
+            self.steps.push(Step::Own(both, first, second));
             return;
         }
         self.steps.push(Step::Own(code, a, b));

@@ -9,6 +9,7 @@ use crate::{
     threads::Threads,
 };
 use ferroflow_ir::{Attrs, HostTensor, Shape, build::infer_attrs, registry};
+use machine::{Code, Step};
 use proptest::prelude::*;
 
 /// What a machine makes of a call; `None` if it does not take it.
@@ -159,4 +160,19 @@ proptest! {
             prop_assert!(same, "{found} instead of {expected}: {expr}");
         }
     }
+}
+
+#[test]
+fn an_affine_map_between_bounds_is_four_operations() {
+    let expr = Expr::build(&Attrs::new(), &[DType::F32; 3], DType::F32, |s| {
+        (s.x(0) * s.x(1) + s.x(2)).max(0.0).min(6.0)
+    });
+    let draft =
+        draft(&expr.expect("a formula"), &[const { Access::Contiguous }; 3]).expect("steps");
+    let codes = draft.steps.iter().map(|step| match step {
+        Step::Own(code, ..) => *code,
+        Step::Loop(..) => panic!("no loop"),
+    });
+    let expected = [Code::LoadFlushed, Code::MulAddFlushed, Code::MaxMin, Code::StoreFlushed];
+    assert_eq!(codes.collect::<Vec<_>>(), expected);
 }
