@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Which figures go where.
+/// The figures of a run, and the file that takes the table.
 #[derive(Args)]
 pub(super) struct Flags {
     /// The figures, as `--json` wrote them.

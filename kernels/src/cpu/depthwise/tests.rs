@@ -6,7 +6,7 @@ use crate::{
     threads::Threads,
 };
 use ferroflow_ir::window::{Padding, Step};
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, panic::catch_unwind};
 
 fn numbers(len: usize, seed: usize) -> Vec<f32> {
     (0..len).map(|index| ((index * 7919 + seed) % 101) as f32 / 8.0 - 6.0).collect()
@@ -67,11 +67,13 @@ fn lines_are_sums_over_the_taps_inside() {
 }
 
 #[test]
-#[should_panic(expected = "a whole tap")]
 fn taps_outside_are_refused() {
-    let Some(machine) = Machine::detect() else { panic!("a whole tap is not computed here") };
-    let (weights, factors) = ([1.0; 4], [1.0; 11]);
-    let taps = [Tap { weight: 0, factor: 4 }];
-    let strip = Strip { weights: &weights, factors: &factors, taps: &taps, step: 4, width: 4 };
-    strip.sum(machine, &mut [0.0; 8]);
+    let Some(machine) = Machine::detect() else { return };
+    let (weights, factors) = ([1.0; 4], [1.0; 12]);
+    let sum = |factor: usize| {
+        let taps = [Tap { weight: 0, factor }];
+        let strip = Strip { weights: &weights, factors: &factors, taps: &taps, step: 4, width: 4 };
+        catch_unwind(|| strip.sum(machine, &mut [0.0; 8])).is_ok()
+    };
+    assert_eq!([4, 5, 9].map(sum), [true, false, false]);
 }

@@ -8,7 +8,12 @@ use crate::{
     plan::broadcast::access,
     threads::Threads,
 };
-use ferroflow_ir::{Attrs, HostTensor, Shape, build::infer_attrs, registry};
+use ferroflow_ir::{
+    Attrs, HostTensor, Shape,
+    build::infer_attrs,
+    expr::{Scalar, Scalars},
+    registry,
+};
 use machine::{Code, Step};
 use proptest::prelude::*;
 
@@ -114,7 +119,7 @@ fn machines_give_the_same_bits() {
     assert!(taken > 140, "{taken} calls were taken");
 }
 
-/// What a kernel makes of inputs.
+/// The results of a kernel for inputs.
 fn output_of(kernel: &dyn Kernel, inputs: &[HostTensor], n: usize) -> Vec<f32> {
     let mut out = vec![0; n * size_of::<f32>()];
     let operands = inputs.iter().map(Operand::Tensor);
@@ -128,7 +133,7 @@ proptest! {
     /// flushed when it is read, joined or put aside changes no bit.
     #[test]
     fn formulas_give_the_bits_of_the_portable_engine(
-        steps in prop::collection::vec((0..6usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..14),
+        steps in prop::collection::vec((0..7usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..14),
     ) {
         let inputs = [floats([37, 11], 1), floats([1, 11], 9), floats([37, 11], 500), floats([1, 1], 3)];
         let dtypes = [DType::F32; 4];
@@ -143,6 +148,7 @@ proptest! {
                     2 => x * y,
                     3 => x.max(y),
                     4 => x.min(y),
+                    5 => x.lt(y).select(x, y),
                     _ => -x,
                 });
             }
@@ -175,4 +181,25 @@ fn an_affine_map_between_bounds_is_four_operations() {
     });
     let expected = [Code::LoadFlushed, Code::MulAddFlushed, Code::MaxMin, Code::StoreFlushed];
     assert_eq!(codes.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_larger_and_the_smaller_of_two_zeros_is_the_second() {
+    let zeros = HostTensor::from_slice(Shape::new([2]).expect("a shape"), &[0.0f32, -0.0]);
+    let inputs = [zeros.expect("a tensor")];
+    // The second operand of the first formula is at hand, the first of the other.
+    let formulas: [for<'s> fn(&'s Scalars<'s>) -> Scalar<'s>; 4] = [
+        |s| (-s.x(0)).max(s.x(0) + s.x(0)),
+        |s| (s.x(0) + s.x(0)).max(-s.x(0)),
+        |s| (-s.x(0)).min(s.x(0) + s.x(0)),
+        |s| (s.x(0) + s.x(0)).min(-s.x(0)),
+    ];
+    let signs = formulas.map(|formula| {
+        let expr =
+            Expr::build(&Attrs::new(), &[DType::F32], DType::F32, formula).expect("a formula");
+        let kernel = crate::elementwise::of_expr(&expr, &[DType::F32], vec![Access::Contiguous]);
+        let out = output_of(&*kernel.expect("a kernel"), &inputs, 2);
+        [out[0].is_sign_negative(), out[1].is_sign_negative()]
+    });
+    assert_eq!(signs, [[false, true], [true, false], [false, true], [true, false]]);
 }
