@@ -12,7 +12,7 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use half::{bf16, f16};
 use num_complex::Complex;
-use std::{any::Any, fmt, ops::Range, sync::Arc};
+use std::{any::Any, fmt, mem, ops::Range, sync::Arc};
 
 /// A Rust type that is the element type of a dtype.
 ///
@@ -294,12 +294,10 @@ impl HostTensor {
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.byte_len();
-        if let Data::Memory { memory, offset } = &mut self.data
+        if let Data::Memory { memory, .. } = &mut self.data
             && Arc::get_mut(memory).is_none()
         {
-            let mut copy = HostMemory::copy_room(len).expect("as much memory as the original has");
-            copy.bytes_mut().copy_from_slice(&memory.bytes()[*offset..*offset + len]);
-            (*memory, *offset) = (Arc::new(copy), 0);
+            self.make_unique();
         }
         match &mut self.data {
             Data::Inline(inline) => &mut bytemuck::bytes_of_mut(inline)[..len],
@@ -308,6 +306,35 @@ impl HostTensor {
                 &mut memory.bytes_mut()[*offset..*offset + len]
             }
             Data::Strings(_) | Data::Handles(_) => &mut [],
+        }
+    }
+
+    /// Moves the memory away from those who only remember it, or copies it from those who hold it.
+    #[cold]
+    fn make_unique(&mut self) {
+        let len = self.byte_len();
+        let Data::Memory { memory, offset } =
+            mem::replace(&mut self.data, Data::Inline([0; INLINE / 8]))
+        else {
+            unreachable!("only shared memory is made unique");
+        };
+        self.data = match Arc::try_unwrap(memory) {
+            Ok(memory) => Data::Memory { memory: Arc::new(memory), offset },
+            Err(memory) => {
+                let mut copy =
+                    HostMemory::copy_room(len).expect("as much memory as the original has");
+                copy.bytes_mut().copy_from_slice(&memory.bytes()[offset..offset + len]);
+                Data::Memory { memory: Arc::new(copy), offset: 0 }
+            }
+        };
+    }
+
+    /// The memory that the elements are in, and where they begin; `None` for those inside the
+    /// tensor, strings and handles.
+    pub(crate) fn memory(&self) -> Option<(&Arc<HostMemory>, usize)> {
+        match &self.data {
+            Data::Memory { memory, offset } => Some((memory, *offset)),
+            Data::Inline(_) | Data::Strings(_) | Data::Handles(_) => None,
         }
     }
 

@@ -200,6 +200,14 @@ impl<'a> Io<'a> {
         }
     }
 
+    /// Input `index` as the tensor that it is; `None` for bytes that are not a whole one.
+    pub fn tensor(&self, index: usize) -> Option<&'a HostTensor> {
+        match self.inputs[index] {
+            Operand::Tensor(tensor) => Some(tensor),
+            Operand::Plain(_) | Operand::InPlace | Operand::Device(_) => None,
+        }
+    }
+
     /// Input `index` in the memory of the kernel's device; `None` if it is not there.
     pub fn device_input(&self, index: usize) -> Option<&'a DeviceBuffer> {
         match self.inputs[index] {

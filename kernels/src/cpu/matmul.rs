@@ -7,7 +7,7 @@ use super::{
 };
 #[cfg(target_arch = "x86_64")]
 use super::{
-    gemm::{Finish, gemm_finished, rect::Rect},
+    gemm::{Finish, Weights, gemm_by_weights, rect::Rect, weights::PackedWeights},
     region::epilogue::Epilogue,
 };
 use crate::{
@@ -151,11 +151,27 @@ pub(super) fn with_epilogue(
         "MatMul" => plan_of_two(call)?,
         _ => plan_of_batch(call)?,
     };
+    let kept = PackedWeights::default();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let finish = epilogue.on(io, 2);
-        plan.run_finished(io.threads(), io.input(0), io.input(1), io.output(0), &finish);
+        plan.run_by_weights(io, &kept, Some(&finish));
         Ok(())
     })))
+}
+
+/// Products of `f32`.
+#[cfg(target_arch = "x86_64")]
+fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
+    let kept = PackedWeights::default();
+    Arc::new(move |io: &mut Io<'_>| {
+        plan.run_by_weights(io, &kept, None);
+        Ok(())
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
+    kernel::<f32>(plan)
 }
 
 /// The results of one of several products, as rows of all results.
@@ -171,19 +187,15 @@ impl Finish for After<'_> {
 
 #[cfg(target_arch = "x86_64")]
 impl Plan {
-    /// Computes the products and finishes them.
-    fn run_finished(
-        &self,
-        threads: &Threads,
-        a: &[f32],
-        b: &[f32],
-        out: &mut [f32],
-        finish: &dyn Finish,
-    ) {
-        self.for_each_product(threads, out, |threads, index, out| {
+    /// Computes the products, and finishes them.
+    fn run_by_weights(&self, io: &mut Io<'_>, kept: &PackedWeights, finish: Option<&dyn Finish>) {
+        let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        let weights = Weights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
+        self.for_each_product(io.threads(), io.output(0), |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            let finish = After(finish, index * self.sizes.m);
-            gemm_finished(threads, self.sizes, a, b, out, &finish);
+            let finish = finish.map(|finish| After(finish, index * self.sizes.m));
+            let finish = finish.as_ref().map(|finish| finish as &dyn Finish);
+            gemm_by_weights(threads, self.sizes, a, b, weights, out, finish);
         });
     }
 }
@@ -219,6 +231,9 @@ fn widening(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = plan_of_two(call)?;
+    if call.dtype(0) == DType::F32 {
+        return Ok(Some(float_kernel(plan)));
+    }
     Ok(with_number!(call.dtype(0), T => kernel::<T>(plan)))
 }
 
@@ -230,6 +245,9 @@ fn plan_of_two(call: &OpCall<'_>) -> Result<Plan> {
 
 fn batch_matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = plan_of_batch(call)?;
+    if call.dtype(0) == DType::F32 {
+        return Ok(Some(float_kernel(plan)));
+    }
     Ok(with_number!(call.dtype(0), T => kernel::<T>(plan)))
 }
 

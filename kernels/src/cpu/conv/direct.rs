@@ -9,10 +9,12 @@ use super::super::gemm::{
     pack::pack,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
+    weights::{Layout, PackedMatrix, PackedWeights},
 };
 use super::Geometry;
 use crate::{error::Result, plan::window::Stretch, scratch::Scratch, threads::Threads};
-use std::ops::Range;
+use ferroflow_ir::HostTensor;
+use std::{ops::Range, sync::Arc};
 
 /// The most steps of a tile: a panel of the filter fits the first-level cache.
 const DEPTH: usize = 256;
@@ -36,19 +38,16 @@ struct Area {
     blocks: Vec<Vec<Span>>,
 }
 
-/// How a convolution goes by areas.
-pub(super) struct Direct<'a> {
-    g: &'a Geometry,
+/// How convolutions of a geometry go by areas.
+pub(super) struct DirectPlan {
     machine: Machine,
     areas: Vec<Area>,
-    input: &'a [f32],
-    /// The matrix `[taps, channels of a group, filters]`.
-    filter: &'a [f32],
+    packed: PackedWeights,
 }
 
-impl<'a> Direct<'a> {
+impl DirectPlan {
     /// The way, where it is a good one.
-    pub(super) fn new(g: &'a Geometry, input: &'a [f32], filter: &'a [f32]) -> Option<Direct<'a>> {
+    pub(super) fn new(g: &Geometry) -> Option<DirectPlan> {
         let machine = Machine::detect()?;
         let stretches = g.sweep.slides.each_ref().map(Stretch::along);
         let n_areas: usize = stretches.iter().map(Vec::len).product();
@@ -65,7 +64,37 @@ impl<'a> Direct<'a> {
                 }
             }
         }
-        Some(Direct { g, machine, areas, input, filter })
+        Some(DirectPlan { machine, areas, packed: PackedWeights::default() })
+    }
+}
+
+/// A convolution by areas.
+pub(super) struct Direct<'a> {
+    g: &'a Geometry,
+    machine: Machine,
+    areas: &'a [Area],
+    input: &'a [f32],
+    /// The matrix `[taps, channels of a group, filters]`.
+    filter: &'a [f32],
+    /// The filter in panels as wide as a tile, where there is one group.
+    packed: Option<Arc<PackedMatrix>>,
+}
+
+impl<'a> Direct<'a> {
+    /// A convolution with a filter that is all of `tensor`, if it is that.
+    pub(super) fn new(
+        threads: &Threads,
+        g: &'a Geometry,
+        plan: &'a DirectPlan,
+        input: &'a [f32],
+        filter: &'a [f32],
+        tensor: Option<&HostTensor>,
+    ) -> Direct<'a> {
+        let (machine, areas) = (plan.machine, &plan.areas);
+        let layout = Layout::whole(machine, g.depth(), g.filters);
+        let tensor = tensor.filter(|_| g.groups == 1);
+        let packed = plan.packed.of(threads, g.sweep.n_windows(), tensor, layout);
+        Direct { g, machine, areas, input, filter, packed }
     }
 
     /// Computes all windows, and finishes them: by lines where all filters are in one group.
@@ -112,8 +141,14 @@ impl<'a> Direct<'a> {
             (0..own).step_by(cols).map(|first| (first, out.take_cols(cols))).collect();
         threads.try_for_each_piece(&mut pieces, 1, |_, pieces| {
             for (first, out) in pieces {
+                let n = out.cols().next_multiple_of(wide) * depth;
+                if let Some(packed) = &self.packed {
+                    let panels = &packed.panels(&(0..depth), *first)[..n];
+                    self.lines(group, panels, 0, out.reborrow());
+                    continue;
+                }
                 // The memory that the last piece had, as a rule, and still in the cache.
-                let mut panels = Scratch::new(out.cols().next_multiple_of(wide) * depth)?;
+                let mut panels = Scratch::new(n)?;
                 self.pack(group, *first, &mut panels);
                 self.lines(group, &panels, 0, out.reborrow());
             }
@@ -130,10 +165,16 @@ impl<'a> Direct<'a> {
         finish: Option<&dyn Finish>,
     ) -> Result<()> {
         let (wide, depth) = (self.machine.cols(), self.g.depth());
-        let mut panels = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
-        threads.for_each_piece(&mut panels, PANELS * wide * depth, |start, panels| {
-            self.pack(group, start / depth, panels);
-        });
+        let mut room;
+        let panels: &[f32] = if let Some(packed) = &self.packed {
+            packed.panels(&(0..depth), 0)
+        } else {
+            room = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
+            threads.for_each_piece(&mut room, PANELS * wide * depth, |start, panels| {
+                self.pack(group, start / depth, panels);
+            });
+            &room
+        };
         let [_, b, c] = &self.g.sweep.slides;
         let lines = (WINDOWS_PER_PIECE / c.output).clamp(1, b.output);
         // Pieces end where planes do.
@@ -145,7 +186,7 @@ impl<'a> Direct<'a> {
             }
         }
         threads.for_each(pieces.into_iter(), |(line, mut out)| {
-            self.lines(group, &panels, line, out.reborrow());
+            self.lines(group, panels, line, out.reborrow());
             if let Some(finish) = finish {
                 finish.finish(line * c.output, 0, out);
             }
@@ -172,7 +213,7 @@ impl<'a> Direct<'a> {
                     (end - begin) * c.output,
                 );
                 let place = (plane / a.output, plane % a.output);
-                for area in &self.areas {
+                for area in self.areas {
                     if area.stretches[0].windows.contains(&place.1) {
                         self.area(area, group, panel, place, begin..end, &mut part);
                     }

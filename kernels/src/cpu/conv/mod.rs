@@ -10,19 +10,18 @@
 mod direct;
 #[cfg(target_arch = "x86_64")]
 mod direct_filter;
+#[cfg(target_arch = "x86_64")]
+mod float;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_arch = "x86_64")]
+use super::region::epilogue::Epilogue;
 use super::{
     Build,
     dispatch::with_real,
     gemm::{Factor, Matrix, Product, Sizes, gemm},
-};
-#[cfg(target_arch = "x86_64")]
-use super::{
-    gemm::{Finish, finish_all, gemm_finished},
-    region::epilogue::Epilogue,
 };
 use crate::{
     device::OpCall,
@@ -33,7 +32,9 @@ use crate::{
     threads::Threads,
     wide::{Round, Wide},
 };
-use ferroflow_ir::{Error, Shape};
+use ferroflow_ir::{DType, Error, Shape};
+#[cfg(target_arch = "x86_64")]
+use float::FloatConvolution;
 use std::{ops::Range, sync::Arc};
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
@@ -81,6 +82,11 @@ impl Geometry {
         self.sweep.n_taps() * (self.sweep.channels / self.groups)
     }
 
+    /// The sizes of the product that a pointwise convolution is.
+    fn pointwise(&self) -> Sizes {
+        Sizes { m: self.sweep.n_windows(), k: self.depth(), n: self.filters }
+    }
+
     /// The convolution that gives the gradient by the input, where the stride is 1.
     fn reversed(&self) -> Geometry {
         let slides = self.sweep.slides.map(|slide| slide.reversed());
@@ -118,6 +124,11 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         })
     }
     let geometry = Geometry::new(call, call.shape(0), call.shape(1))?;
+    #[cfg(target_arch = "x86_64")]
+    if call.dtype(0) == DType::F32 {
+        let convolution = FloatConvolution::new(geometry);
+        return Ok(Some(Arc::new(move |io: &mut Io<'_>| convolution.run(io, None))));
+    }
     Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
 }
 
@@ -129,22 +140,32 @@ pub(super) fn forward<A: Factor<Acc = A> + Default>(
     filter: &[A],
     out: &mut [A],
 ) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
+        && let Some(out) = A::floats_mut(out)
+    {
+        let convolution = FloatConvolution::new(g.clone());
+        return convolution.forward(threads, input, (filter, None), out, None);
+    }
+    by_taps(threads, g, input, filter, out)
+}
+
+/// Computes the windows with their taps laid out as rows of matrices.
+fn by_taps<A: Factor<Acc = A> + Default>(
+    threads: &Threads,
+    g: &Geometry,
+    input: &[A],
+    filter: &[A],
+    out: &mut [A],
+) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
     let (n_windows, depth) = (g.sweep.n_windows(), g.depth());
     if g.groups == 1 && g.sweep.is_pointwise() {
-        let sizes = Sizes { m: n_windows, k: depth, n: g.filters };
         let (a, b) = (Matrix::row_major(input, depth), Matrix::row_major(filter, g.filters));
-        gemm(threads, sizes, a, b, Product::row_major(out, g.filters));
+        gemm(threads, g.pointwise(), a, b, Product::row_major(out, g.filters));
         return Ok(());
-    }
-    #[cfg(target_arch = "x86_64")]
-    if let (Some(input), Some(filter)) = (A::floats(input), A::floats(filter))
-        && let Some(direct) = direct::Direct::new(g, input, filter)
-        && let Some(out) = A::floats_mut(out)
-    {
-        return direct.forward(threads, out, None);
     }
     let per_tile = windows_per_tile(depth);
     let single = Threads::single();
@@ -175,40 +196,11 @@ pub(super) fn with_epilogue(
     call: &OpCall<'_>,
     epilogue: Epilogue,
 ) -> Result<Option<Arc<dyn Kernel>>> {
-    let g = Geometry::new(call, call.shape(0), call.shape(1))?;
+    let convolution = FloatConvolution::new(Geometry::new(call, call.shape(0), call.shape(1))?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let finish = epilogue.on(io, 2);
-        let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
-        let (threads, out) = (io.threads(), io.output(0));
-        forward_finished(threads, &g, input, filter, out, &finish)
+        convolution.run(io, Some(&finish))
     })))
-}
-
-/// Computes the windows as [`forward`] does, and finishes them.
-#[cfg(target_arch = "x86_64")]
-fn forward_finished(
-    threads: &Threads,
-    g: &Geometry,
-    input: &[f32],
-    filter: &[f32],
-    out: &mut [f32],
-    finish: &dyn Finish,
-) -> Result<()> {
-    if out.is_empty() {
-        return Ok(());
-    }
-    if g.groups == 1 && g.sweep.is_pointwise() {
-        let sizes = Sizes { m: g.sweep.n_windows(), k: g.depth(), n: g.filters };
-        let (a, b) = (Matrix::row_major(input, sizes.k), Matrix::row_major(filter, g.filters));
-        gemm_finished(threads, sizes, a, b, out, finish);
-        return Ok(());
-    }
-    if let Some(direct) = direct::Direct::new(g, input, filter) {
-        return direct.forward(threads, out, Some(finish));
-    }
-    forward(threads, g, input, filter, out)?;
-    finish_all(threads, finish, out, g.filters);
-    Ok(())
 }
 
 fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

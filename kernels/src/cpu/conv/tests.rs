@@ -36,11 +36,33 @@ fn check(g: &Geometry, what: &str) {
         let mut out = vec![f32::NAN; dy.len()];
         forward(&threads, g, &input, &filter, &mut out).unwrap();
         near(&out, &expected, what);
+        #[cfg(target_arch = "x86_64")]
+        by_weights(&threads, g, &input, &filter, &out, what);
         let mut dw = vec![f32::NAN; filter.len()];
         sum_products(&threads, g, &input, &dy, &mut dw, None).unwrap();
         near(&dw, &expected_dw, what);
         let first = first.get_or_insert_with(|| (out.clone(), dw.clone()));
         assert!(first.0 == out && first.1 == dw, "{what}: the same bits on {count} threads");
+    }
+}
+
+/// Compares calls with a filter that stays the same with a call by itself.
+#[cfg(target_arch = "x86_64")]
+fn by_weights(
+    threads: &Threads,
+    g: &Geometry,
+    input: &[f32],
+    filter: &[f32],
+    expected: &[f32],
+    what: &str,
+) {
+    let tensor = ferroflow_ir::HostTensor::vector(filter).unwrap();
+    let convolution = FloatConvolution::new(g.clone());
+    for call in 0..3 {
+        let mut out = vec![f32::NAN; expected.len()];
+        let filter = (tensor.as_slice().unwrap(), Some(&tensor));
+        convolution.forward(threads, input, filter, &mut out, None).unwrap();
+        assert!(out == expected, "{what}: the same bits in call {call}");
     }
 }
 

@@ -43,21 +43,10 @@ impl Factor for f32 {
 /// Whether tiles are the better way. The crate has others for products of columns by rows, and for
 /// small tables of dot products.
 #[cfg(target_arch = "x86_64")]
-fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
+pub(super) fn in_tiles(sizes: Sizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
     let Sizes { m, k, n } = sizes;
     let dot_products = a.col_stride == 1 && b.row_stride == 1 && m.saturating_mul(n) <= 256;
     m > 1 && n > 1 && k > 2 && !dot_products
-}
-
-/// Whether a product is computed by packed blocks.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn in_blocks(
-    machine: Machine,
-    sizes: Sizes,
-    a: Matrix<'_, f32>,
-    b: Matrix<'_, f32>,
-) -> bool {
-    sizes.m > 1 && sizes.n > 1 && in_tiles(sizes, a, b) && !small::serves(machine, sizes, a, b)
 }
 
 /// Computes a product by vectors, where ours is the better way; gives `out` back where it is not.
@@ -84,7 +73,7 @@ fn by_vectors<'o>(
         if small::serves(machine, sizes, a, b) {
             small::multiply(machine, threads, sizes, a, b, out);
         } else {
-            packed::multiply(machine, threads, sizes, a, b, out, None);
+            packed::multiply(machine, threads, sizes, a, b.into(), out, None);
         }
         return None;
     }

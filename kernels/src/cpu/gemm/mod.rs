@@ -32,10 +32,14 @@ mod small;
 pub(super) mod tile;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod vector;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod weights;
 
 use crate::{threads::Threads, wide::Wide};
 pub(super) use bytes::{Byte, gemm_of_bytes};
 use panels::by_panels;
+#[cfg(target_arch = "x86_64")]
+use {ferroflow_ir::HostTensor, std::sync::Arc};
 
 /// The sizes of a product `[m, k] × [k, n] → [m, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,33 +198,61 @@ pub(crate) fn finish_all(threads: &Threads, finish: &dyn Finish, out: &mut [f32]
 const FINISHED_PIECE: usize = 1 << 15;
 
 /// Computes `a × b` into contiguous rows, and finishes blocks of them while they are in the cache.
+/// Where `weights` may be packed, `b` is their elements.
 ///
 /// # Panics
 ///
 /// As [`gemm`].
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn gemm_finished(
+pub(crate) fn gemm_by_weights(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, f32>,
     b: Matrix<'_, f32>,
+    weights: Weights<'_>,
     out: &mut [f32],
-    finish: &dyn Finish,
+    finish: Option<&dyn Finish>,
 ) {
     let Sizes { m, k, n } = sizes;
     let out = &mut out[..m * n];
-    match tile::Machine::detect() {
-        Some(machine) if factor::in_blocks(machine, sizes, a, b) => {
+    if let Some(machine) = tile::Machine::detect()
+        && factor::in_tiles(sizes, a, b)
+    {
+        let single = Threads::single();
+        let threads = if sizes.work() < PARALLEL_WORK { &single } else { threads };
+        let packed = weights.packed(threads, machine, sizes, b);
+        if packed.is_some() || (finish.is_some() && !small::serves(machine, sizes, a, b)) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
-            let single = Threads::single();
-            let threads = if sizes.work() < PARALLEL_WORK { &single } else { threads };
+            let b = packed::RightOperand { matrix: b, packed: packed.as_deref() };
             let place = Product::row_major(out, n);
-            packed::multiply(machine, threads, sizes, a, b, place, Some(finish));
+            return packed::multiply(machine, threads, sizes, a, b, place, finish);
         }
-        _ => {
-            gemm(threads, sizes, a, b, Product::row_major(out, n));
-            finish_all(threads, finish, out, n);
-        }
+    }
+    gemm(threads, sizes, a, b, Product::row_major(out, n));
+    if let Some(finish) = finish {
+        finish_all(threads, finish, out, n);
+    }
+}
+
+/// The right operand of a kernel's products, if it is one tensor, and where its packed form is kept.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub(crate) tensor: Option<&'a HostTensor>,
+    pub(crate) kept: &'a weights::PackedWeights,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Weights<'_> {
+    fn packed(
+        &self,
+        threads: &Threads,
+        machine: tile::Machine,
+        sizes: Sizes,
+        b: Matrix<'_, f32>,
+    ) -> Option<Arc<weights::PackedMatrix>> {
+        let layout = weights::Layout::of_product(machine, sizes, b);
+        self.kept.of(threads, sizes.m, self.tensor, layout)
     }
 }
 

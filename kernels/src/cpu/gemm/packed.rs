@@ -13,6 +13,7 @@ use super::{
     pack::pack,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
+    weights::PackedMatrix,
 };
 use crate::{scratch::Scratch, threads::Threads};
 use std::ops::Range;
@@ -50,7 +51,7 @@ pub(super) fn multiply(
     threads: &Threads,
     sizes: Sizes,
     a: Matrix<'_, f32>,
-    b: Matrix<'_, f32>,
+    b: RightOperand<'_>,
     out: Product<'_, f32>,
     finish: Option<&dyn Finish>,
 ) {
@@ -80,13 +81,51 @@ fn scratch(len: usize) -> Scratch<f32> {
     Scratch::new(len).expect("there are a few megabytes left")
 }
 
+/// The right operand of a product, and its packed form if there is one.
+#[derive(Clone, Copy)]
+pub(super) struct RightOperand<'a> {
+    pub(super) matrix: Matrix<'a, f32>,
+    pub(super) packed: Option<&'a PackedMatrix>,
+}
+
+impl<'a> From<Matrix<'a, f32>> for RightOperand<'a> {
+    fn from(matrix: Matrix<'a, f32>) -> RightOperand<'a> {
+        RightOperand { matrix, packed: None }
+    }
+}
+
+impl RightOperand<'_> {
+    /// The panels of some columns: packed into `room` where they are not yet.
+    fn panels<'p>(
+        &'p self,
+        threads: &Threads,
+        machine: Machine,
+        cols: Range<usize>,
+        steps: &Range<usize>,
+        room: &'p mut Option<Scratch<f32>>,
+    ) -> &'p [f32] {
+        if let Some(packed) = self.packed {
+            return packed.panels(steps, cols.start);
+        }
+        let (wide, len) = (machine.cols(), steps.len());
+        let panels = cols.len().next_multiple_of(wide) * len;
+        let room = room.get_or_insert_with(|| scratch(panels));
+        threads.for_each_piece(&mut room[..panels], 4 * wide * len, |start, packed| {
+            let first = cols.start + start / len;
+            let lines = first..cols.end.min(first + 4 * wide);
+            pack(machine, wide, self.matrix.transposed(), lines, steps, packed);
+        });
+        room
+    }
+}
+
 /// A product over a part of the summed dimension.
 struct Part<'a> {
     machine: Machine,
     threads: &'a Threads,
     sizes: Sizes,
     a: Matrix<'a, f32>,
-    b: Matrix<'a, f32>,
+    b: RightOperand<'a>,
     steps: Range<usize>,
     /// Whether the products are added to what is there.
     add: bool,
@@ -116,7 +155,8 @@ impl Part<'_> {
     fn by_columns(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let Sizes { m, n, .. } = self.sizes;
-        let as_they_lie = self.reads_rows(FEW_ROWS_DIRECT_COLS);
+        let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
+        let as_they_lie = two_tiles || self.reads_rows(FEW_ROWS_DIRECT_COLS);
         let mut packed = scratch(if as_they_lie { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
@@ -128,12 +168,11 @@ impl Part<'_> {
         let cols = share.min(PASSING_COLS);
         let pieces = (0..n).step_by(cols).map(|first| (first, out.take_cols(cols)));
         self.threads.for_each(pieces.collect::<Vec<_>>().into_iter(), |(first, out)| {
-            let cols = first..first + out.cols();
-            let mut packed_b = scratch(cols.len().next_multiple_of(wide) * len);
-            let b = self.b.transposed();
-            pack(self.machine, wide, b, cols, &self.steps, &mut packed_b);
+            let (cols, mut room) = (first..first + out.cols(), None);
+            let single = Threads::single();
+            let b = self.b.panels(&single, self.machine, cols, &self.steps, &mut room);
             let rows = if as_they_lie { Rows::AsTheyLie(0) } else { Rows::Packed(&packed) };
-            self.multiply(&rows, &Columns::Packed(&packed_b), (0, first), out);
+            self.multiply(&rows, &Columns::Packed(b), (0, first), out);
         });
     }
 
@@ -142,10 +181,11 @@ impl Part<'_> {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let Sizes { m, n, .. } = self.sizes;
         let one_tile = n <= wide;
-        let as_it_lies = one_tile && self.b.col_stride == 1;
+        let b = self.b.matrix;
+        let as_it_lies = one_tile && b.col_stride == 1;
         let as_they_lie = self.reads_rows(DIRECT_COLS) || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
-        let mut packed = scratch(if as_it_lies { 0 } else { block_cols * len });
+        let mut room = None;
         let n_tiles = m.div_ceil(high);
         let n_blocks = m.div_ceil(BLOCK_ROWS).next_multiple_of(self.threads.count()).min(n_tiles);
         // Blocks of as many tiles, give or take one.
@@ -153,18 +193,11 @@ impl Part<'_> {
         for first in (0..n).step_by(block_cols) {
             let mut out = out.take_cols(block_cols);
             let cols = first..first + out.cols();
-            if !as_it_lies {
-                let packed = &mut packed[..cols.len().next_multiple_of(wide) * len];
-                self.threads.for_each_piece(packed, 4 * wide * len, |start, packed| {
-                    let first = cols.start + start / len;
-                    let lines = first..cols.end.min(first + 4 * wide);
-                    let b = self.b.transposed();
-                    pack(self.machine, wide, b, lines, &self.steps, packed);
-                });
-            }
-            let columns = match as_it_lies {
-                true => Columns::AsTheyLie(&self.b.data[self.steps.start * self.b.row_stride..]),
-                false => Columns::Packed(&packed),
+            let columns = if as_it_lies {
+                Columns::AsTheyLie(&b.data[self.steps.start * b.row_stride..])
+            } else {
+                let (threads, machine) = (self.threads, self.machine);
+                Columns::Packed(self.b.panels(threads, machine, cols, &self.steps, &mut room))
             };
             let blocks = (0..n_blocks).map(|block| {
                 let rows = start(block)..start(block + 1);
@@ -220,7 +253,7 @@ impl Part<'_> {
                 Columns::Packed(data) => {
                     Right { data: &data[panel * wide * len..], step_stride: wide }
                 }
-                Columns::AsTheyLie(data) => Right { data, step_stride: self.b.row_stride },
+                Columns::AsTheyLie(data) => Right { data, step_stride: self.b.matrix.row_stride },
             };
             let mut row = 0;
             while column.rows() > 0 {
@@ -235,8 +268,13 @@ impl Part<'_> {
                     }
                 };
                 let spans = [Span { left: 0, right: 0, len }];
-                self.machine.tile(left, right, &spans, column.take_rows(high), self.add);
-                row += high;
+                // Tiles of like heights: those of a row or two wait for their sums.
+                let height = match a {
+                    Rows::Packed(_) => high,
+                    Rows::AsTheyLie(_) => column.rows().div_ceil(column.rows().div_ceil(high)),
+                };
+                self.machine.tile(left, right, &spans, column.take_rows(height), self.add);
+                row += height;
             }
             panel += 1;
         }
@@ -305,7 +343,7 @@ mod tests {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
                 let out = Product { data: &mut found, row_stride, accumulate };
-                multiply(machine, &threads, sizes, a, b, out, None);
+                multiply(machine, &threads, sizes, a, b.into(), out, None);
                 assert_eq!(found, expected, "{machine:?} {sizes:?} {transposed_a} {transposed_b}");
                 if a.col_stride == 1 && b.col_stride == 1 {
                     let mut found = before.clone();
@@ -362,10 +400,10 @@ mod tests {
                     let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                     let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
                     let place = Product::row_major(&mut plain, n);
-                    multiply(machine, &threads, sizes, a, b, place, None);
+                    multiply(machine, &threads, sizes, a, b.into(), place, None);
                     Mark.finish(0, 0, Rect::new(&mut plain, m, n, n));
                     let place = Product::row_major(&mut found, n);
-                    multiply(machine, &threads, sizes, a, b, place, Some(&Mark));
+                    multiply(machine, &threads, sizes, a, b.into(), place, Some(&Mark));
                     assert_eq!(found, plain, "{machine:?} {sizes:?}, {count} threads");
                 }
             }

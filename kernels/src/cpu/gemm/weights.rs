@@ -1,0 +1,285 @@
+//! Weights in the order in which tiles read them, kept from call to call.
+//!
+//! A right operand that is the same tensor in two calls of a kernel, one after the other, counts as
+//! weights: it is packed then, and the calls that follow read the packed form, as long as the tensor
+//! is not changed. Kernels of other shapes share it. Training changes weights at each step: kernels
+//! that find others again and again look ever more rarely.
+
+use super::{Matrix, Sizes, pack::pack, packed::depth, tile::Machine};
+use crate::threads::Threads;
+use ferroflow_ir::{HostTensor, TensorIdentity, memory::HostMemory};
+use parking_lot::Mutex;
+use std::{
+    ops::Range,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// The most bytes of packed weights in a process.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Packing counts for little where so many rows use it.
+const MOST_ROWS: usize = 512;
+
+/// Matrices of fewer elements are as fast without.
+const LEAST_ELEMENTS: usize = 1 << 12;
+
+/// The most calls without a look, as a power of two.
+const RAREST_LOOK: u32 = 8;
+
+/// Bytes of packed weights in this process.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// What kernels may share.
+static SHARED: Mutex<Vec<(TensorIdentity, Weak<PackedMatrix>)>> = Mutex::new(Vec::new());
+
+/// How a matrix `[steps, cols]` is packed: blocks of steps one after the other, and in each block
+/// panels as wide as a tile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cpu) struct Layout {
+    machine: Machine,
+    steps: usize,
+    cols: usize,
+    /// Where the elements lie before.
+    row_stride: usize,
+    col_stride: usize,
+    /// Steps of a block.
+    depth: usize,
+}
+
+impl Layout {
+    /// The layout of the right operand of a product.
+    pub(in crate::cpu) fn of_product(machine: Machine, sizes: Sizes, b: Matrix<'_, f32>) -> Layout {
+        let Matrix { row_stride, col_stride, .. } = b;
+        let Sizes { k, n, .. } = sizes;
+        Layout { machine, steps: k, cols: n, row_stride, col_stride, depth: depth(sizes) }
+    }
+
+    /// The layout of contiguous rows in one block.
+    pub(in crate::cpu) fn whole(machine: Machine, steps: usize, cols: usize) -> Layout {
+        Layout { machine, steps, cols, row_stride: cols, col_stride: 1, depth: steps }
+    }
+
+    fn padded(&self) -> usize {
+        self.cols.next_multiple_of(self.machine.cols())
+    }
+
+    fn pack(&self, threads: &Threads, data: &[f32], packed: &mut [f32]) {
+        let Layout { row_stride, col_stride, .. } = *self;
+        let matrix =
+            Matrix { data, row_stride: col_stride, col_stride: row_stride, conjugate: false };
+        let wide = self.machine.cols();
+        for start in (0..self.steps).step_by(self.depth) {
+            let steps = start..self.steps.min(start + self.depth);
+            let block = &mut packed[start * self.padded()..steps.end * self.padded()];
+            threads.for_each_piece(block, 4 * wide * steps.len(), |at, panels| {
+                let first = at / steps.len();
+                let cols = first..self.cols.min(first + 4 * wide);
+                pack(self.machine, wide, matrix, cols, &steps, panels);
+            });
+        }
+    }
+}
+
+/// A matrix in the order in which tiles read it.
+pub(in crate::cpu) struct PackedMatrix {
+    layout: Layout,
+    memory: HostMemory,
+}
+
+impl PackedMatrix {
+    /// Packs a matrix; `None` where that takes too much memory.
+    fn new(threads: &Threads, data: &[f32], layout: Layout) -> Option<PackedMatrix> {
+        let bytes = layout.steps.checked_mul(layout.padded())?.checked_mul(size_of::<f32>())?;
+        let room = |all: usize| all.checked_add(bytes).filter(|&all| all <= MOST_BYTES);
+        BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
+        let Ok(memory) = HostMemory::pooled(bytes) else {
+            BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        };
+        let mut packed = PackedMatrix { layout, memory };
+        layout.pack(threads, data, bytemuck::cast_slice_mut(packed.memory.bytes_mut()));
+        Some(packed)
+    }
+
+    /// The panels of a block, from the one that begins with column `first` on.
+    pub(in crate::cpu) fn panels(&self, steps: &Range<usize>, first: usize) -> &[f32] {
+        debug_assert!(first.is_multiple_of(self.layout.machine.cols()), "the first of a panel");
+        let packed: &[f32] = bytemuck::cast_slice(self.memory.bytes());
+        &packed[steps.start * self.layout.padded() + first * steps.len()..]
+    }
+}
+
+impl Drop for PackedMatrix {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.memory.bytes().len(), Ordering::Relaxed);
+    }
+}
+
+/// The packed weights of a kernel.
+#[derive(Default)]
+pub(in crate::cpu) struct PackedWeights(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// What the last call that looked found.
+    seen: Option<TensorIdentity>,
+    packed: Option<Arc<PackedMatrix>>,
+    /// How often others were found, one time after the other.
+    changes: u32,
+    /// The calls until the next look.
+    unlooked: u32,
+}
+
+impl PackedWeights {
+    /// The packed form of `weights`, which `rows` of the other operand meet; `None` where it is
+    /// not worth while, or the weights are not known to stay as they are.
+    pub(in crate::cpu) fn of(
+        &self,
+        threads: &Threads,
+        rows: usize,
+        weights: Option<&HostTensor>,
+        layout: Layout,
+    ) -> Option<Arc<PackedMatrix>> {
+        let worth = rows <= MOST_ROWS && layout.steps * layout.cols >= LEAST_ELEMENTS;
+        let weights = weights.filter(|_| worth)?;
+        if !self.is_known(weights, layout)? {
+            return None;
+        }
+        let kept = self.0.lock().packed.clone();
+        if kept.is_some() {
+            return kept;
+        }
+        // Whoever comes at the same time may pack them, too, and one of both is dropped.
+        let packed = shared(threads, weights, layout)?;
+        let mut kept = self.0.lock();
+        if kept.seen.as_ref().is_some_and(|seen| seen.is_of(weights)) {
+            kept.packed = Some(packed.clone());
+        }
+        Some(packed)
+    }
+
+    /// Whether the last call had the same weights; nothing where nobody looked.
+    fn is_known(&self, weights: &HostTensor, layout: Layout) -> Option<bool> {
+        let mut kept = self.0.lock();
+        if kept.packed.as_ref().is_some_and(|packed| packed.layout != layout) {
+            kept.packed = None;
+        }
+        if kept.seen.as_ref().is_some_and(|seen| seen.is_of(weights)) {
+            kept.changes = 0;
+            return Some(true);
+        }
+        kept.packed = None;
+        if kept.unlooked > 0 {
+            kept.unlooked -= 1;
+            kept.seen = None;
+            return None;
+        }
+        kept.seen = TensorIdentity::of(weights);
+        kept.unlooked = (1 << kept.changes.min(RAREST_LOOK)) - 1;
+        kept.changes += 1;
+        Some(false)
+    }
+}
+
+/// The packed form that some kernel has already, or a new one.
+fn shared(threads: &Threads, weights: &HostTensor, layout: Layout) -> Option<Arc<PackedMatrix>> {
+    let mut all = SHARED.lock();
+    all.retain(|(id, packed)| id.is_alive() && packed.strong_count() > 0);
+    let same = all.iter().filter(|(id, _)| id.is_of(weights));
+    let found = same.filter_map(|(_, packed)| packed.upgrade()).find(|it| it.layout == layout);
+    drop(all);
+    if found.is_some() {
+        return found;
+    }
+    let packed = Arc::new(PackedMatrix::new(threads, weights.as_slice().ok()?, layout)?);
+    SHARED.lock().push((TensorIdentity::of(weights)?, Arc::downgrade(&packed)));
+    Some(packed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Product, Weights, gemm, gemm_by_weights};
+    use super::*;
+    use ferroflow_ir::Shape;
+
+    fn numbers(dims: [usize; 2], seed: usize) -> HostTensor {
+        let n = dims[0] * dims[1];
+        let numbers: Vec<f32> =
+            (0..n).map(|index| ((index * 7919 + seed) % 1009) as f32 / 64.0 - 7.0).collect();
+        HostTensor::from_slice(Shape::new(dims).unwrap(), &numbers).unwrap()
+    }
+
+    #[test]
+    fn products_by_packed_weights_have_the_same_bits() {
+        let mut packed = 0;
+        for (m, k, n) in
+            [(2, 300, 40), (8, 257, 530), (13, 600, 24), (49, 64, 130), (300, 70, 600), (700, 9, 9)]
+        {
+            let sizes = Sizes { m, k, n };
+            for transposed in [false, true] {
+                let (a, b) = (numbers([m, k], 1), numbers([k, n], 5));
+                let a = Matrix::row_major(a.as_slice().unwrap(), k);
+                let data = b.as_slice().unwrap();
+                let matrix = match transposed {
+                    true => Matrix::row_major(data, k).transposed(),
+                    false => Matrix::row_major(data, n),
+                };
+                let mut expected = vec![0.0; m * n];
+                let threads = Threads::available();
+                gemm(&threads, sizes, a, matrix, Product::row_major(&mut expected, n));
+                let kept = PackedWeights::default();
+                for _ in 0..3 {
+                    let mut found = vec![f32::NAN; m * n];
+                    let weights = Weights { tensor: Some(&b), kept: &kept };
+                    gemm_by_weights(&threads, sizes, a, matrix, weights, &mut found, None);
+                    assert_eq!(found, expected, "{sizes:?} {transposed}");
+                }
+                packed += usize::from(kept.0.lock().packed.is_some());
+            }
+        }
+        assert!(Machine::detect().is_none() || packed >= 8, "{packed} of 12 were packed");
+    }
+
+    #[test]
+    fn weights_are_packed_in_their_second_call_shared_and_forgotten_when_they_change() {
+        let Some(machine) = Machine::detect() else { return };
+        let (threads, layout) = (Threads::single(), Layout::whole(machine, 100, 50));
+        let mut weights = numbers([100, 50], 3);
+        let (kernel, other) = (PackedWeights::default(), PackedWeights::default());
+        let call = |kernel: &PackedWeights, weights: &HostTensor| {
+            kernel.of(&threads, 10, Some(weights), layout)
+        };
+        assert!(call(&kernel, &weights).is_none());
+        let packed = call(&kernel, &weights).expect("known by now");
+        assert!(Arc::ptr_eq(&packed, &call(&kernel, &weights).unwrap()), "kept");
+        assert!(call(&other, &weights).is_none());
+        assert!(Arc::ptr_eq(&packed, &call(&other, &weights).unwrap()), "shared");
+        weights.as_mut_slice::<f32>().unwrap()[0] = 99.0;
+        assert!(call(&kernel, &weights).is_none(), "others now");
+        let again = call(&kernel, &weights).unwrap();
+        assert_eq!(
+            (packed.panels(&(0..100), 0)[0], again.panels(&(0..100), 0)[0]),
+            (-6.953125, 99.0)
+        );
+        assert!(kernel.of(&threads, 10_000, Some(&weights), layout).is_none(), "many rows");
+    }
+
+    #[test]
+    fn kernels_that_find_other_weights_each_time_look_rarely() {
+        let Some(machine) = Machine::detect() else { return };
+        let (threads, layout) = (Threads::single(), Layout::whole(machine, 100, 50));
+        let (kernel, mut weights) = (PackedWeights::default(), numbers([100, 50], 3));
+        let mut looks = 0;
+        for step in 0..1000 {
+            weights.as_mut_slice::<f32>().unwrap()[0] = step as f32;
+            assert!(kernel.of(&threads, 10, Some(&weights), layout).is_none());
+            looks += usize::from(kernel.0.lock().seen.is_some());
+        }
+        assert!(looks <= 12, "{looks} looks");
+        let packs = |_: &usize| kernel.of(&threads, 10, Some(&weights), layout).is_some();
+        assert!((0..300).any(|call| packs(&call)), "and find out when they stay");
+    }
+}
