@@ -7,7 +7,10 @@ use super::{
 };
 #[cfg(target_arch = "x86_64")]
 use super::{
-    gemm::{Finish, Weights, gemm_by_weights, rect::Rect, weights::PackedWeights},
+    gemm::{
+        Finish, Weights, gemm_by_weights, rect::Rect, registers::RegisterEpilogue,
+        weights::PackedWeights,
+    },
     region::epilogue::Epilogue,
 };
 use crate::{
@@ -182,6 +185,10 @@ struct After<'a>(&'a dyn Finish, usize);
 impl Finish for After<'_> {
     fn finish(&self, row: usize, col: usize, block: Rect<'_>) {
         self.0.finish(self.1 + row, col, block);
+    }
+
+    fn in_registers(&self) -> Option<(&RegisterEpilogue<'_>, usize)> {
+        self.0.in_registers().map(|(epilogue, row)| (epilogue, self.1 + row))
     }
 }
 

@@ -15,7 +15,7 @@ mod special;
 mod spelling;
 mod strings;
 #[cfg(target_arch = "x86_64")]
-mod tile;
+pub(crate) mod tile;
 
 use crate::{
     device::OpCall,

@@ -8,6 +8,7 @@ use super::super::gemm::{
     Finish, Matrix, finish_all,
     pack::pack,
     rect::Rect,
+    registers::{RegisterEpilogue, TileEpilogue},
     tile::{Left, Machine, Right, Span},
     weights::{Layout, PackedMatrix, PackedWeights},
 };
@@ -68,6 +69,25 @@ impl DirectPlan {
     }
 }
 
+/// A group of filters, and what is done to its sums in registers: steps, and the row of all results that
+/// is the first here.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    index: usize,
+    in_registers: Option<(&'a RegisterEpilogue<'a>, usize)>,
+}
+
+/// Where the windows of an area lie.
+struct AreaPlace {
+    /// The image, and the plane of its output.
+    place: (usize, usize),
+    /// Lines of the plane.
+    lines: Range<usize>,
+    /// The number of the first of their windows among all, and of the first filter.
+    row: usize,
+    column: usize,
+}
+
 /// A convolution by areas.
 pub(super) struct Direct<'a> {
     g: &'a Geometry,
@@ -106,10 +126,13 @@ impl<'a> Direct<'a> {
     ) -> Result<()> {
         let g = self.g;
         let has_few = g.sweep.n_windows() <= FEW_WINDOWS;
+        let in_registers = finish.and_then(Finish::in_registers);
+        let finish = finish.filter(|_| in_registers.is_none());
         let by_lines = finish.filter(|_| g.groups == 1 && !has_few);
         let mut rect = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
-        for group in 0..g.groups {
+        for index in 0..g.groups {
             let own = rect.take_cols(g.own_filters());
+            let group = Group { index, in_registers };
             if has_few {
                 self.by_filters(threads, group, own)?;
             } else {
@@ -132,7 +155,7 @@ impl<'a> Direct<'a> {
     }
 
     /// Threads share the filters; each packs its own.
-    fn by_filters(&self, threads: &Threads, group: usize, mut out: Rect<'_>) -> Result<()> {
+    fn by_filters(&self, threads: &Threads, group: Group<'_>, mut out: Rect<'_>) -> Result<()> {
         let (wide, depth, own) = (self.machine.cols(), self.g.depth(), self.g.own_filters());
         let cached = (self.machine.cached() / (wide * depth)).clamp(2, PANELS);
         let n_panels = cached.min(own.div_ceil(wide * threads.count())).max(1);
@@ -144,13 +167,13 @@ impl<'a> Direct<'a> {
                 let n = out.cols().next_multiple_of(wide) * depth;
                 if let Some(packed) = &self.packed {
                     let panels = &packed.panels(&(0..depth), *first)[..n];
-                    self.lines(group, panels, 0, out.reborrow());
+                    self.lines(group, panels, (0, *first), out.reborrow());
                     continue;
                 }
                 // The memory that the last piece had, as a rule, and still in the cache.
                 let mut panels = Scratch::new(n)?;
-                self.pack(group, *first, &mut panels);
-                self.lines(group, &panels, 0, out.reborrow());
+                self.pack(group.index, *first, &mut panels);
+                self.lines(group, &panels, (0, *first), out.reborrow());
             }
             Ok(())
         })
@@ -160,7 +183,7 @@ impl<'a> Direct<'a> {
     fn by_lines(
         &self,
         threads: &Threads,
-        group: usize,
+        group: Group<'_>,
         mut out: Rect<'_>,
         finish: Option<&dyn Finish>,
     ) -> Result<()> {
@@ -171,7 +194,7 @@ impl<'a> Direct<'a> {
         } else {
             room = Scratch::new(self.g.own_filters().next_multiple_of(wide) * depth)?;
             threads.for_each_piece(&mut room, PANELS * wide * depth, |start, panels| {
-                self.pack(group, start / depth, panels);
+                self.pack(group.index, start / depth, panels);
             });
             &room
         };
@@ -186,7 +209,7 @@ impl<'a> Direct<'a> {
             }
         }
         threads.for_each(pieces.into_iter(), |(line, mut out)| {
-            self.lines(group, panels, line, out.reborrow());
+            self.lines(group, panels, (line, 0), out.reborrow());
             if let Some(finish) = finish {
                 finish.finish(line * c.output, 0, out);
             }
@@ -194,14 +217,22 @@ impl<'a> Direct<'a> {
         Ok(())
     }
 
-    /// Computes the windows of `out`: lines from the one with this number on, as many filters as
-    /// there are panels.
-    fn lines(&self, group: usize, panels: &[f32], first: usize, mut out: Rect<'_>) {
+    /// Computes the windows of `out`: lines and filters of a group from those with these numbers on,
+    /// as many filters as there are panels.
+    fn lines(
+        &self,
+        group: Group<'_>,
+        panels: &[f32],
+        (first, first_filter): (usize, usize),
+        mut out: Rect<'_>,
+    ) {
         let [a, b, c] = &self.g.sweep.slides;
         let n_lines = out.rows() / c.output;
         let panels = panels.chunks(self.machine.cols() * self.g.depth());
-        for panel in panels {
+        for (index, panel) in panels.enumerate() {
             let mut columns = out.take_cols(self.machine.cols());
+            let filter = first_filter + index * self.machine.cols();
+            let column = group.index * self.g.own_filters() + filter;
             let mut line = first;
             while line < first + n_lines {
                 // What lies in one plane of the output.
@@ -215,7 +246,9 @@ impl<'a> Direct<'a> {
                 let place = (plane / a.output, plane % a.output);
                 for area in self.areas {
                     if area.stretches[0].windows.contains(&place.1) {
-                        self.area(area, group, panel, place, begin..end, &mut part);
+                        let place =
+                            AreaPlace { place, lines: begin..end, row: line * c.output, column };
+                        self.area(area, group, panel, place, &mut part);
                     }
                 }
                 line += end - begin;
@@ -227,12 +260,12 @@ impl<'a> Direct<'a> {
     fn area(
         &self,
         area: &Area,
-        group: usize,
+        group: Group<'_>,
         panel: &[f32],
-        (image, plane): (usize, usize),
-        lines: Range<usize>,
+        place: AreaPlace,
         out: &mut Rect<'_>,
     ) {
+        let AreaPlace { place: (image, plane), lines, row, column: first_column } = place;
         let channels = self.g.sweep.channels;
         let [a, b, c] = &self.g.sweep.slides;
         let [of_a, of_b, of_c] = &area.stretches;
@@ -259,13 +292,17 @@ impl<'a> Direct<'a> {
                         if along_lines { (outer, inner_first) } else { (inner_first, outer) };
                     let (y, z) = (begin + line, of_c.windows.start + column);
                     let position = (x * b.input + of_b.first(b, y)) * c.input + of_c.first(c, z);
-                    let at = position * channels + self.g.channels(group).start;
+                    let at = position * channels + self.g.channels(group.index).start;
                     let left = &self.input[at.min(self.input.len())..];
                     let left = Left { data: left, row_stride, step_stride: 1 };
                     let rows = tile_rows.min(inner - inner_first);
                     let window = (y - lines.start) * c.output + z;
                     let place = out.reborrow().every(window, out_step, rows);
-                    self.machine.tile(left, right, block, place, index > 0);
+                    let last = group.in_registers.filter(|_| index + 1 == area.blocks.len());
+                    let epilogue = last.map(|(epilogue, first)| {
+                        TileEpilogue::new(epilogue, first + row + window, first_column, out_step)
+                    });
+                    self.machine.tile(left, right, block, place, index > 0, epilogue);
                 }
             }
         }

@@ -128,7 +128,7 @@ impl<'a> DirectFilter<'a> {
                 let part = out.take_cols(self.machine.cols());
                 let cols = part.cols();
                 let right = Right { data: &self.dy[first..], step_stride: self.g.filters };
-                self.machine.tile(left, right, spans, part, add);
+                self.machine.tile(left, right, spans, part, add, None);
                 first += cols;
             }
         }

@@ -8,7 +8,7 @@ use super::{
     tile::{Strip, Tap},
 };
 use crate::{
-    cpu::gemm::{Finish, rect::Rect, tile::Machine},
+    cpu::gemm::{Finish, rect::Rect, registers::TileEpilogue, tile::Machine},
     plan::window::Stretch,
     threads::Threads,
 };
@@ -41,6 +41,8 @@ impl<'a> DepthwiseLines<'a> {
         if out.is_empty() {
             return;
         }
+        let in_registers = finish.and_then(Finish::in_registers);
+        let finish = finish.filter(|_| in_registers.is_none());
         let stretches = Stretch::along(columns);
         threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {
             let mut taps = Vec::new();
@@ -52,7 +54,11 @@ impl<'a> DepthwiseLines<'a> {
                     self.list(stretch, index / rows.output, index % rows.output, &mut taps);
                     let step = columns.stride * width;
                     let (weights, factors) = (self.filter, self.input);
-                    Strip { weights, factors, taps: &taps, step, width }.sum(self.machine, out);
+                    let strip = Strip { weights, factors, taps: &taps, step, width };
+                    let row = index * columns.output + windows.start;
+                    let epilogue = in_registers
+                        .map(|(epilogue, first)| TileEpilogue::new(epilogue, first + row, 0, 1));
+                    strip.sum(self.machine, out, epilogue);
                 }
             }
             if let Some(finish) = finish {

@@ -27,6 +27,8 @@ mod panels;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod rect;
 #[cfg(target_arch = "x86_64")]
+pub(super) mod registers;
+#[cfg(target_arch = "x86_64")]
 mod small;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod tile;
@@ -178,6 +180,12 @@ pub(crate) fn gemm<T: Factor>(
 pub(crate) trait Finish: Sync {
     /// Finishes a block, whose first element is at this row and column of all results.
     fn finish(&self, row: usize, col: usize, block: rect::Rect<'_>);
+
+    /// The same as steps on sums in registers, if it is that, and the row of all results that is the
+    /// first here.
+    fn in_registers(&self) -> Option<(&registers::RegisterEpilogue<'_>, usize)> {
+        None
+    }
 }
 
 /// Finishes all rows of `cols` results; threads share them.

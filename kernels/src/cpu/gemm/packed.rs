@@ -12,6 +12,7 @@ use super::{
     Finish, Matrix, Product, Sizes,
     pack::pack,
     rect::Rect,
+    registers::{RegisterEpilogue, TileEpilogue},
     tile::{Left, Machine, Right, Span},
     weights::PackedMatrix,
 };
@@ -57,12 +58,15 @@ pub(super) fn multiply(
 ) {
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
+    let in_registers = finish.and_then(Finish::in_registers);
+    let finish = finish.filter(|_| in_registers.is_none());
     let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let add = accumulate || start > 0;
-        let finish = finish.filter(|_| steps.end == sizes.k);
-        let part = Part { machine, threads, sizes, a, b, steps, add, finish };
+        let is_last = steps.end == sizes.k;
+        let (finish, in_registers) = (finish.filter(|_| is_last), in_registers.filter(|_| is_last));
+        let part = Part { machine, threads, sizes, a, b, steps, add, finish, in_registers };
         if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
@@ -131,6 +135,8 @@ struct Part<'a> {
     add: bool,
     /// What is done to blocks, which this part completes.
     finish: Option<&'a dyn Finish>,
+    /// What is done to sums in registers, and the row of all results that is the first here.
+    in_registers: Option<(&'a RegisterEpilogue<'a>, usize)>,
 }
 
 impl Part<'_> {
@@ -226,13 +232,14 @@ impl Part<'_> {
         mut out: Rect<'_>,
     ) {
         let Some(finish) = self.finish else {
-            return self.multiply_panels(a, b, 0, out);
+            return self.multiply_panels(a, b, (first_row, first_col), 0, out);
         };
         let mut col = 0;
         while out.cols() > 0 {
             let cols = if out.cols() <= FINISHED_ROW { FINISHED_ROW } else { FINISHED_COLS };
             let mut block = out.take_cols(cols);
-            self.multiply_panels(a, b, col / self.machine.cols(), block.reborrow());
+            let panel = col / self.machine.cols();
+            self.multiply_panels(a, b, (first_row, first_col), panel, block.reborrow());
             let cols = block.cols();
             finish.finish(first_row, first_col + col, block);
             col += cols;
@@ -240,7 +247,14 @@ impl Part<'_> {
     }
 
     /// Multiplies a block of rows by the columns of a block from a panel on.
-    fn multiply_panels(&self, a: &Rows<'_>, b: &Columns<'_>, panel: usize, mut out: Rect<'_>) {
+    fn multiply_panels(
+        &self,
+        a: &Rows<'_>,
+        b: &Columns<'_>,
+        (first_row, first_col): (usize, usize),
+        panel: usize,
+        mut out: Rect<'_>,
+    ) {
         let (wide, len) = (self.machine.cols(), self.steps.len());
         let high = match a {
             Rows::AsTheyLie(_) if self.a.col_stride == 1 => self.machine.strided_rows(),
@@ -273,7 +287,16 @@ impl Part<'_> {
                     Rows::Packed(_) => high,
                     Rows::AsTheyLie(_) => column.rows().div_ceil(column.rows().div_ceil(high)),
                 };
-                self.machine.tile(left, right, &spans, column.take_rows(height), self.add);
+                let epilogue = self.in_registers.map(|(epilogue, first)| {
+                    TileEpilogue::new(
+                        epilogue,
+                        first + first_row + row,
+                        first_col + panel * wide,
+                        1,
+                    )
+                });
+                let place = column.take_rows(height);
+                self.machine.tile(left, right, &spans, place, self.add, epilogue);
                 row += height;
             }
             panel += 1;

@@ -80,7 +80,7 @@ impl Part<'_> {
             for row in (0..rows).step_by(height) {
                 let data = &a.data[row * a.row_stride..];
                 let left = Left { data, row_stride: a.row_stride, step_stride: 1 };
-                machine.tile(left, right, &spans, column.take_rows(height), add);
+                machine.tile(left, right, &spans, column.take_rows(height), add, None);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Vectors of floats: the few instructions that products take, under one name for each.
 
+use crate::elementwise::tile::{Avx2, Avx512, Lanes};
 use std::arch::x86_64::*;
 
 /// A register full of floats. Every function asks for a processor that has such registers, and
@@ -11,6 +12,13 @@ pub(in crate::cpu) trait Vector: Copy {
 
     /// Which of the lanes are meant.
     type Part: Copy;
+
+    /// The same vector with the arithmetic of elementwise ops.
+    type Lanes: Lanes;
+
+    fn to_lanes(self) -> Self::Lanes;
+
+    fn of_lanes(lanes: Self::Lanes) -> Self;
 
     unsafe fn zero() -> Self;
 
@@ -48,6 +56,18 @@ impl Vector for __m512 {
     const LANES: usize = 16;
 
     type Part = __mmask16;
+
+    type Lanes = Avx512;
+
+    #[inline(always)]
+    fn to_lanes(self) -> Avx512 {
+        Avx512(self)
+    }
+
+    #[inline(always)]
+    fn of_lanes(lanes: Avx512) -> Self {
+        lanes.0
+    }
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -101,6 +121,18 @@ impl Vector for __m256 {
     const LANES: usize = 8;
 
     type Part = __m256i;
+
+    type Lanes = Avx2;
+
+    #[inline(always)]
+    fn to_lanes(self) -> Avx2 {
+        Avx2(self)
+    }
+
+    #[inline(always)]
+    fn of_lanes(lanes: Avx2) -> Self {
+        lanes.0
+    }
 
     #[inline(always)]
     unsafe fn zero() -> Self {

@@ -1,15 +1,15 @@
 //! Epilogues: elementwise expressions on blocks of results that are in the cache.
 
-use super::operand::Operand;
+use super::{links::Chain, operand::Operand};
 use crate::{
-    cpu::gemm::{Finish, rect::Rect},
+    cpu::gemm::{Finish, rect::Rect, registers::RegisterEpilogue},
     elementwise::lines::{Along, LineProgram, Runner, Source, compile},
     kernel::Io,
 };
 use ferroflow_ir::{DType, Expr, Shape};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An expression on the results of an anchor, compiled.
 pub(in crate::cpu) struct Epilogue {
@@ -19,6 +19,10 @@ pub(in crate::cpu) struct Epilogue {
     cols: usize,
     /// Whether rows that follow each other may be computed as one line.
     flattens: bool,
+    /// The same as steps on registers, if it is that.
+    chain: Option<Chain>,
+    /// The number of results.
+    len: usize,
 }
 
 impl Epilogue {
@@ -48,7 +52,10 @@ impl Epilogue {
         let program = compile(expr, &dtypes, &along)?;
         let flattens =
             operands.iter().all(|operand| operand.is_same_for_all() || operand.is_whole(cols));
-        Some(Epilogue { program, operands, cols, flattens })
+        let chain = dtypes.iter().all(|&dtype| dtype == DType::F32);
+        let chain = if chain { Chain::of(expr, &operands, cols) } else { None };
+        let len = space.num_elements();
+        Some(Epilogue { program, operands, cols, flattens, chain, len })
     }
 
     /// Whether rows that follow each other are computed as one line.
@@ -56,21 +63,37 @@ impl Epilogue {
         self.flattens
     }
 
+    /// Whether its steps are done in registers.
+    #[cfg(test)]
+    pub(super) fn is_chain(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// The same without steps in registers.
+    #[cfg(test)]
+    pub(super) fn unchained(self) -> Epilogue {
+        Epilogue { chain: None, ..self }
+    }
+
     /// The epilogue with the inputs from `first` on.
     pub(in crate::cpu) fn on<'a, 'io: 'a>(&'a self, io: &Io<'io>, first: usize) -> Running<'a> {
         let bytes: SmallVec<[&[u8]; 4]> =
             (0..self.operands.len()).map(|index| io.bytes(first + index)).collect();
-        let cycle = |(operand, bytes): (&Operand, &&[u8])| {
-            let turns = self.flattens && operand.along == Along::Elements;
-            if !turns || !operand.is_same_for_all() {
-                return Vec::new();
-            }
-            let row = operand.row(bytes, 0, 0);
-            let n = row.len() + self.program.tile() * operand.width;
-            row.iter().copied().cycle().take(n).collect()
-        };
-        let cycles = self.operands.iter().zip(&bytes).map(cycle).collect();
-        Running { epilogue: self, bytes, cycles, runners: Mutex::default() }
+        let chain = self.chain.as_ref();
+        let registers = chain.map(|chain| chain.on(&self.operands, &bytes, self.cols, self.len));
+        let (cycles, runners) = (OnceLock::new(), Mutex::default());
+        Running { epilogue: self, bytes, registers, cycles, runners }
+    }
+
+    /// For an operand that is the same for all rows, a row and the beginning of the next.
+    fn cycle(&self, operand: &Operand, bytes: &[u8]) -> Vec<u8> {
+        let turns = self.flattens && operand.along == Along::Elements;
+        if !turns || !operand.is_same_for_all() {
+            return Vec::new();
+        }
+        let row = operand.row(bytes, 0, 0);
+        let n = row.len() + self.program.tile() * operand.width;
+        row.iter().copied().cycle().take(n).collect()
     }
 }
 
@@ -78,8 +101,9 @@ impl Epilogue {
 pub(in crate::cpu) struct Running<'a> {
     epilogue: &'a Epilogue,
     bytes: SmallVec<[&'a [u8]; 4]>,
+    registers: Option<RegisterEpilogue<'a>>,
     /// For operands that are the same for all rows, a row and the beginning of the next.
-    cycles: SmallVec<[Vec<u8>; 4]>,
+    cycles: OnceLock<SmallVec<[Vec<u8>; 4]>>,
     /// The runners that no thread uses at the moment: making one takes longer than a short block.
     runners: Mutex<Vec<Box<dyn Runner + 'a>>>,
 }
@@ -99,13 +123,17 @@ impl Running<'_> {
 
     /// What rows that follow each other read, from the first on.
     fn flat(&self, row: usize) -> Sources<'_> {
+        let cycles = self.cycles.get_or_init(|| {
+            let operands = self.epilogue.operands.iter().zip(&self.bytes);
+            operands.map(|(operand, bytes)| self.epilogue.cycle(operand, bytes)).collect()
+        });
         let operands = self.epilogue.operands.iter().enumerate();
         let sources = operands.map(|(index, operand)| {
             let period = self.epilogue.cols * operand.width;
             match operand.along {
                 Along::Single | Along::Accumulator => Source::Unread,
                 Along::Elements if operand.is_same_for_all() => {
-                    Source::Cycle { bytes: &self.cycles[index], period, at: 0 }
+                    Source::Cycle { bytes: &cycles[index], period, at: 0 }
                 }
                 Along::Elements => Source::Elements(&self.bytes[index][row * period..]),
             }
@@ -142,6 +170,10 @@ impl Running<'_> {
 }
 
 impl Finish for Running<'_> {
+    fn in_registers(&self) -> Option<(&RegisterEpilogue<'_>, usize)> {
+        Some((self.registers.as_ref()?, 0))
+    }
+
     fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {
         if block.rows() == 0 || block.cols() == 0 {
             return;

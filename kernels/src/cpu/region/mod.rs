@@ -4,6 +4,8 @@
 mod columns;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod epilogue;
+#[cfg(target_arch = "x86_64")]
+mod links;
 mod operand;
 pub(super) mod rows;
 mod stages;

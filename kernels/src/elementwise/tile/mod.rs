@@ -28,8 +28,10 @@ use crate::{
 use cycle::Cycle;
 use draft::{Content, Draft, Place, draft};
 use ferroflow_ir::{DType, Expr};
-use lanes::{Avx2, Avx512, Lanes, prefetch};
+use lanes::prefetch;
+pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Frame, Machine, Op, Tile};
+pub(crate) use math::{larger, smaller};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

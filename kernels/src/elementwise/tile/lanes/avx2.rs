@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 /// Eight floats. That there is such a value says that the processor has AVX2, FMA and F16C.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
-pub(in super::super) struct Avx2(__m256);
+pub(crate) struct Avx2(pub(crate) __m256);
 
 #[inline(always)]
 fn integers(x: __m256) -> __m256i {

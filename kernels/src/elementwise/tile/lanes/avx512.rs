@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 /// Sixteen floats. That there is such a value says that the processor has AVX-512F, BW, DQ and VL.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
-pub(in super::super) struct Avx512(__m512);
+pub(crate) struct Avx512(pub(crate) __m512);
 
 #[inline(always)]
 fn integers(x: __m512) -> __m512i {

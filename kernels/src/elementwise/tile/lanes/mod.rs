@@ -24,8 +24,8 @@ mod avx512;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-pub(super) use avx2::Avx2;
-pub(super) use avx512::Avx512;
+pub(crate) use avx2::Avx2;
+pub(crate) use avx512::Avx512;
 
 /// Asks for `len` bytes of memory that will be used soon. They may be anywhere.
 #[inline(always)]
@@ -37,7 +37,7 @@ pub(super) fn prefetch(at: *const u8, len: usize) {
 }
 
 /// A register full of floats.
-pub(super) trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     /// The lanes in memory.
     type Array: bytemuck::Pod + AsRef<[f32]> + AsMut<[f32]>;
 
