@@ -254,6 +254,8 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
             let mut b = call.b.add(span.right);
             for _ in 0..span.len / UNROLLED {
                 for index in 0..UNROLLED {
+                    // The first tile of a panel takes it from far away, over borders of pages.
+                    X::prefetch(b.wrapping_add(AHEAD * b_stride));
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
                     b = b.wrapping_add(b_stride);
@@ -295,6 +297,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
 
 /// Steps that are written out one after the other.
 const UNROLLED: usize = 4;
+
+/// Columns are asked for so many steps before they are read.
+const AHEAD: usize = 64;
 
 /// Adds the products of one step to the sums.
 ///

@@ -3,8 +3,8 @@
 use super::{
     AHEAD, Program,
     draft::{Content, Place},
-    lanes::prefetch,
     machine::{Frame, Machine, Tile},
+    places::PlaceTable,
     tile_bytes,
 };
 use crate::elementwise::lines::{LineProgram, Runner, Source};
@@ -121,50 +121,41 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
             None => (accumulator, 0, 0),
         };
         let base: *mut Tile<N> = self.tiles.as_mut_ptr();
-        let mut places: SmallVec<[*mut u8; 12]> = SmallVec::new();
-        // Places that move on by so many bytes, and whether memory is asked for ahead of them: once
-        // where the output takes the place of an input.
-        let mut moving: SmallVec<[(usize, usize, bool); 8]> = SmallVec::new();
+        // Rows follow each other: while one is computed, memory is asked for the next, once where the
+        // output takes the place of an input.
+        let tiles = if n <= SHORT { n / N } else { AHEAD };
+        let ahead = (out_step > 0).then_some(tiles);
+        let mut places = PlaceTable::default();
         let in_place = sources.iter().any(|source| matches!(source, Source::InPlace));
         let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
         for place in &program.places {
-            let index = places.len();
-            places.push(match place {
-                Place::Own(tile, _) => base.wrapping_add(*tile).cast(),
-                Place::Output => {
-                    moving.push((index, out_step, !in_place && out_step > 0));
-                    result
-                }
+            let place_index = places.len();
+            match place {
+                Place::Own(tile, _) => places.stay(base.wrapping_add(*tile).cast()),
+                Place::Output => places.go(result, out_step, ahead.filter(|_| !in_place)),
                 Place::Input(input, width) => match sources[*input] {
                     Source::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
-                        moving.push((index, N * width, out_step > 0));
-                        bytes.as_ptr().cast_mut()
+                        places.go(bytes.as_ptr().cast_mut(), N * width, ahead);
                     }
                     Source::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
                         let (first, step) = (bytes.as_ptr(), N * width);
                         let step = step % period;
-                        turning.push(Turning { place: index, first, period, at, step });
-                        first.wrapping_add(at).cast_mut()
+                        turning.push(Turning { place: place_index, first, period, at, step });
+                        places.stay(first.wrapping_add(at).cast_mut());
                     }
                     Source::InPlace => {
                         assert!(n_out >= n * width, "the elements of a line");
-                        moving.push((index, N * width, out_step > 0));
-                        result
+                        places.go(result, N * width, ahead);
                     }
                     Source::Unread => {
                         assert_eq!(Some(*input), program.accumulator, "a source for each input");
-                        accumulator
+                        places.stay(accumulator);
                     }
                 },
-            });
+            }
         }
-        // Rows follow each other: while one is computed, memory is asked for the next.
-        let ahead = match n <= SHORT {
-            true => n / N,
-            false => AHEAD,
-        };
         for _ in 0..n / N {
             // SAFETY: `line_program` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
@@ -172,19 +163,14 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
             // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
             // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
             // accumulator, and spills are written, and the output is written last.
-            unsafe { M::run(&program.ops, &mut Frame { places: &mut places }) };
-            for &(index, step, is_asked_for) in &moving {
-                if is_asked_for {
-                    prefetch(places[index].wrapping_add(ahead * step), step);
-                }
-                places[index] = places[index].wrapping_add(step);
-            }
+            unsafe { M::run(&program.ops, &mut Frame { places: places.pointers() }) };
+            places.advance();
             for turn in &mut turning {
                 turn.at += turn.step;
                 if turn.at >= turn.period {
                     turn.at -= turn.period;
                 }
-                places[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
+                places.pointers()[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
             }
         }
     }

@@ -13,6 +13,7 @@ mod line;
 mod machine;
 mod math;
 mod operations;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -25,13 +26,15 @@ use crate::{
     kernel::{Io, Kernel},
     plan::broadcast::Access,
 };
+use codes::streaming;
 use cycle::Cycle;
 use draft::{Content, Draft, Place, draft};
 use ferroflow_ir::{DType, Expr};
-use lanes::prefetch;
+use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Frame, Machine, Op, Tile};
 pub(crate) use math::{larger, smaller};
+use places::PlaceTable;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -45,9 +48,14 @@ const ELEMENTS_PER_PIECE: usize = 1 << 15;
 /// look as far ahead.
 const AHEAD: usize = 4;
 
+/// Results of so many bytes pass the caches by: they are not there any more when they are read.
+const STREAMED_FROM: usize = 8 << 20;
+
 /// A program for a machine with tiles of `N` floats.
 struct Program<M: Machine<N>, const N: usize> {
     ops: Vec<Op<M>>,
+    /// The same with a result that passes the caches by; none if there is no such store.
+    streaming: Vec<Op<M>>,
     places: Vec<Place>,
     /// How many tiles of its own it has.
     n_own: usize,
@@ -113,14 +121,24 @@ fn compile_for<M: Machine<N>, const N: usize>(
     let Draft { steps, places, n_own } = draft(expr, accesses)?;
     (steps.len() <= MAX_OPERATIONS).then_some(())?;
     let (input_widths, output_width) = (input_widths?, expr.dtype().size()?);
+    let streaming = streaming(&steps).into_iter().map(M::op).collect();
     let (ops, accesses) = (steps.into_iter().map(M::op).collect(), accesses.to_vec());
     let accumulator = None;
-    Some(Program { ops, places, n_own, accesses, input_widths, output_width, accumulator })
+    Some(Program {
+        ops,
+        streaming,
+        places,
+        n_own,
+        accesses,
+        input_widths,
+        output_width,
+        accumulator,
+    })
 }
 
 impl<M: Machine<N>, const N: usize> Program<M, N> {
     /// Computes the elements from `start` on that fill `out`.
-    fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8]) -> Result<()> {
+    fn run_piece(&self, io: &Io<'_>, start: usize, out: &mut [u8], streams: bool) -> Result<()> {
         let n = out.len() / self.output_width;
         let mut tiles = Tiles::new();
         for place in &self.places {
@@ -135,7 +153,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         }
         let (whole, rest) = out.split_at_mut(n / N * N * self.output_width);
         if !whole.is_empty() {
-            self.run_tiles(io, start, whole, &mut tiles)?;
+            self.run_tiles(io, start, whole, &mut tiles, streams)?;
         }
         if !rest.is_empty() {
             self.run_rest(io, start + n / N * N, rest, &mut tiles);
@@ -151,30 +169,28 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         start: usize,
         out: &mut [u8],
         tiles: &mut [Tile<N>],
+        streams: bool,
     ) -> Result<()> {
         let n_tiles = out.len() / (N * self.output_width);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
-        let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
-        // Places that move on by so many bytes from tile to tile, and whether memory is asked for
-        // ahead of them: once where the output takes the place of an input.
-        let mut moving: SmallVec<[(usize, usize, bool); 4]> = SmallVec::new();
+        let mut places = PlaceTable::default();
+        // Memory is asked for once where the output takes the place of an input, and not at all where
+        // the caches are passed by.
+        let ops = if streams { &self.streaming } else { &self.ops };
         // Places that move on and begin again, and those that are filled anew for each tile.
         let mut cycles: SmallVec<[(usize, Cycle); 2]> = SmallVec::new();
         let mut gathered: SmallVec<[(usize, &Place); 2]> = SmallVec::new();
         for (index, place) in self.places.iter().enumerate() {
-            places.push(match place {
+            match place {
+                Place::Input(input, width) if io.is_in_place(*input) => {
+                    places.go(out, N * width, None);
+                }
                 Place::Input(input, width) => {
-                    moving.push((index, N * width, !io.is_in_place(*input)));
-                    if io.is_in_place(*input) {
-                        out
-                    } else {
-                        let bytes = &io.bytes(*input)[start * width..][..n_tiles * N * width];
-                        bytes.as_ptr().cast_mut()
-                    }
+                    let bytes = &io.bytes(*input)[start * width..][..n_tiles * N * width];
+                    places.go(bytes.as_ptr().cast_mut(), N * width, Some(AHEAD));
                 }
                 Place::Output => {
-                    moving.push((index, N * self.output_width, true));
-                    out
+                    places.go(out, N * self.output_width, (!streams).then_some(AHEAD));
                 }
                 Place::Own(tile, content) => {
                     if let Content::Gathered(input, view, width) = content {
@@ -184,9 +200,9 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                             None => gathered.push((*tile, place)),
                         }
                     }
-                    base.wrapping_add(*tile).cast()
+                    places.stay(base.wrapping_add(*tile).cast());
                 }
-            });
+            }
         }
         for tile in 0..n_tiles {
             for (own, place) in &gathered {
@@ -198,7 +214,7 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
                 }
             }
             for (place, cycle) in &mut cycles {
-                places[*place] = cycle.next().as_mut_ptr();
+                places.pointers()[*place] = cycle.next().as_mut_ptr();
             }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
@@ -207,15 +223,23 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
             // as many, cycles to as many of their own, the rest to tiles of the widest type, of
             // which `run_piece` has made as many as there are. Only the output and spills are
             // written, and the output, which may be an input in place, is written last.
-            unsafe { M::run(&self.ops, &mut Frame { places: &mut places }) };
-            for &(index, step, is_asked_for) in &moving {
-                if is_asked_for {
-                    prefetch(places[index].wrapping_add(AHEAD * step), step);
-                }
-                places[index] = places[index].wrapping_add(step);
-            }
+            // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the
+            // first was found to be aligned.
+            unsafe { M::run(ops, &mut Frame { places: places.pointers() }) };
+            places.advance();
+        }
+        if streams {
+            store_fence();
         }
         Ok(())
+    }
+
+    /// Whether a result is so large that it would not be in the caches when it is read, and there is a
+    /// store for that.
+    fn streams(&self, io: &Io<'_>, out: &[u8]) -> bool {
+        let in_place = (0..self.accesses.len()).any(|index| io.is_in_place(index));
+        let aligned = (out.as_ptr() as usize).is_multiple_of(align_of::<Tile<N>>());
+        out.len() >= STREAMED_FROM && aligned && !in_place && !self.streaming.is_empty()
     }
 
     /// Computes the last elements, fewer than a tile: on copies that are as long as a tile.
@@ -290,11 +314,12 @@ impl<M: Machine<N>, const N: usize> Kernel for Program<M, N> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let out = io.output_bytes(0);
         if out.len() <= ELEMENTS_PER_PIECE * self.output_width {
-            return self.run_piece(io, 0, out);
+            return self.run_piece(io, 0, out, false);
         }
+        let streams = self.streams(io, out);
         let piece = ELEMENTS_PER_PIECE * self.output_width;
         io.threads().try_for_each_piece(out, piece, |start, out| {
-            self.run_piece(io, start / self.output_width, out)
+            self.run_piece(io, start / self.output_width, out, streams)
         })
     }
 

@@ -80,6 +80,8 @@ macro_rules! operations {
             store {
                 StoreF32 store_f32 4 |at, x| x.store(at);
                 StoreFlushed store_flushed 4 |at, x| x.flush().store(at);
+                StreamF32 stream_f32 4 |at, x| x.stream(at);
+                StreamFlushed stream_flushed 4 |at, x| x.flush().stream(at);
                 StoreF16 store_f16 2 |at, x| x.store_f16(at);
                 StoreBf16 store_bf16 2 |at, x| math::round_upper(x).store_upper(at);
                 StoreBool store_bool 1 |at, x| x.store_bool(at);

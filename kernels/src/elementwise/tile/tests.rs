@@ -203,3 +203,35 @@ fn the_larger_and_the_smaller_of_two_zeros_is_the_second() {
     });
     assert_eq!(signs, [[false, true], [true, false], [false, true], [true, false]]);
 }
+
+/// On one thread and on two, and in the memory of an input.
+#[test]
+fn results_that_pass_the_caches_by_are_the_same() {
+    let n = (STREAMED_FROM / size_of::<f32>()) + 37;
+    let x: Vec<f32> = (0..n).map(|index| (index % 1009) as f32 - 500.0).collect();
+    let y: Vec<f32> = (0..n).map(|index| (index % 997) as f32 / 8.0).collect();
+    let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x * y + x).collect();
+    let expr =
+        Expr::build(&Attrs::new(), &[DType::F32; 2], DType::F32, |s| s.x(0) * s.x(1) + s.x(0));
+    let expr = expr.expect("a formula");
+    let accesses = [Access::Contiguous, Access::Contiguous];
+    let Some(kernel) = compile(&expr, &[DType::F32; 2], &accesses) else { return };
+    for threads in [1, 2] {
+        let threads = Threads::new(threads.try_into().expect("not zero"));
+        let mut out = HostTensor::recycled(DType::F32, Shape::new([n]).expect("a shape"));
+        let out = out.as_mut().expect("room");
+        for in_place in [false, true] {
+            let first = match in_place {
+                true => Operand::InPlace,
+                false => Operand::Plain(bytemuck::cast_slice(&x)),
+            };
+            if in_place {
+                out.bytes_mut().copy_from_slice(bytemuck::cast_slice(&x));
+            }
+            let operands = [first, Operand::Plain(bytemuck::cast_slice(&y))];
+            let target = [Target::Plain(out.bytes_mut())];
+            kernel.run(&mut Io::new(operands, target, &threads, usize::MAX)).expect("a result");
+            assert!(out.as_slice::<f32>().expect("floats") == expected, "in place: {in_place}");
+        }
+    }
+}

@@ -88,6 +88,12 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: as above; the memory is aligned.
+        unsafe { _mm256_stream_ps(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
     unsafe fn store_f16(self, to: *mut u8) {
         // SAFETY: as above.
         unsafe {

@@ -91,6 +91,12 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn stream(self, to: *mut u8) {
+        // SAFETY: as above; the memory is aligned.
+        unsafe { _mm512_stream_ps(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
     unsafe fn store_f16(self, to: *mut u8) {
         // SAFETY: as above.
         unsafe {

@@ -22,7 +22,7 @@ macro_rules! methods {
 mod avx2;
 mod avx512;
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence};
 
 pub(crate) use avx2::Avx2;
 pub(crate) use avx512::Avx512;
@@ -34,6 +34,12 @@ pub(super) fn prefetch(at: *const u8, len: usize) {
         // SAFETY: every x86-64 processor has the instruction, and it reads nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line).cast()) }
     }
+}
+
+/// Orders all stores before all that follow, those past the caches too.
+pub(super) fn store_fence() {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { _mm_sfence() }
 }
 
 /// A register full of floats.
@@ -88,6 +94,13 @@ pub(crate) trait Lanes: Copy {
     ///
     /// There is room for `LEN` floats, wherever it lies.
     unsafe fn store(self, to: *mut u8);
+
+    /// Writes the floats past the caches; [`store_fence`] orders that.
+    ///
+    /// # Safety
+    ///
+    /// As for [`store`](Lanes::store), and the room is aligned to the vector.
+    unsafe fn stream(self, to: *mut u8);
 
     /// Writes the floats as `f16`, rounded to the nearest, halves to even.
     ///

@@ -1,0 +1,72 @@
+//! Where the operands of a tile program lie, from tile to tile.
+
+use super::lanes::prefetch;
+use smallvec::SmallVec;
+
+/// The table of a running program: a pointer for each place, and how far it moves on to the next tile.
+#[derive(Default)]
+pub(super) struct PlaceTable {
+    pointers: SmallVec<[*mut u8; 16]>,
+    steps: SmallVec<[usize; 16]>,
+    /// Places ahead of which memory is asked for: so many bytes ahead of the next tile, as many bytes
+    /// as one takes.
+    asked: SmallVec<[(usize, usize, usize); 4]>,
+}
+
+impl PlaceTable {
+    /// The number of places.
+    pub(super) fn len(&self) -> usize {
+        self.pointers.len()
+    }
+
+    /// Adds a place that stays where it is.
+    pub(super) fn stay(&mut self, pointer: *mut u8) {
+        self.go(pointer, 0, None);
+    }
+
+    /// Adds a place that moves on by `step` bytes, with memory asked for so many tiles ahead.
+    pub(super) fn go(&mut self, pointer: *mut u8, step: usize, ahead: Option<usize>) {
+        if let Some(tiles) = ahead {
+            self.asked.push((self.pointers.len(), tiles.saturating_sub(1) * step, step));
+        }
+        self.pointers.push(pointer);
+        self.steps.push(step);
+    }
+
+    /// The pointers.
+    pub(super) fn pointers(&mut self) -> &mut [*mut u8] {
+        &mut self.pointers
+    }
+
+    /// Moves on to the next tile.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        let pointers = &mut self.pointers[..];
+        for (pointer, &step) in pointers.iter_mut().zip(&self.steps[..]) {
+            *pointer = pointer.wrapping_add(step);
+        }
+        for &(index, ahead, len) in &self.asked {
+            prefetch(pointers[index].wrapping_add(ahead), len);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_move_on_or_stay() {
+        let mut bytes = [0u8; 64];
+        let base = bytes.as_mut_ptr();
+        let mut places = PlaceTable::default();
+        places.stay(base);
+        places.go(base, 8, Some(2));
+        places.go(base.wrapping_add(1), 4, None);
+        places.advance();
+        places.advance();
+        let offsets: Vec<usize> =
+            places.pointers().iter().map(|place| *place as usize - base as usize).collect();
+        assert_eq!((places.len(), offsets), (3, vec![0, 16, 9]));
+    }
+}
