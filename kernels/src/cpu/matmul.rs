@@ -8,7 +8,7 @@ use super::{
 #[cfg(target_arch = "x86_64")]
 use super::{
     gemm::{
-        Finish, Weights, gemm_by_weights, rect::Rect, registers::RegisterEpilogue,
+        Finish, Weights, gemm_by_weights, linear::LinearEpilogue, rect::Rect,
         weights::PackedWeights,
     },
     region::epilogue::Epilogue,
@@ -187,8 +187,8 @@ impl Finish for After<'_> {
         self.0.finish(self.1 + row, col, block);
     }
 
-    fn in_registers(&self) -> Option<(&RegisterEpilogue<'_>, usize)> {
-        self.0.in_registers().map(|(epilogue, row)| (epilogue, self.1 + row))
+    fn linear(&self) -> Option<(&LinearEpilogue<'_>, usize)> {
+        self.0.linear().map(|(epilogue, row)| (epilogue, self.1 + row))
     }
 }
 

@@ -6,9 +6,9 @@
 
 use super::super::gemm::{
     Finish, Matrix, finish_all,
+    linear::LinearEpilogue,
     pack::pack,
     rect::Rect,
-    registers::{RegisterEpilogue, TileEpilogue},
     tile::{Left, Machine, Right, Span},
     weights::{Layout, PackedMatrix, PackedWeights},
 };
@@ -69,12 +69,12 @@ impl DirectPlan {
     }
 }
 
-/// A group of filters, and what is done to its sums in registers: steps, and the row of all results that
+/// A group of filters, and what is done to its tiles: steps, and the row of all results that
 /// is the first here.
 #[derive(Clone, Copy)]
 struct Group<'a> {
     index: usize,
-    in_registers: Option<(&'a RegisterEpilogue<'a>, usize)>,
+    linear: Option<(&'a LinearEpilogue<'a>, usize)>,
 }
 
 /// Where the windows of an area lie.
@@ -126,13 +126,13 @@ impl<'a> Direct<'a> {
     ) -> Result<()> {
         let g = self.g;
         let has_few = g.sweep.n_windows() <= FEW_WINDOWS;
-        let in_registers = finish.and_then(Finish::in_registers);
-        let finish = finish.filter(|_| in_registers.is_none());
+        let linear = finish.and_then(Finish::linear);
+        let finish = finish.filter(|_| linear.is_none());
         let by_lines = finish.filter(|_| g.groups == 1 && !has_few);
         let mut rect = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
         for index in 0..g.groups {
             let own = rect.take_cols(g.own_filters());
-            let group = Group { index, in_registers };
+            let group = Group { index, linear };
             if has_few {
                 self.by_filters(threads, group, own)?;
             } else {
@@ -298,9 +298,9 @@ impl<'a> Direct<'a> {
                     let rows = tile_rows.min(inner - inner_first);
                     let window = (y - lines.start) * c.output + z;
                     let place = out.reborrow().every(window, out_step, rows);
-                    let last = group.in_registers.filter(|_| index + 1 == area.blocks.len());
+                    let last = group.linear.filter(|_| index + 1 == area.blocks.len());
                     let epilogue = last.map(|(epilogue, first)| {
-                        TileEpilogue::new(epilogue, first + row + window, first_column, out_step)
+                        epilogue.tile(first + row + window, first_column, out_step)
                     });
                     self.machine.tile(left, right, block, place, index > 0, epilogue);
                 }

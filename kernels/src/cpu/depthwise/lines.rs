@@ -8,10 +8,18 @@ use super::{
     tile::{Strip, Tap},
 };
 use crate::{
-    cpu::gemm::{Finish, rect::Rect, registers::TileEpilogue, tile::Machine},
+    cpu::gemm::{Finish, rect::Rect, tile::Machine},
     plan::window::Stretch,
     threads::Threads,
 };
+
+/// Results that are finished together, while they are in the nearest cache.
+const FINISHED: usize = 1 << 12;
+
+/// The windows of so many channels that are finished together: whole tiles.
+fn group_of(width: usize) -> usize {
+    (FINISHED / width).next_multiple_of(4).max(4)
+}
 
 /// A convolution with one filter for each channel.
 pub(super) struct DepthwiseLines<'a> {
@@ -41,8 +49,8 @@ impl<'a> DepthwiseLines<'a> {
         if out.is_empty() {
             return;
         }
-        let in_registers = finish.and_then(Finish::in_registers);
-        let finish = finish.filter(|_| in_registers.is_none());
+        let linear = finish.and_then(Finish::linear);
+        let finish = finish.filter(|_| linear.is_none());
         let stretches = Stretch::along(columns);
         threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {
             let mut taps = Vec::new();
@@ -53,12 +61,18 @@ impl<'a> DepthwiseLines<'a> {
                     let out = &mut out[windows.start * width..windows.end * width];
                     self.list(stretch, index / rows.output, index % rows.output, &mut taps);
                     let step = columns.stride * width;
-                    let (weights, factors) = (self.filter, self.input);
-                    let strip = Strip { weights, factors, taps: &taps, step, width };
-                    let row = index * columns.output + windows.start;
-                    let epilogue = in_registers
-                        .map(|(epilogue, first)| TileEpilogue::new(epilogue, first + row, 0, 1));
-                    strip.sum(self.machine, out, epilogue);
+                    let group = if linear.is_some() { group_of(width) } else { windows.len() };
+                    for (number, out) in out.chunks_mut(group * width).enumerate() {
+                        let first = number * group;
+                        let (weights, factors) = (self.filter, &self.input[first * step..]);
+                        let strip = Strip { weights, factors, taps: &taps, step, width };
+                        strip.sum(self.machine, out);
+                        if let Some((epilogue, before)) = linear {
+                            let row = before + index * columns.output + windows.start + first;
+                            let tile = Rect::new(out, out.len() / width, width, width);
+                            epilogue.tile(row, 0, 1).run(self.machine, tile);
+                        }
+                    }
                 }
             }
             if let Some(finish) = finish {

@@ -1,7 +1,7 @@
 //! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors of
 //! channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and AVX-512.
 
-use crate::cpu::gemm::{registers::TileEpilogue, tile::Machine, vector::Vector};
+use crate::cpu::gemm::{tile::Machine, vector::Vector};
 use std::arch::x86_64::{__m256, __m512};
 
 /// A product that contributes to a window: where its weights begin, and where its factors do in the
@@ -25,17 +25,12 @@ pub(super) struct Strip<'a> {
 
 impl Strip<'_> {
     /// Computes the windows that fill `out`, `[windows, channels]`. Every element is a chain of fused
-    /// multiplications and additions, in the order of the taps; an epilogue is what is done to it at last.
+    /// multiplications and additions, in the order of the taps.
     ///
     /// # Panics
     ///
     /// When the weights or factors are too few, or the windows of `out` are not whole.
-    pub(super) fn sum(
-        &self,
-        machine: Machine,
-        out: &mut [f32],
-        epilogue: Option<TileEpilogue<'_>>,
-    ) {
+    pub(super) fn sum(&self, machine: Machine, out: &mut [f32]) {
         let Strip { weights, factors, taps, step, width } = *self;
         let windows = out.len().checked_div(width).unwrap_or(0);
         if windows == 0 {
@@ -46,8 +41,6 @@ impl Strip<'_> {
             let last = tap.factor + (windows - 1) * step + width;
             assert!(tap.weight + width <= weights.len() && last <= factors.len(), "a whole tap");
         }
-        let inside = epilogue.is_none_or(|epilogue| epilogue.fits(windows, width));
-        assert!(inside, "the results of an epilogue");
         let call = StripPointers {
             weights: weights.as_ptr(),
             factors: factors.as_ptr(),
@@ -56,11 +49,10 @@ impl Strip<'_> {
             step,
             width,
             windows,
-            epilogue,
         };
         // SAFETY: `machine` proves that the processor has the features; the assertions above say that
         // weights and factors hold all channels of every tap of every window, and `out` is an exclusive
-        // borrow of as many windows, which are among the results of the epilogue.
+        // borrow of as many windows.
         #[expect(unsafe_code, reason = "the registers are filled through pointers")]
         unsafe {
             match machine.lanes() {
@@ -80,7 +72,6 @@ struct StripPointers<'a> {
     step: usize,
     width: usize,
     windows: usize,
-    epilogue: Option<TileEpilogue<'a>>,
 }
 
 /// # Safety
@@ -108,8 +99,7 @@ unsafe fn avx512(call: &StripPointers<'_>) {
 /// # Safety
 ///
 /// The processor has the features of the vector. Every tap lies inside the weights, and inside the
-/// factors for all windows; `out` points to `windows * width` floats that nobody else refers to, which fit
-/// the epilogue.
+/// factors for all windows; `out` points to `windows * width` floats that nobody else refers to.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn strip<X: Vector>(call: &StripPointers<'_>) {
@@ -183,9 +173,6 @@ unsafe fn tile<X: Vector, const T: usize, const V: usize, const PART: bool>(
                     sums[vector] = weight.times_plus(factor, sums[vector]);
                 }
             }
-        }
-        if let Some(epilogue) = call.epilogue {
-            epilogue.from(window, channel).run::<X, PART, T, V>(&mut sums, part);
         }
         for (index, sums) in sums.iter().enumerate() {
             for (vector, sum) in sums.iter().enumerate() {

@@ -20,14 +20,14 @@ mod interleave;
 #[cfg(target_arch = "x86_64")]
 mod line;
 #[cfg(target_arch = "x86_64")]
+pub(super) mod linear;
+#[cfg(target_arch = "x86_64")]
 pub(super) mod pack;
 #[cfg(target_arch = "x86_64")]
 mod packed;
 mod panels;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod rect;
-#[cfg(target_arch = "x86_64")]
-pub(super) mod registers;
 #[cfg(target_arch = "x86_64")]
 mod small;
 #[cfg(target_arch = "x86_64")]
@@ -181,9 +181,8 @@ pub(crate) trait Finish: Sync {
     /// Finishes a block, whose first element is at this row and column of all results.
     fn finish(&self, row: usize, col: usize, block: rect::Rect<'_>);
 
-    /// The same as steps on sums in registers, if it is that, and the row of all results that is the
-    /// first here.
-    fn in_registers(&self) -> Option<(&registers::RegisterEpilogue<'_>, usize)> {
+    /// The same as steps on tiles, if it is that, and the row of all results that is the first here.
+    fn linear(&self) -> Option<(&linear::LinearEpilogue<'_>, usize)> {
         None
     }
 }

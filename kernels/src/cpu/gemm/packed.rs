@@ -10,9 +10,9 @@
 
 use super::{
     Finish, Matrix, Product, Sizes,
+    linear::LinearEpilogue,
     pack::pack,
     rect::Rect,
-    registers::{RegisterEpilogue, TileEpilogue},
     tile::{Left, Machine, Right, Span},
     weights::PackedMatrix,
 };
@@ -58,15 +58,15 @@ pub(super) fn multiply(
 ) {
     let Product { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
-    let in_registers = finish.and_then(Finish::in_registers);
-    let finish = finish.filter(|_| in_registers.is_none());
+    let linear = finish.and_then(Finish::linear);
+    let finish = finish.filter(|_| linear.is_none());
     let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let add = accumulate || start > 0;
         let is_last = steps.end == sizes.k;
-        let (finish, in_registers) = (finish.filter(|_| is_last), in_registers.filter(|_| is_last));
-        let part = Part { machine, threads, sizes, a, b, steps, add, finish, in_registers };
+        let (finish, linear) = (finish.filter(|_| is_last), linear.filter(|_| is_last));
+        let part = Part { machine, threads, sizes, a, b, steps, add, finish, linear };
         if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
@@ -135,8 +135,8 @@ struct Part<'a> {
     add: bool,
     /// What is done to blocks, which this part completes.
     finish: Option<&'a dyn Finish>,
-    /// What is done to sums in registers, and the row of all results that is the first here.
-    in_registers: Option<(&'a RegisterEpilogue<'a>, usize)>,
+    /// What is done to tiles, and the row of all results that is the first here.
+    linear: Option<(&'a LinearEpilogue<'a>, usize)>,
 }
 
 impl Part<'_> {
@@ -287,13 +287,8 @@ impl Part<'_> {
                     Rows::Packed(_) => high,
                     Rows::AsTheyLie(_) => column.rows().div_ceil(column.rows().div_ceil(high)),
                 };
-                let epilogue = self.in_registers.map(|(epilogue, first)| {
-                    TileEpilogue::new(
-                        epilogue,
-                        first + first_row + row,
-                        first_col + panel * wide,
-                        1,
-                    )
+                let epilogue = self.linear.map(|(epilogue, first)| {
+                    epilogue.tile(first + first_row + row, first_col + panel * wide, 1)
                 });
                 let place = column.take_rows(height);
                 self.machine.tile(left, right, &spans, place, self.add, epilogue);

@@ -1,7 +1,7 @@
 //! Tiles of a product in vector registers: sums that stay there while steps of the summed dimension
 //! go by. The same code is compiled for AVX2 and for AVX-512.
 
-use super::{rect::Rect, registers::TileEpilogue, vector::Vector};
+use super::{linear::LinearTile, rect::Rect, vector::Vector};
 use std::arch::x86_64::{__m256, __m512};
 
 /// The proof that the processor has an instruction set.
@@ -141,7 +141,7 @@ impl Machine {
         spans: &[Span],
         out: Rect<'_>,
         add: bool,
-        epilogue: Option<TileEpilogue<'_>>,
+        epilogue: Option<LinearTile<'_>>,
     ) {
         let (rows, cols) = (out.rows(), out.cols());
         assert!((1..=self.rows()).contains(&rows) && (1..=self.cols()).contains(&cols), "a tile");
@@ -152,8 +152,6 @@ impl Machine {
             let right = span.right + last * b.step_stride + cols;
             assert!(left < a.data.len() && right <= b.data.len(), "the elements of the operands");
         }
-        let inside = epilogue.is_none_or(|epilogue| epilogue.fits(rows, cols));
-        assert!(inside, "the results of an epilogue");
         let form = form(a.step_stride == 1, cols, self.lanes());
         let run = match self.0 {
             Set::Avx2 => AVX2[rows - 1][form],
@@ -170,14 +168,17 @@ impl Machine {
             spans,
             cols,
             add,
-            epilogue,
         };
         // SAFETY: this value proves that the processor has the features; the assertions above say
-        // that the operands hold every step, and the epilogue every result; `out` is a place of as many rows and columns as the
+        // that the operands hold every step; `out` is a place of as many rows and columns as the
         // function computes.
         #[expect(unsafe_code, reason = "the registers are filled through pointers")]
         unsafe {
             run(&call);
+        }
+        // What is in the nearest cache still, and costs no registers above.
+        if let Some(epilogue) = epilogue {
+            epilogue.run(self, out);
         }
     }
 }
@@ -194,7 +195,6 @@ struct Call<'a> {
     spans: &'a [Span],
     cols: usize,
     add: bool,
-    epilogue: Option<TileEpilogue<'a>>,
 }
 
 /// # Safety
@@ -227,7 +227,7 @@ unsafe fn avx512<const BY_ROWS: bool, const PART: bool, const R: usize, const V:
 /// # Safety
 ///
 /// The processor has the features of the vector. The spans lie inside the operands; `out` points to
-/// `R` rows of `cols` floats that nobody else refers to, `out_stride` apart; the tile fits the epilogue.
+/// `R` rows of `cols` floats that nobody else refers to, `out_stride` apart.
 #[expect(unsafe_code, reason = "the registers are filled through pointers")]
 #[inline(always)]
 unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize, const V: usize>(
@@ -252,10 +252,11 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for span in call.spans {
             let mut a = call.a.add(span.left);
             let mut b = call.b.add(span.right);
+            // The first tile of a panel takes it from far away, over borders of pages.
+            let ahead = if span.len > AHEAD { AHEAD * b_stride } else { 0 };
             for _ in 0..span.len / UNROLLED {
                 for index in 0..UNROLLED {
-                    // The first tile of a panel takes it from far away, over borders of pages.
-                    X::prefetch(b.wrapping_add(AHEAD * b_stride));
+                    X::prefetch(b.wrapping_add(ahead));
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
                     b = b.wrapping_add(b_stride);
@@ -268,27 +269,15 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
                 b = b.wrapping_add(b_stride);
             }
         }
-        let place = |row: usize, vector: usize| {
-            let place = call.out.wrapping_add(row * call.out_stride + vector * X::LANES);
-            (place, PART && vector + 1 == V)
-        };
-        if call.add {
-            for (row, sums) in sums.iter_mut().enumerate() {
-                for (vector, sum) in sums.iter_mut().enumerate() {
-                    let (place, is_part) = place(row, vector);
-                    let before = if is_part { X::load_part(place, part) } else { X::load(place) };
-                    *sum = before.plus(*sum);
-                }
-            }
-        }
-        if let Some(epilogue) = call.epilogue {
-            epilogue.run::<X, PART, R, V>(&mut sums, part);
-        }
         for (row, sums) in sums.iter().enumerate() {
             for (vector, &sum) in sums.iter().enumerate() {
-                match place(row, vector) {
-                    (place, true) => sum.store_part(place, part),
-                    (place, false) => sum.store(place),
+                let place = call.out.add(row * call.out_stride + vector * X::LANES);
+                if PART && vector + 1 == V {
+                    let sum = if call.add { X::load_part(place, part).plus(sum) } else { sum };
+                    sum.store_part(place, part);
+                } else {
+                    let sum = if call.add { X::load(place).plus(sum) } else { sum };
+                    sum.store(place);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Epilogues: elementwise expressions on blocks of results that are in the cache.
 
-use super::{links::Chain, operand::Operand};
+use super::{linear::LinearPlan, operand::Operand};
 use crate::{
-    cpu::gemm::{Finish, rect::Rect, registers::RegisterEpilogue},
+    cpu::gemm::{Finish, linear::LinearEpilogue, rect::Rect},
     elementwise::lines::{Along, LineProgram, Runner, Source, compile},
     kernel::Io,
 };
@@ -19,8 +19,8 @@ pub(in crate::cpu) struct Epilogue {
     cols: usize,
     /// Whether rows that follow each other may be computed as one line.
     flattens: bool,
-    /// The same as steps on registers, if it is that.
-    chain: Option<Chain>,
+    /// The same as steps on tiles, if it is that.
+    plan: Option<LinearPlan>,
     /// The number of results.
     len: usize,
 }
@@ -52,10 +52,10 @@ impl Epilogue {
         let program = compile(expr, &dtypes, &along)?;
         let flattens =
             operands.iter().all(|operand| operand.is_same_for_all() || operand.is_whole(cols));
-        let chain = dtypes.iter().all(|&dtype| dtype == DType::F32);
-        let chain = if chain { Chain::of(expr, &operands, cols) } else { None };
+        let plan = dtypes.iter().all(|&dtype| dtype == DType::F32);
+        let plan = if plan { LinearPlan::of(expr, &operands, cols) } else { None };
         let len = space.num_elements();
-        Some(Epilogue { program, operands, cols, flattens, chain, len })
+        Some(Epilogue { program, operands, cols, flattens, plan, len })
     }
 
     /// Whether rows that follow each other are computed as one line.
@@ -63,26 +63,26 @@ impl Epilogue {
         self.flattens
     }
 
-    /// Whether its steps are done in registers.
+    /// Whether it is steps on tiles.
     #[cfg(test)]
-    pub(super) fn is_chain(&self) -> bool {
-        self.chain.is_some()
+    pub(super) fn is_linear(&self) -> bool {
+        self.plan.is_some()
     }
 
-    /// The same without steps in registers.
+    /// The same by its program alone.
     #[cfg(test)]
-    pub(super) fn unchained(self) -> Epilogue {
-        Epilogue { chain: None, ..self }
+    pub(super) fn without_steps(self) -> Epilogue {
+        Epilogue { plan: None, ..self }
     }
 
     /// The epilogue with the inputs from `first` on.
     pub(in crate::cpu) fn on<'a, 'io: 'a>(&'a self, io: &Io<'io>, first: usize) -> Running<'a> {
         let bytes: SmallVec<[&[u8]; 4]> =
             (0..self.operands.len()).map(|index| io.bytes(first + index)).collect();
-        let chain = self.chain.as_ref();
-        let registers = chain.map(|chain| chain.on(&self.operands, &bytes, self.cols, self.len));
+        let plan = self.plan.as_ref();
+        let linear = plan.map(|plan| plan.on(&self.operands, &bytes, self.cols, self.len));
         let (cycles, runners) = (OnceLock::new(), Mutex::default());
-        Running { epilogue: self, bytes, registers, cycles, runners }
+        Running { epilogue: self, bytes, linear, cycles, runners }
     }
 
     /// For an operand that is the same for all rows, a row and the beginning of the next.
@@ -101,7 +101,7 @@ impl Epilogue {
 pub(in crate::cpu) struct Running<'a> {
     epilogue: &'a Epilogue,
     bytes: SmallVec<[&'a [u8]; 4]>,
-    registers: Option<RegisterEpilogue<'a>>,
+    linear: Option<LinearEpilogue<'a>>,
     /// For operands that are the same for all rows, a row and the beginning of the next.
     cycles: OnceLock<SmallVec<[Vec<u8>; 4]>>,
     /// The runners that no thread uses at the moment: making one takes longer than a short block.
@@ -170,8 +170,8 @@ impl Running<'_> {
 }
 
 impl Finish for Running<'_> {
-    fn in_registers(&self) -> Option<(&RegisterEpilogue<'_>, usize)> {
-        Some((self.registers.as_ref()?, 0))
+    fn linear(&self) -> Option<(&LinearEpilogue<'_>, usize)> {
+        Some((self.linear.as_ref()?, 0))
     }
 
     fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {

@@ -5,7 +5,7 @@ mod columns;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod epilogue;
 #[cfg(target_arch = "x86_64")]
-mod links;
+mod linear;
 mod operand;
 pub(super) mod rows;
 mod stages;

@@ -45,13 +45,13 @@ pub(super) fn sign<V: Lanes>(x: V) -> V {
 
 /// The larger; NaN if either is.
 #[inline(always)]
-pub(crate) fn larger<V: Lanes>(a: V, b: V) -> V {
+pub(super) fn larger<V: Lanes>(a: V, b: V) -> V {
     a.is_nan().choose(a, a.max_or(b))
 }
 
 /// The smaller; NaN if either is.
 #[inline(always)]
-pub(crate) fn smaller<V: Lanes>(a: V, b: V) -> V {
+pub(super) fn smaller<V: Lanes>(a: V, b: V) -> V {
     a.is_nan().choose(a, a.min_or(b))
 }
 

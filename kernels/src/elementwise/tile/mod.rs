@@ -33,7 +33,6 @@ use ferroflow_ir::{DType, Expr};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Frame, Machine, Op, Tile};
-pub(crate) use math::{larger, smaller};
 use places::PlaceTable;
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -6,9 +6,9 @@ use super::{
     cases::{Case, cases, on_cpu, run_on_cpu},
     difference_after,
     groups::positive,
-    kinds, launched,
+    launched, one_of_each_kind,
 };
-use crate::{Device, OpCall, OperandSpec, accelerators, device::Then};
+use crate::{Device, OpCall, OperandSpec, device::Then};
 use ferroflow_ir::{Attrs, DType, Expr, HostTensor, NameAttrList, Shape, registry};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,8 +136,7 @@ fn every_product_may_be_followed() {
 
 #[test]
 fn devices_compute_what_follows_too() {
-    kinds();
-    for device in accelerators() {
+    for device in one_of_each_kind() {
         let (mut n, mut wrong) = (0, Vec::new());
         for one in all() {
             let Some(found) = one.on_device(&*device) else { continue };

@@ -67,11 +67,15 @@ fn beginnings_are_no_artifacts() {
     }
 }
 
+/// From a place that is changed to the next.
+const APART: usize = 3;
+
 #[test]
 fn changed_bytes_are_errors_or_other_programs() {
-    for (_, bytes) in VERSIONS {
+    for (version, (_, bytes)) in VERSIONS.iter().enumerate() {
         let mut changed = bytes.to_vec();
-        for at in 0..bytes.len() {
+        // Other places in each version: they are alike.
+        for at in (version % APART..bytes.len()).step_by(APART) {
             // Another bit at each place, and all bits at some.
             let mask = if at % 16 == 0 { 0xff } else { 1 << (at % 8) };
             changed[at] = bytes[at] ^ mask;

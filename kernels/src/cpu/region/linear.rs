@@ -1,9 +1,9 @@
-//! Epilogues that are chains of steps on the result of an anchor: see
-//! [`registers`](crate::cpu::gemm::registers).
+//! Epilogues that are linear steps and bounds on the result of an anchor: see
+//! [`linear`](crate::cpu::gemm::linear).
 
 use super::operand::Operand;
 use crate::{
-    cpu::gemm::registers::{RegisterEpilogue, RegisterStep, StepOperand},
+    cpu::gemm::linear::{LinearEpilogue, LinearSteps},
     elementwise::lines::Along,
 };
 use ferroflow_ir::{
@@ -11,22 +11,9 @@ use ferroflow_ir::{
     expr::{ExprId, ExprKind},
 };
 
-/// The most steps that are worth doing in registers.
-const MOST_LINKS: usize = 8;
-
-/// A step, before its operands are at hand.
+/// The other operand of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Link {
-    Flush,
-    Times(LinkOperand),
-    Plus(LinkOperand),
-    AtLeast(f32),
-    AtMost(f32),
-    Between(f32, f32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum LinkOperand {
+enum StepOperand {
     /// One of the operands, flushed or not, and negated or not.
     Input {
         index: usize,
@@ -36,14 +23,31 @@ enum LinkOperand {
     Number(f32),
 }
 
-/// A chain of steps.
-#[derive(Debug)]
-pub(super) struct Chain(Vec<Link>);
+/// What an op does to its argument.
+#[derive(Debug, Clone, Copy)]
+enum Link {
+    Flush,
+    Times(StepOperand),
+    Plus(StepOperand),
+    AtLeast(f32),
+    AtMost(f32),
+}
 
-impl Chain {
-    /// An expression as a chain from its input 0 on; `None` where it is not one. Operands are the
+/// Steps whose operands are not at hand yet, in their order.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct LinearPlan {
+    flushes: bool,
+    bias: Option<StepOperand>,
+    factor: Option<StepOperand>,
+    shift: Option<StepOperand>,
+    residual: Option<usize>,
+    bounds: Option<(f32, f32)>,
+}
+
+impl LinearPlan {
+    /// An expression as steps from its input 0 on; `None` where it is something else. Operands are the
     /// other inputs, beside rows of `cols` elements.
-    pub(super) fn of(expr: &Expr, operands: &[Operand], cols: usize) -> Option<Chain> {
+    pub(super) fn of(expr: &Expr, operands: &[Operand], cols: usize) -> Option<LinearPlan> {
         let (mut links, mut at) = (Vec::new(), expr.root());
         loop {
             let (link, next) = match &expr.nodes()[at.index()].kind {
@@ -54,48 +58,82 @@ impl Chain {
             links.push(link);
             at = next;
         }
-        links.reverse();
-        links.dedup_by(|later, earlier| match (*earlier, *later) {
-            (Link::AtLeast(low), Link::AtMost(high)) => {
-                *earlier = Link::Between(low, high);
-                true
-            }
-            _ => false,
-        });
-        (links.len() <= MOST_LINKS).then_some(Chain(links))
+        let mut plan = LinearPlan::default();
+        // In the other direction, from the result to what is done first.
+        let mut links = links.into_iter().peekable();
+        plan.flushes = links.next_if(|link| matches!(link, Link::Flush)).is_some();
+        let high = match links.peek() {
+            Some(&Link::AtMost(high)) => Some(high),
+            _ => None,
+        };
+        links.next_if(|_| high.is_some());
+        let low = match links.peek() {
+            Some(&Link::AtLeast(low)) => Some(low),
+            _ => None,
+        };
+        links.next_if(|_| low.is_some());
+        if low.is_some() || high.is_some() {
+            plan.bounds = Some((low.unwrap_or(f32::NEG_INFINITY), high.unwrap_or(f32::INFINITY)));
+        }
+        let is_residual = |operand: &StepOperand| match *operand {
+            StepOperand::Input { index, .. } => is_elements(&operands[index], cols),
+            StepOperand::Number(_) => false,
+        };
+        let rest: Vec<Link> = links.collect();
+        let mut rest = &rest[..];
+        if let [Link::Plus(operand), before @ ..] = rest
+            && is_residual(operand)
+        {
+            let StepOperand::Input { index, negated: false, .. } = *operand else { return None };
+            (plan.residual, rest) = (Some(index), before);
+        }
+        if let [Link::Plus(operand), before @ ..] = rest {
+            (plan.shift, rest) = (Some(*operand), before);
+        }
+        if let [Link::Times(operand), before @ ..] = rest {
+            (plan.factor, rest) = (Some(*operand), before);
+        }
+        if let [Link::Plus(operand), before @ ..] = rest {
+            (plan.bias, rest) = (Some(*operand), before);
+        }
+        // Arithmetic flushes what goes in as well as what comes out.
+        if plan.flushes {
+            let [Link::Flush] = rest else { return None };
+            rest = &[];
+        }
+        let columns = [plan.bias, plan.factor, plan.shift];
+        let fits = rest.is_empty() && !columns.iter().flatten().any(is_residual);
+        fits.then_some(plan)
     }
 
-    /// The steps on results whose operands have these bytes.
+    /// The steps on `len` results whose operands have these bytes.
     pub(super) fn on<'a>(
         &self,
         operands: &[Operand],
         bytes: &[&'a [u8]],
         cols: usize,
         len: usize,
-    ) -> RegisterEpilogue<'a> {
-        let of = |operand: LinkOperand| match operand {
-            LinkOperand::Number(number) => StepOperand::Columns(vec![number; cols]),
-            LinkOperand::Input { index, .. } if is_elements(&operands[index], cols) => {
-                StepOperand::Elements(bytemuck::cast_slice(bytes[index]))
-            }
-            LinkOperand::Input { index, flushed, negated } => {
+    ) -> LinearEpilogue<'a> {
+        let columns = |operand: Option<StepOperand>| match operand? {
+            StepOperand::Number(number) => Some(vec![number; cols]),
+            StepOperand::Input { index, flushed, negated } => {
                 let row: &[f32] = bytemuck::cast_slice(operands[index].row(bytes[index], 0, 0));
                 let value = |&x: &f32| {
                     let x = if flushed && x.is_subnormal() { 0f32.copysign(x) } else { x };
                     if negated { -x } else { x }
                 };
-                StepOperand::Columns(row.iter().map(value).cycle().take(cols).collect())
+                Some(row.iter().map(value).cycle().take(cols).collect())
             }
         };
-        let steps = self.0.iter().map(|link| match *link {
-            Link::Flush => RegisterStep::Flush,
-            Link::Times(operand) => RegisterStep::Times(of(operand)),
-            Link::Plus(operand) => RegisterStep::Plus(of(operand)),
-            Link::AtLeast(low) => RegisterStep::AtLeast(low),
-            Link::AtMost(high) => RegisterStep::AtMost(high),
-            Link::Between(low, high) => RegisterStep::Between(low, high),
-        });
-        RegisterEpilogue::new(steps.collect(), cols, len)
+        let steps = LinearSteps {
+            flushes: self.flushes,
+            bias: columns(self.bias),
+            factor: columns(self.factor),
+            shift: columns(self.shift),
+            residual: self.residual.map(|index| bytemuck::cast_slice(bytes[index])),
+            bounds: self.bounds,
+        };
+        LinearEpilogue::new(steps, cols, len)
     }
 }
 
@@ -104,7 +142,7 @@ fn is_elements(operand: &Operand, cols: usize) -> bool {
     operand.is_whole(cols) && !operand.is_same_for_all()
 }
 
-/// What an op does to its argument in a chain, and that argument.
+/// What an op does to its argument, and that argument.
 fn link(
     expr: &Expr,
     prim: Prim,
@@ -134,14 +172,14 @@ fn link(
 
 /// The operand that a value is: a number, or an input that is the same for all rows, or flushed with an
 /// element for each result.
-fn operand(expr: &Expr, id: ExprId, operands: &[Operand], cols: usize) -> Option<LinkOperand> {
+fn operand(expr: &Expr, id: ExprId, operands: &[Operand], cols: usize) -> Option<StepOperand> {
     let (id, flushed) = match &expr.nodes()[id.index()].kind {
         ExprKind::Apply(Prim::Flush, args) => (args[0], true),
         _ => (id, false),
     };
     match &expr.nodes()[id.index()].kind {
         ExprKind::Const(constant) if !flushed => {
-            Some(LinkOperand::Number(constant.to_f64() as f32))
+            Some(StepOperand::Number(constant.to_f64() as f32))
         }
         ExprKind::Input(input) => {
             let index = input.checked_sub(1)?;
@@ -149,18 +187,18 @@ fn operand(expr: &Expr, id: ExprId, operands: &[Operand], cols: usize) -> Option
             let row = matches!(operand.along, Along::Single | Along::Elements);
             let serves = (row && operand.is_same_for_all()) || (flushed && operand.is_whole(cols));
             let serves = serves && operand.width == size_of::<f32>();
-            serves.then_some(LinkOperand::Input { index, flushed, negated: false })
+            serves.then_some(StepOperand::Input { index, flushed, negated: false })
         }
         _ => None,
     }
 }
 
 /// What is added to subtract an operand.
-fn negated(operand: LinkOperand) -> Option<LinkOperand> {
+fn negated(operand: StepOperand) -> Option<StepOperand> {
     match operand {
-        LinkOperand::Number(number) => Some(LinkOperand::Number(-number)),
-        LinkOperand::Input { index, flushed, .. } => {
-            Some(LinkOperand::Input { index, flushed, negated: true })
+        StepOperand::Number(number) => Some(StepOperand::Number(-number)),
+        StepOperand::Input { index, flushed, .. } => {
+            Some(StepOperand::Input { index, flushed, negated: true })
         }
     }
 }
@@ -201,13 +239,13 @@ mod tests {
     type Formula = for<'s> fn(&'s Scalars) -> Scalar<'s>;
 
     /// Formulas of a result, a row or a single element, and something of the result's size.
-    const CHAINS: [Formula; 6] = [
+    const FORMULAS: [Formula; 6] = [
         |s| (s.x(0) * s.x(1) + s.x(1)).max(0.0).min(6.0),
         |s| (s.x(0) + s.x(1) + s.x(2)).max(0.0),
-        |s| (s.x(2) * (s.x(0) - s.x(1))).min(3.0),
+        |s| ((s.x(0) - s.x(1)) * s.x(1)).min(3.0),
         |s| s.x(0) * 0.5 + 3.0,
         |s| s.x(0).max(0.0),
-        |s| (s.x(1) + s.x(0)).max(-1.0).min(1.0) * 2.0,
+        |s| s.x(2) + ((s.x(0) + s.x(1)) * 2.0 - s.x(1)),
     ];
 
     /// An op, its attributes, the shapes of its operands and of its result, and its kernel.
@@ -285,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_in_registers_give_the_bits_of_blocks_in_memory() {
+    fn linear_steps_on_tiles_give_the_bits_of_programs_on_blocks() {
         for (name, attrs, a, b, out, build) in cases() {
             let op = registry::find(name).unwrap();
             let attrs = infer_attrs(op, attrs, &[DType::F32; 2]);
@@ -294,7 +332,7 @@ mod tests {
             let space = whole.shape().clone();
             let cols = *out.last().unwrap();
             for (row, width) in [(floats(&[cols], 59), "a row"), (floats(&[1], 3), "one")] {
-                for (index, &formula) in CHAINS.iter().enumerate() {
+                for (index, &formula) in FORMULAS.iter().enumerate() {
                     let spec = |x: &HostTensor| OperandSpec::new(x.dtype(), x.shape().clone());
                     let own = [spec(&a), spec(&b)];
                     let call = OpCall::new(op, &attrs, &own, None).unwrap();
@@ -302,10 +340,10 @@ mod tests {
                         Expr::build(&Attrs::new(), &[DType::F32; 3], DType::F32, formula).unwrap();
                     let extras = [spec(&row), spec(&whole)];
                     let what = format!("{name} {space:?}, formula {index} with {width}");
-                    let run = |in_registers: bool| {
+                    let run = |by_steps: bool| {
                         let epilogue = Epilogue::new(&expr, &space, 1, &extras)?;
-                        assert!(epilogue.is_chain(), "{what}");
-                        let epilogue = if in_registers { epilogue } else { epilogue.unchained() };
+                        assert!(epilogue.is_linear(), "{what}");
+                        let epilogue = if by_steps { epilogue } else { epilogue.without_steps() };
                         let kernel = build(&call, epilogue).unwrap().unwrap();
                         let threads = Threads::new(NonZeroUsize::new(2).unwrap());
                         let mut out = HostTensor::recycled(DType::F32, space.clone()).unwrap();
@@ -321,26 +359,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chain_is_none() {
+    fn what_is_not_linear_is_none() {
         let space = Shape::new([4, 8]).unwrap();
         let shapes = [Shape::new([8]).unwrap(), Shape::new([4, 1]).unwrap()];
         let operands = shapes.map(|shape| Operand::new(&shape, &space, 1, 4).unwrap());
-        let chain = |formula: Formula| {
+        let plan = |formula: Formula| {
             let expr = Expr::build(&Attrs::new(), &[DType::F32; 3], DType::F32, formula).unwrap();
-            Chain::of(&expr, &operands, 8)
+            LinearPlan::of(&expr, &operands, 8)
         };
-        assert!(chain(|s| s.x(0) + s.x(1)).is_some());
+        assert!(plan(|s| s.x(0) + s.x(1)).is_some());
         for formula in [
             (|s| s.x(0) + s.x(2)) as Formula,
             |s| s.x(0) * s.x(0),
             |s| s.x(0).tanh(),
             |s| s.x(1) - s.x(0),
+            |s| s.x(0).max(0.0) * s.x(1),
             |s| s.x(0) * s.x(0).max(0.0),
             |s| s.x(1) + s.x(1),
         ] {
-            assert!(chain(formula).is_none());
+            assert!(plan(formula).is_none());
         }
-        let joined = chain(|s| s.x(0).max(0.0).min(6.0)).unwrap();
-        assert!(joined.0.contains(&Link::Between(0.0, 6.0)), "{joined:?}");
+        let relu6 = plan(|s| s.x(0).max(0.0).min(6.0)).unwrap();
+        assert_eq!(relu6.bounds, Some((0.0, 6.0)));
     }
 }
