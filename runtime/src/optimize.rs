@@ -18,6 +18,7 @@ use ferroflow_ir::{
         cse::cse,
         fuse::fuse,
         hoist::hoist,
+        pad::pad_in_convolutions,
         prune::prune,
         region::regions,
         specialize::{Argument, Evaluate, Specialized, Specializer},
@@ -88,6 +89,7 @@ pub(crate) fn optimize(
         prune_body(body, &results)?;
         if options.fuse {
             widen(&mut body.graph)?;
+            pad_in_convolutions(&mut body.graph)?;
             fuse(&mut body.graph, &results, supports)?;
             prune_body(body, &results)?;
         }

@@ -42,6 +42,7 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cpu/gemm/factor.rs",
     "kernels/src/cpu/gemm/interleave.rs",
     "kernels/src/cpu/gemm/line.rs",
+    "kernels/src/cpu/gemm/linear.rs",
     "kernels/src/cpu/gemm/rect.rs",
     "kernels/src/cpu/gemm/amx/tiles.rs",
     "kernels/src/cpu/gemm/tile.rs",

@@ -1,7 +1,7 @@
 //! Graph to graph: each pass gives a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`mod@widen`], [`fuse`], [`attention`], [`region`]. [`functionalize`] is for those
+//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`], [`attention`], [`region`]. [`functionalize`] is for those
 //! who load graphs, [`carve`] and [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
@@ -12,6 +12,7 @@ pub mod functionalize;
 pub mod fuse;
 pub mod hoist;
 pub mod infer_types;
+pub mod pad;
 pub mod place;
 pub mod prune;
 pub mod region;

@@ -252,11 +252,10 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         for span in call.spans {
             let mut a = call.a.add(span.left);
             let mut b = call.b.add(span.right);
-            // The first tile of a panel takes it from far away, over borders of pages.
-            let ahead = if span.len > AHEAD { AHEAD * b_stride } else { 0 };
             for _ in 0..span.len / UNROLLED {
                 for index in 0..UNROLLED {
-                    X::prefetch(b.wrapping_add(ahead));
+                    // The first tile of a panel takes it from far away, over borders of pages.
+                    X::prefetch(b.wrapping_add(AHEAD * b_stride));
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
                     b = b.wrapping_add(b_stride);
