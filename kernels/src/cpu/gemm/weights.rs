@@ -21,7 +21,7 @@ use std::{
 const MOST_BYTES: usize = 1 << 30;
 
 /// Packing counts for little where so many rows use it.
-const MOST_ROWS: usize = 512;
+const MOST_ROWS: usize = 1 << 12;
 
 /// Matrices of fewer elements are as fast without.
 const LEAST_ELEMENTS: usize = 1 << 12;
