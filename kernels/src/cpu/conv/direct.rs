@@ -10,7 +10,7 @@ use super::super::gemm::{
     pack::pack,
     rect::Rect,
     tile::{Left, Machine, Right, Span},
-    weights::{Layout, PackedMatrix, PackedWeights},
+    weights::{PackedLayout, PackedMatrix, PackedWeights},
 };
 use super::Geometry;
 use crate::{error::Result, plan::window::Stretch, scratch::Scratch, threads::Threads};
@@ -111,7 +111,7 @@ impl<'a> Direct<'a> {
         tensor: Option<&HostTensor>,
     ) -> Direct<'a> {
         let (machine, areas) = (plan.machine, &plan.areas);
-        let layout = Layout::whole(machine, g.depth(), g.filters);
+        let layout = PackedLayout::whole(machine, g.depth(), g.filters);
         let tensor = tensor.filter(|_| g.groups == 1);
         let packed = plan.packed.of(threads, g.sweep.n_windows(), tensor, layout);
         Direct { g, machine, areas, input, filter, packed }

@@ -258,7 +258,7 @@ impl Weights<'_> {
         sizes: Sizes,
         b: Matrix<'_, f32>,
     ) -> Option<Arc<weights::PackedMatrix>> {
-        let layout = weights::Layout::of_product(machine, sizes, b);
+        let layout = weights::PackedLayout::of_product(machine, sizes, b);
         self.kept.of(threads, sizes.m, self.tensor, layout)
     }
 }

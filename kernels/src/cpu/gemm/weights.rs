@@ -38,7 +38,7 @@ static SHARED: Mutex<Vec<(TensorIdentity, Weak<PackedMatrix>)>> = Mutex::new(Vec
 /// How a matrix `[steps, cols]` is packed: blocks of steps one after the other, and in each block
 /// panels as wide as a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu) struct Layout {
+pub(in crate::cpu) struct PackedLayout {
     machine: Machine,
     steps: usize,
     cols: usize,
@@ -49,17 +49,21 @@ pub(in crate::cpu) struct Layout {
     depth: usize,
 }
 
-impl Layout {
+impl PackedLayout {
     /// The layout of the right operand of a product.
-    pub(in crate::cpu) fn of_product(machine: Machine, sizes: Sizes, b: Matrix<'_, f32>) -> Layout {
+    pub(in crate::cpu) fn of_product(
+        machine: Machine,
+        sizes: Sizes,
+        b: Matrix<'_, f32>,
+    ) -> PackedLayout {
         let Matrix { row_stride, col_stride, .. } = b;
         let Sizes { k, n, .. } = sizes;
-        Layout { machine, steps: k, cols: n, row_stride, col_stride, depth: depth(sizes) }
+        PackedLayout { machine, steps: k, cols: n, row_stride, col_stride, depth: depth(sizes) }
     }
 
     /// The layout of contiguous rows in one block.
-    pub(in crate::cpu) fn whole(machine: Machine, steps: usize, cols: usize) -> Layout {
-        Layout { machine, steps, cols, row_stride: cols, col_stride: 1, depth: steps }
+    pub(in crate::cpu) fn whole(machine: Machine, steps: usize, cols: usize) -> PackedLayout {
+        PackedLayout { machine, steps, cols, row_stride: cols, col_stride: 1, depth: steps }
     }
 
     fn padded(&self) -> usize {
@@ -67,7 +71,7 @@ impl Layout {
     }
 
     fn pack(&self, threads: &Threads, data: &[f32], packed: &mut [f32]) {
-        let Layout { row_stride, col_stride, .. } = *self;
+        let PackedLayout { row_stride, col_stride, .. } = *self;
         let matrix =
             Matrix { data, row_stride: col_stride, col_stride: row_stride, conjugate: false };
         let wide = self.machine.cols();
@@ -85,13 +89,13 @@ impl Layout {
 
 /// A matrix in the order in which tiles read it.
 pub(in crate::cpu) struct PackedMatrix {
-    layout: Layout,
+    layout: PackedLayout,
     memory: HostMemory,
 }
 
 impl PackedMatrix {
     /// Packs a matrix; `None` where that takes too much memory.
-    fn new(threads: &Threads, data: &[f32], layout: Layout) -> Option<PackedMatrix> {
+    fn new(threads: &Threads, data: &[f32], layout: PackedLayout) -> Option<PackedMatrix> {
         let bytes = layout.steps.checked_mul(layout.padded())?.checked_mul(size_of::<f32>())?;
         let room = |all: usize| all.checked_add(bytes).filter(|&all| all <= MOST_BYTES);
         BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
@@ -141,7 +145,7 @@ impl PackedWeights {
         threads: &Threads,
         rows: usize,
         weights: Option<&HostTensor>,
-        layout: Layout,
+        layout: PackedLayout,
     ) -> Option<Arc<PackedMatrix>> {
         let worth = rows <= MOST_ROWS && layout.steps * layout.cols >= LEAST_ELEMENTS;
         let weights = weights.filter(|_| worth)?;
@@ -162,7 +166,7 @@ impl PackedWeights {
     }
 
     /// Whether the last call had the same weights; nothing where nobody looked.
-    fn is_known(&self, weights: &HostTensor, layout: Layout) -> Option<bool> {
+    fn is_known(&self, weights: &HostTensor, layout: PackedLayout) -> Option<bool> {
         let mut kept = self.0.lock();
         if kept.packed.as_ref().is_some_and(|packed| packed.layout != layout) {
             kept.packed = None;
@@ -185,7 +189,11 @@ impl PackedWeights {
 }
 
 /// The packed form that some kernel has already, or a new one.
-fn shared(threads: &Threads, weights: &HostTensor, layout: Layout) -> Option<Arc<PackedMatrix>> {
+fn shared(
+    threads: &Threads,
+    weights: &HostTensor,
+    layout: PackedLayout,
+) -> Option<Arc<PackedMatrix>> {
     let mut all = SHARED.lock();
     all.retain(|(id, packed)| id.is_alive() && packed.strong_count() > 0);
     let same = all.iter().filter(|(id, _)| id.is_of(weights));
@@ -246,7 +254,7 @@ mod tests {
     #[test]
     fn weights_are_packed_in_their_second_call_shared_and_forgotten_when_they_change() {
         let Some(machine) = Machine::detect() else { return };
-        let (threads, layout) = (Threads::single(), Layout::whole(machine, 100, 50));
+        let (threads, layout) = (Threads::single(), PackedLayout::whole(machine, 100, 50));
         let mut weights = numbers([100, 50], 3);
         let (kernel, other) = (PackedWeights::default(), PackedWeights::default());
         let call = |kernel: &PackedWeights, weights: &HostTensor| {
@@ -270,7 +278,7 @@ mod tests {
     #[test]
     fn kernels_that_find_other_weights_each_time_look_rarely() {
         let Some(machine) = Machine::detect() else { return };
-        let (threads, layout) = (Threads::single(), Layout::whole(machine, 100, 50));
+        let (threads, layout) = (Threads::single(), PackedLayout::whole(machine, 100, 50));
         let (kernel, mut weights) = (PackedWeights::default(), numbers([100, 50], 3));
         let mut looks = 0;
         for step in 0..1000 {
