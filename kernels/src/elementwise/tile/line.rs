@@ -4,7 +4,7 @@ use super::{
     AHEAD, Program,
     draft::{Content, Place},
     machine::{Frame, Machine, Tile},
-    places::PlaceTable,
+    places::{PlaceTable, StackPage},
     tile_bytes,
 };
 use crate::elementwise::lines::{LineProgram, Runner, Source};
@@ -111,6 +111,8 @@ impl<M: Machine<N>, const N: usize> Line<'_, M, N> {
         if n == 0 {
             return;
         }
+        let mut page = StackPage::begin();
+        page.hold();
         let program = self.program;
         let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
         let (result, out_step, n_out) = match out {

@@ -33,7 +33,7 @@ use ferroflow_ir::{DType, Expr};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Frame, Machine, Op, Tile};
-use places::PlaceTable;
+use places::{PlaceTable, StackPage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -170,6 +170,8 @@ impl<M: Machine<N>, const N: usize> Program<M, N> {
         tiles: &mut [Tile<N>],
         streams: bool,
     ) -> Result<()> {
+        let mut page = StackPage::begin();
+        page.hold();
         let n_tiles = out.len() / (N * self.output_width);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
         let mut places = PlaceTable::default();

@@ -3,6 +3,26 @@
 use super::lanes::prefetch;
 use smallvec::SmallVec;
 
+/// A local variable that lets the frames of calls begin at a page. Operations keep registers on the
+/// stack, and one of them across two pages, which depends on the address that the system gives the
+/// stack, makes a program take three times as long (Zen 3).
+#[repr(align(4096))]
+pub(super) struct StackPage(u8);
+
+impl StackPage {
+    /// The variable.
+    #[inline(always)]
+    pub(super) fn begin() -> StackPage {
+        StackPage(0)
+    }
+
+    /// Sees to it that the variable is in memory.
+    #[inline(always)]
+    pub(super) fn hold(&mut self) {
+        std::hint::black_box(&mut self.0);
+    }
+}
+
 /// The table of a running program: a pointer for each place, and how far it moves on to the next tile.
 #[derive(Default)]
 pub(super) struct PlaceTable {
