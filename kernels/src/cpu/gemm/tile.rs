@@ -255,7 +255,7 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
             for _ in 0..span.len / UNROLLED {
                 for index in 0..UNROLLED {
                     // The first tile of a panel takes it from far away, over borders of pages.
-                    X::prefetch(b.wrapping_add(AHEAD * b_stride));
+                    X::prefetch(b.wrapping_add(AHEAD));
                     let at = a.wrapping_add(index * step_stride);
                     step::<X, PART, R, V>(&mut sums, at, row_stride, b, part);
                     b = b.wrapping_add(b_stride);
@@ -286,8 +286,9 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
 /// Steps that are written out one after the other.
 const UNROLLED: usize = 4;
 
-/// Columns are asked for so many steps before they are read.
-const AHEAD: usize = 64;
+/// Floats of a packed panel that are asked for before they are read. Other operands have something near
+/// there, too: asking for as many steps of theirs would fill the cache.
+const AHEAD: usize = 1 << 10;
 
 /// Adds the products of one step to the sums.
 ///
