@@ -83,11 +83,21 @@ fn compared(device: &dyn Device, expr: &Expr, input: &HostTensor) -> Option<Opti
     Some(difference(&found[0], &expected[0]))
 }
 
+// Two tests, as each takes minutes where programs are compiled for a simulated device.
 #[test]
-fn devices_compute_what_comes_after_a_cast() {
+fn devices_compute_what_comes_after_a_cast_from_signed_integers() {
+    check_casts_from(&DTYPES[..4]);
+}
+
+#[test]
+fn devices_compute_what_comes_after_a_cast_from_others() {
+    check_casts_from(&DTYPES[4..]);
+}
+
+fn check_casts_from(dtypes: &[DType]) {
     for device in one_of_each_kind() {
         let (mut n, mut wrong) = (0, Vec::new());
-        for (from, to) in DTYPES.iter().flat_map(|&from| DTYPES.map(|to| (from, to))) {
+        for (from, to) in dtypes.iter().flat_map(|&from| DTYPES.map(|to| (from, to))) {
             if device.storage(from).is_none() || device.storage(to).is_none() {
                 continue;
             }
@@ -104,6 +114,6 @@ fn devices_compute_what_comes_after_a_cast() {
             }
         }
         assert!(wrong.is_empty(), "{} of {n}:\n{}", wrong.len(), wrong.join("\n"));
-        assert!(n > 200, "{n} programs were compared");
+        assert!(n > 100, "{n} programs were compared");
     }
 }
