@@ -64,7 +64,9 @@ impl<'a> DepthwiseLines<'a> {
                     let group = if linear.is_some() { group_of(width) } else { windows.len() };
                     for (number, out) in out.chunks_mut(group * width).enumerate() {
                         let first = number * group;
-                        let (weights, factors) = (self.filter, &self.input[first * step..]);
+                        // Windows without taps may be more than the input has.
+                        let factors = self.input.get(first * step..).unwrap_or_default();
+                        let weights = self.filter;
                         let strip = Strip { weights, factors, taps: &taps, step, width };
                         strip.sum(self.machine, out);
                         if let Some((epilogue, before)) = linear {

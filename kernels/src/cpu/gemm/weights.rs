@@ -32,10 +32,10 @@ const RAREST_LOOK: u32 = 8;
 /// Bytes of packed weights in this process.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// What kernels may share.
-static SHARED: Mutex<Vec<(TensorIdentity, Weak<PackedMatrix>)>> = Mutex::new(Vec::new());
+/// Packed matrices that kernels may share.
+static SHARED: Mutex<Vec<Weak<PackedMatrix>>> = Mutex::new(Vec::new());
 
-/// How a matrix `[steps, cols]` is packed: blocks of steps one after the other, and in each block
+/// Layout of a packed matrix `[steps, cols]`: blocks of steps one after the other, and in each block
 /// panels as wide as a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) struct PackedLayout {
@@ -89,13 +89,16 @@ impl PackedLayout {
 
 /// A matrix in the order in which tiles read it.
 pub(in crate::cpu) struct PackedMatrix {
+    /// The elements that were packed.
+    source: TensorIdentity,
     layout: PackedLayout,
     memory: HostMemory,
 }
 
 impl PackedMatrix {
     /// Packs a matrix; `None` where that takes too much memory.
-    fn new(threads: &Threads, data: &[f32], layout: PackedLayout) -> Option<PackedMatrix> {
+    fn new(threads: &Threads, weights: &HostTensor, layout: PackedLayout) -> Option<PackedMatrix> {
+        let (data, source) = (weights.as_slice().ok()?, TensorIdentity::of(weights)?);
         let bytes = layout.steps.checked_mul(layout.padded())?.checked_mul(size_of::<f32>())?;
         let room = |all: usize| all.checked_add(bytes).filter(|&all| all <= MOST_BYTES);
         BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).ok()?;
@@ -103,9 +106,14 @@ impl PackedMatrix {
             BYTES.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         };
-        let mut packed = PackedMatrix { layout, memory };
+        let mut packed = PackedMatrix { source, layout, memory };
         layout.pack(threads, data, bytemuck::cast_slice_mut(packed.memory.bytes_mut()));
         Some(packed)
+    }
+
+    /// Whether this is what `weights` are in a layout.
+    fn is_of(&self, weights: &HostTensor, layout: PackedLayout) -> bool {
+        self.source.is_of(weights) && self.layout == layout
     }
 
     /// The panels of a block, from the one that begins with column `first` on.
@@ -128,7 +136,7 @@ pub(in crate::cpu) struct PackedWeights(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// What the last call that looked found.
+    /// Identity of the weights of the last call that looked.
     seen: Option<TensorIdentity>,
     packed: Option<Arc<PackedMatrix>>,
     /// How often others were found, one time after the other.
@@ -149,43 +157,48 @@ impl PackedWeights {
     ) -> Option<Arc<PackedMatrix>> {
         let worth = rows <= MOST_ROWS && layout.steps * layout.cols >= LEAST_ELEMENTS;
         let weights = weights.filter(|_| worth)?;
-        if !self.is_known(weights, layout)? {
-            return None;
+        match self.look_up(weights, layout) {
+            Lookup::Packed(packed) => Some(packed),
+            Lookup::Known => {
+                // Whoever comes at the same time may pack them, too, and one of both is dropped.
+                let packed = shared(threads, weights, layout)?;
+                self.0.lock().packed = Some(packed.clone());
+                Some(packed)
+            }
+            Lookup::Unknown => None,
         }
-        let kept = self.0.lock().packed.clone();
-        if kept.is_some() {
-            return kept;
-        }
-        // Whoever comes at the same time may pack them, too, and one of both is dropped.
-        let packed = shared(threads, weights, layout)?;
-        let mut kept = self.0.lock();
-        if kept.seen.as_ref().is_some_and(|seen| seen.is_of(weights)) {
-            kept.packed = Some(packed.clone());
-        }
-        Some(packed)
     }
 
-    /// Whether the last call had the same weights; nothing where nobody looked.
-    fn is_known(&self, weights: &HostTensor, layout: PackedLayout) -> Option<bool> {
+    /// What is known of weights. Kernels are shared by callers: others may have come meanwhile, so what is
+    /// there is asked whose it is under one lock.
+    fn look_up(&self, weights: &HostTensor, layout: PackedLayout) -> Lookup {
         let mut kept = self.0.lock();
-        if kept.packed.as_ref().is_some_and(|packed| packed.layout != layout) {
-            kept.packed = None;
+        kept.packed = kept.packed.take().filter(|packed| packed.is_of(weights, layout));
+        if let Some(packed) = &kept.packed {
+            return Lookup::Packed(packed.clone());
         }
         if kept.seen.as_ref().is_some_and(|seen| seen.is_of(weights)) {
             kept.changes = 0;
-            return Some(true);
+            return Lookup::Known;
         }
-        kept.packed = None;
         if kept.unlooked > 0 {
             kept.unlooked -= 1;
             kept.seen = None;
-            return None;
+            return Lookup::Unknown;
         }
         kept.seen = TensorIdentity::of(weights);
         kept.unlooked = (1 << kept.changes.min(RAREST_LOOK)) - 1;
         kept.changes += 1;
-        Some(false)
+        Lookup::Unknown
     }
+}
+
+/// What a kernel knows of weights.
+enum Lookup {
+    Packed(Arc<PackedMatrix>),
+    /// The last call had them, too.
+    Known,
+    Unknown,
 }
 
 /// The packed form that some kernel has already, or a new one.
@@ -195,15 +208,14 @@ fn shared(
     layout: PackedLayout,
 ) -> Option<Arc<PackedMatrix>> {
     let mut all = SHARED.lock();
-    all.retain(|(id, packed)| id.is_alive() && packed.strong_count() > 0);
-    let same = all.iter().filter(|(id, _)| id.is_of(weights));
-    let found = same.filter_map(|(_, packed)| packed.upgrade()).find(|it| it.layout == layout);
+    all.retain(|packed| packed.upgrade().is_some_and(|packed| packed.source.is_alive()));
+    let found = all.iter().filter_map(Weak::upgrade).find(|packed| packed.is_of(weights, layout));
     drop(all);
     if found.is_some() {
         return found;
     }
-    let packed = Arc::new(PackedMatrix::new(threads, weights.as_slice().ok()?, layout)?);
-    SHARED.lock().push((TensorIdentity::of(weights)?, Arc::downgrade(&packed)));
+    let packed = Arc::new(PackedMatrix::new(threads, weights, layout)?);
+    SHARED.lock().push(Arc::downgrade(&packed));
     Some(packed)
 }
 
@@ -289,5 +301,29 @@ mod tests {
         assert!(looks <= 12, "{looks} looks");
         let packs = |_: &usize| kernel.of(&threads, 10, Some(&weights), layout).is_some();
         assert!((0..300).any(|call| packs(&call)), "and find out when they stay");
+    }
+
+    /// A kernel is shared by callers, whose weights differ.
+    #[test]
+    fn callers_at_the_same_time_get_their_own_weights() {
+        let Some(machine) = Machine::detect() else { return };
+        let (layout, kernel) = (PackedLayout::whole(machine, 64, 64), PackedWeights::default());
+        let caller = &|value: f32| {
+            let weights = HostTensor::from_slice(Shape::new([64, 64]).unwrap(), &[value; 4096]);
+            let (weights, threads) = (weights.unwrap(), Threads::single());
+            let mut packed = 0;
+            for call in 0..200_000 {
+                if let Some(found) = kernel.of(&threads, 10, Some(&weights), layout) {
+                    assert_eq!(found.panels(&(0..64), 0)[0], value, "call {call}");
+                    packed += 1;
+                }
+            }
+            packed
+        };
+        let packed: u32 = std::thread::scope(|scope| {
+            let callers = [1.0, 2.0, 3.0].map(|value| scope.spawn(move || caller(value)));
+            callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+        });
+        assert!(packed > 0, "none was packed");
     }
 }
