@@ -176,7 +176,7 @@ pub(crate) fn call_function(
     inputs: &[&Tensor],
 ) -> Result<Vec<Tensor>> {
     let last = levels.last().expect("at least one order");
-    let outputs = context::without_tapes(|| last.forward.call_flat(args))?;
+    let outputs = context::apart_from_tapes(|| last.forward.call_flat(args))?;
     let n_results = levels[0].n_results;
     let op = registry::find("PartitionedCall").expect("a built-in record");
     recording::record_custom(op, inputs, &outputs, Arc::new(OfFunction { levels }));

@@ -349,7 +349,7 @@ impl ConcreteFunction {
         match self.levels(tracking) {
             Ok(levels) => backprop::call_function(levels, args, &inputs).map(Some),
             Err(error) => {
-                let outputs = context::without_tapes(|| self.call_flat(args))?;
+                let outputs = context::apart_from_tapes(|| self.call_flat(args))?;
                 backprop::record_refused(&inputs, &outputs, error);
                 Ok(Some(outputs))
             }

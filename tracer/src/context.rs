@@ -31,10 +31,12 @@ struct ThreadState {
     traces: RefCell<Vec<Option<Arc<FuncGraph>>>>,
     /// Whether the last of `traces` is a trace.
     is_tracing: Cell<bool>,
-    /// The tapes that have not ended, innermost last.
-    tapes: RefCell<Vec<Arc<Tape>>>,
-    /// Number of times that tapes have been put aside.
-    untaped: Cell<usize>,
+    /// The tapes that have not ended, innermost last, each with its serial number.
+    tapes: RefCell<Vec<(u64, Arc<Tape>)>>,
+    /// The serial number of the next tape.
+    next_tape: Cell<u64>,
+    /// Tapes with a smaller serial number are put aside.
+    first_tape: Cell<u64>,
     /// Whether a tape records the calls made now.
     is_taped: Cell<bool>,
     /// Whether neither a trace nor a tape sees calls; what every eager call asks first.
@@ -58,7 +60,8 @@ impl ThreadState {
             traces: RefCell::new(Vec::new()),
             is_tracing: Cell::new(false),
             tapes: RefCell::new(Vec::new()),
-            untaped: Cell::new(0),
+            next_tape: Cell::new(0),
+            first_tape: Cell::new(0),
             is_taped: Cell::new(false),
             is_plain: Cell::new(true),
             contexts: RefCell::new(Vec::new()),
@@ -74,9 +77,9 @@ impl ThreadState {
 
     fn update(&self) {
         self.is_tracing.set(matches!(self.traces.borrow().last(), Some(Some(_))));
-        let trace = self.trace_id();
-        let is_taped =
-            self.untaped.get() == 0 && self.tapes.borrow().iter().any(|tape| tape.is_for(trace));
+        let (trace, first) = (self.trace_id(), self.first_tape.get());
+        let records = |(serial, tape): &(u64, Arc<Tape>)| *serial >= first && tape.is_for(trace);
+        let is_taped = self.tapes.borrow().iter().any(records);
         self.is_taped.set(is_taped);
         self.is_plain.set(!is_taped && !self.is_tracing.get());
     }
@@ -289,7 +292,7 @@ pub(crate) fn has_tapes() -> bool {
 
 /// The tapes that have not ended, of all traces.
 pub(crate) fn all_tapes() -> Vec<Arc<Tape>> {
-    THREAD.with(|thread| thread.tapes.borrow().clone())
+    THREAD.with(|thread| thread.tapes.borrow().iter().map(|(_, tape)| tape.clone()).collect())
 }
 
 /// The tapes that record the calls made now, innermost last.
@@ -298,8 +301,10 @@ pub(crate) fn tapes() -> SmallVec<[Arc<Tape>; 2]> {
         if !s.is_taped.get() {
             return SmallVec::new();
         }
-        let trace = s.trace_id();
-        s.tapes.borrow().iter().filter(|tape| tape.is_for(trace)).cloned().collect()
+        let (trace, first) = (s.trace_id(), s.first_tape.get());
+        let tapes = s.tapes.borrow();
+        let recording = tapes.iter().filter(|(serial, tape)| *serial >= first && tape.is_for(trace));
+        recording.map(|(_, tape)| tape.clone()).collect()
     })
 }
 
@@ -319,7 +324,9 @@ pub(crate) fn trace_id() -> usize {
 
 pub(crate) fn push_tape(tape: &Arc<Tape>) {
     THREAD.with(|s| {
-        s.tapes.borrow_mut().push(tape.clone());
+        let serial = s.next_tape.get();
+        s.next_tape.set(serial + 1);
+        s.tapes.borrow_mut().push((serial, tape.clone()));
         s.update();
     });
 }
@@ -327,29 +334,16 @@ pub(crate) fn push_tape(tape: &Arc<Tape>) {
 /// Ends a tape. One that was handed to another thread ends when that of its thread does.
 pub(crate) fn remove_tape(tape: &Arc<Tape>) {
     THREAD.with(|s| {
-        s.tapes.borrow_mut().retain(|other| !Arc::ptr_eq(other, tape));
+        s.tapes.borrow_mut().retain(|(_, other)| !Arc::ptr_eq(other, tape));
         s.update();
     });
 }
 
-/// Runs `body` without tapes.
-pub(crate) fn without_tapes<R>(body: impl FnOnce() -> R) -> R {
-    let set = |s: &ThreadState, change: isize| {
-        s.untaped.set(s.untaped.get().wrapping_add_signed(change));
-        s.update();
-    };
-    let _guard = scope(|s| set(s, 1), move |s| set(s, -1));
-    body()
-}
-
 /// Runs `body` apart from the tapes there are; those made in it record.
 pub(crate) fn apart_from_tapes<R>(body: impl FnOnce() -> R) -> R {
-    let tapes = THREAD.with(|s| s.tapes.take());
-    let tapes = Cell::new(Some(tapes));
+    let former = THREAD.with(|s| s.first_tape.replace(s.next_tape.get()));
     let _guard = scope(ThreadState::update, move |s| {
-        if let Some(tapes) = tapes.take() {
-            s.tapes.replace(tapes);
-        }
+        s.first_tape.set(former);
         s.update();
     });
     body()

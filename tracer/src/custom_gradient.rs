@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// The gradients of arguments from those of results.
 type Backward = dyn Fn(&[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
-/// Calls `function`, whose gradient is code: it gives its results, and what takes the gradients of
-/// its results to those of `args`. Tapes do not see what it does; variables that it reads get no
-/// gradient.
+/// Calls `function`, whose gradient is code: it returns its results, and what takes the gradients of
+/// its results to those of `args`. Tapes around the call do not see what it does, tapes that it makes
+/// do; variables that it reads get no gradient.
 ///
 /// ```
 /// use ferroflow_tracer::{GradientTape, Tensor, custom_gradient};
@@ -56,7 +56,7 @@ pub fn custom_gradient<B>(
 where
     B: Fn(&[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
 {
-    let (outputs, backward) = context::without_tapes(|| function(args))?;
+    let (outputs, backward) = context::apart_from_tapes(|| function(args))?;
     let n = args.len();
     let checked = move |dys: &[Tensor]| {
         let found = backward(dys)?;
@@ -86,7 +86,7 @@ fn recorded(
         return Ok(outputs);
     }
     let own = || outputs.iter().map(Tensor::identity).collect::<Result<Vec<_>>>();
-    let outputs = context::without_tapes(own)?;
+    let outputs = context::apart_from_tapes(own)?;
     let op = registry::find("IdentityN").expect("a built-in record");
     let gradient = OfCode { backward, n_results: outputs.len(), passed: 0 };
     recording::record_custom(op, inputs, &outputs, Arc::new(gradient));

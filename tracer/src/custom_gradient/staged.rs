@@ -52,7 +52,7 @@ pub(super) fn staged(
     let op = registry::find("IdentityN").expect("a built-in record");
     let passed: Vec<&Tensor> = outputs.iter().chain(inputs.iter().copied()).collect();
     let call = Call { op, attrs: Attrs::new(), inputs: &passed, name: "", location };
-    let mut own = context::without_tapes(|| trace.call(call))?.into_vec();
+    let mut own = context::apart_from_tapes(|| trace.call(call))?.into_vec();
     trace.note(&own[0], &noted);
     let gradient = OfCode { backward, n_results: outputs.len(), passed: outputs.len() };
     recording::record_custom(op, &passed, &own, Arc::new(gradient));
@@ -81,7 +81,7 @@ fn traced(
         gradients.push(gradient.is_some().then_some(results.len()));
         results.extend(gradient.map(|gradient| gradient.dense()).transpose()?);
     }
-    let (def, captures) = context::without_tapes(|| part.close(results)?.into_function())?;
+    let (def, captures) = context::apart_from_tapes(|| part.close(results)?.into_function())?;
     let names: Vec<(String, usize)> =
         captures.iter().map(|capture| of(trace, capture)).collect::<Result<_>>()?;
     let function = def.name.clone();

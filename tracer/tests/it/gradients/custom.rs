@@ -203,3 +203,28 @@ fn recomputed_functions_have_gradients_by_variables_from_outside() -> Result<()>
     near(&values(dw)?, &[8.0]);
     Ok(())
 }
+
+/// A tape that a function with a custom gradient makes records, as in TensorFlow; tapes around it
+/// see the custom gradient alone.
+#[test]
+fn tapes_inside_record() -> Result<()> {
+    let slope = |x: &Tensor| {
+        let f = |args: &[Tensor]| {
+            let tape = GradientTape::new();
+            tape.watch(&args[0])?;
+            let y = (args[0].square()? * &args[0])?;
+            let slope = tape.gradient(&y, &args[0])?.expect("the tape has recorded");
+            Ok((vec![slope], |dys: &[Tensor]| Ok(vec![Some((&dys[0] * 100.0)?)])))
+        };
+        Ok::<_, ferroflow_tracer::Error>(custom_gradient(f, std::slice::from_ref(x))?.remove(0))
+    };
+    let staged = function(move |x: Tensor| slope(&x));
+    for x in [2.0f32, -1.0] {
+        let expected = 3.0 * x * x;
+        assert_eq!(slope(&Tensor::from(x))?.to_scalar::<f32>()?, expected);
+        assert_eq!(staged.call((x,))?.to_scalar::<f32>()?, expected);
+        near(&from_outside(slope, x)?, &[100.0]);
+        near(&from_outside(|x| staged.call((x,)), x)?, &[100.0]);
+    }
+    Ok(())
+}
