@@ -134,6 +134,7 @@ impl Search<'_> {
             node.inputs().iter().map(|&input| self.ty(input).cloned()).collect();
         let types = types?;
         let source = types.first()?.shape.known()?;
+        let result = self.ty(id.into())?.shape.known()?;
         let inputs: Vec<Input<'_>> = node
             .inputs()
             .iter()
@@ -143,6 +144,10 @@ impl Search<'_> {
         let mut context = OpContext::new(op, &node.attrs, &inputs).ok()?;
         context.infer().ok().filter(|()| context.host_values_known())?;
         let [view] = &rule(&context).ok()?[..] else { return None };
+        // Loops of a view are not dimensions of its result: a slice may add and drop some of size 1.
+        if !view.dims.iter().map(|dim| dim.size).eq(result.iter().copied()) {
+            return None;
+        }
         let (strides, rank) = (source.strides(), source.rank());
         let mut order: Vec<usize> = Vec::new();
         for (axis, dim) in view.dims.iter().enumerate() {

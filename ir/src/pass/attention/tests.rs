@@ -135,6 +135,30 @@ fn weights_may_come_second() {
 }
 
 #[test]
+fn slices_that_add_or_drop_dimensions_are_no_transpositions() {
+    let permutation = |shrink: i64, new: i64| {
+        let mut b = GraphBuilder::new();
+        let x = Shape::new([1, 2, 4, 3]).unwrap();
+        let x = b.arg("x", ValueType::new(DType::F32, x)).unwrap();
+        let bounds = [("begin", 0), ("end", 4), ("step", 1)].map(|(name, bound)| {
+            let bounds = vec![bound; 4 + new.count_ones() as usize];
+            b.constant(name, HostTensor::vector::<i32>(&bounds).unwrap()).unwrap()
+        });
+        let attrs = Attrs::new().with("shrink_axis_mask", shrink).with("new_axis_mask", new);
+        let inputs = [x, bounds[0], bounds[1], bounds[2]];
+        let slice = b.call_with("StridedSlice", "slice", attrs, &inputs).unwrap()[0];
+        let mut graph = b.finish();
+        infer_types(&mut graph).unwrap();
+        let search = Search { graph: &graph, kept: &HashSet::new(), ops: &Ops::find() };
+        search.permutation(slice.node)
+    };
+    assert_eq!(permutation(0, 0), Some(vec![0, 1, 2, 3]));
+    for (shrink, new) in [(1, 0), (0, 1), (1, 16)] {
+        assert_eq!(permutation(shrink, new), None);
+    }
+}
+
+#[test]
 fn what_others_need_stays() {
     for needed in ["scores", "weights", "squared"] {
         check(
