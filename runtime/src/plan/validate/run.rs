@@ -11,7 +11,7 @@ use super::{
     wrong,
 };
 use crate::{error::Result, origin::Origin};
-use ferroflow_ir::{Effect, NodeId, Outlet};
+use ferroflow_ir::{Effect, NodeId, Outlet, pass::specialize::Specialized};
 use ferroflow_kernels::frame::{Region, Step};
 
 /// A loop whose memory still changes after so many rounds is a defect of the validator.
@@ -242,6 +242,10 @@ impl<'n> Run<'n> {
         let inputs = function.graph[id].inputs().to_vec();
         let is_fixed =
             |index: usize| body.failure.is_some() || body.results[index] == body.args[index];
+        let is_read = |index: usize| {
+            let in_part = |part: &Specialized| is_read(part, part.args[index]);
+            in_part(condition) || in_part(body) || is_read(function, Outlet::new(id, index))
+        };
         let mut values = Vec::with_capacity(inputs.len());
         for (index, &input) in inputs.iter().enumerate() {
             let place = action.variables.get(index).and_then(Option::as_ref);
@@ -254,7 +258,9 @@ impl<'n> Run<'n> {
                 }
                 (false, Some(place)) => {
                     let number = self.numbers.result(body, body.args[index]);
-                    self.leave(place, outer, input, number);
+                    if is_read(index) {
+                        self.leave(place, outer, input, number);
+                    }
                     Value::whole(number)
                 }
             });
@@ -282,7 +288,7 @@ impl<'n> Run<'n> {
             if goes_on {
                 for (index, value) in values.iter().enumerate() {
                     let place = action.variables.get(index).and_then(Option::as_ref);
-                    if let (false, Some(place)) = (is_fixed(index), place) {
+                    if let (false, true, Some(place)) = (is_fixed(index), is_read(index), place) {
                         self.leave(place, &mut round, body.results[index], value.number);
                     }
                 }
@@ -299,7 +305,8 @@ impl<'n> Run<'n> {
 
     /// A value is left in a place, where it is `number` for what comes after: a result of a body, or
     /// the initial value of a loop variable. A value that is not there has no place: nothing may read
-    /// it, and the memory may hold another value.
+    /// it, and the memory may hold another value. One that is there although nothing reads it is not
+    /// to be left: it may be there as another value that is equal, and is read.
     fn leave(
         &mut self,
         place: &ValueLocation,
@@ -368,8 +375,11 @@ impl<'n> Run<'n> {
             }
             for (index, place) in action.results.iter().enumerate() {
                 let Some(&result) = arm.results.get(index) else { continue };
-                let number = self.numbers.result(function, Outlet::new(id, index));
-                self.leave(place, &mut environment, result, number);
+                let outlet = Outlet::new(id, index);
+                if is_read(function, outlet) {
+                    let number = self.numbers.result(function, outlet);
+                    self.leave(place, &mut environment, result, number);
+                }
             }
             match &mut after {
                 None => after = Some(self.memory.clone()),
@@ -385,6 +395,13 @@ impl<'n> Run<'n> {
         self.memory = after.unwrap_or(before);
         Ok(goes_on)
     }
+}
+
+/// Whether a node or a result of a body reads a value.
+fn is_read(body: &Specialized, outlet: Outlet) -> bool {
+    let mut readers = body.graph.consumers(outlet.node);
+    body.results.contains(&outlet)
+        || readers.any(|reader| body.graph[reader].inputs().contains(&outlet))
 }
 
 fn step_name(origin: &Origin) -> String {
