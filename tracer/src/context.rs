@@ -303,7 +303,8 @@ pub(crate) fn tapes() -> SmallVec<[Arc<Tape>; 2]> {
         }
         let (trace, first) = (s.trace_id(), s.first_tape.get());
         let tapes = s.tapes.borrow();
-        let recording = tapes.iter().filter(|(serial, tape)| *serial >= first && tape.is_for(trace));
+        let recording =
+            tapes.iter().filter(|(serial, tape)| *serial >= first && tape.is_for(trace));
         recording.map(|(_, tape)| tape.clone()).collect()
     })
 }
