@@ -168,8 +168,8 @@ struct Loose;
 
 fn attempt(program: &Program, ways: &[Way]) -> std::result::Result<Verdict, Loose> {
     let program = Arc::new(program.clone());
-    let expected = match guarded(|| history::eager(&program)) {
-        Ok(Ok(history)) => history,
+    let eager = match guarded(|| history::eager(&program)) {
+        Ok(Ok(eager)) => eager,
         Ok(Err(error)) => return Ok(Verdict::Dropped(error.to_string())),
         Err(message) => {
             let fault = Fault { class: Class::Panic, way: None, detail: message };
@@ -180,19 +180,26 @@ fn attempt(program: &Program, ways: &[Way]) -> std::result::Result<Verdict, Loos
     let Ok(mut traced) = Traced::new(&program, &settings[0]) else {
         return Ok(Verdict::Dropped("its variables cannot be made".into()));
     };
-    let mut unsupported = None;
+    let (mut unsupported, mut refused) = (None, None);
     for &way in ways {
         let found = guarded(|| match way.setting {
             0 => traced.run(way.shapes, &settings[0]),
             setting => traced.run_in(way.shapes, &settings[setting]),
         });
-        match judge(found, &expected, way)? {
+        match judge(found, &eager.history, way)? {
             None => {}
+            Some(fault) if fault.class == Class::Error && traced.failed_beside(&eager) => {
+                refused = Some("a trace refuses a statement that never runs".into());
+            }
             Some(fault) if fault.class == Class::Unsupported => unsupported = Some(fault),
             Some(fault) => return Ok(Verdict::Failed(fault)),
         }
     }
-    Ok(unsupported.map_or(Verdict::Passed, Verdict::Unsupported))
+    Ok(match (refused, unsupported) {
+        (Some(why), _) => Verdict::Dropped(why),
+        (None, Some(fault)) => Verdict::Unsupported(fault),
+        (None, None) => Verdict::Passed,
+    })
 }
 
 fn judge(
@@ -226,11 +233,11 @@ fn class_of(error: &Error) -> Class {
 /// The ways in which a program that fails is right, in words.
 pub(crate) fn right_ways(program: &Program) -> Vec<String> {
     let program = Arc::new(program.clone());
-    let Ok(Ok(expected)) = guarded(|| history::eager(&program)) else { return Vec::new() };
+    let Ok(Ok(eager)) = guarded(|| history::eager(&program)) else { return Vec::new() };
     let is_right = |way: Way| {
         let setting = &switches::all()[way.setting];
         let run = || Traced::new(&program, &switches::all()[0])?.run_in(way.shapes, setting);
-        matches!(guarded(run), Ok(Ok(found)) if difference(&found, &expected).is_none())
+        matches!(guarded(run), Ok(Ok(found)) if difference(&found, &eager.history).is_none())
     };
     let mut right = Vec::new();
     for shapes in SHAPES {

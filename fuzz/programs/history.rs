@@ -45,12 +45,19 @@ pub(super) struct Traced {
 }
 
 /// Runs a program eagerly.
-pub(super) fn eager(program: &Arc<Program>) -> Result<History> {
+pub(super) fn eager(program: &Arc<Program>) -> Result<Eager> {
     let setting = &switches::all()[0];
     with_context(&setting.context, || {
         let world = World::new(program, &setting.devices)?;
-        history(&world, &|_, args| Ok(tensors(world.run(args.to_vec())?)))
+        let history = history(&world, &|_, args| Ok(tensors(world.run(args.to_vec())?)))?;
+        Ok(Eager { history, world })
     })
+}
+
+/// A program that was run eagerly.
+pub(super) struct Eager {
+    pub(super) history: History,
+    world: World,
 }
 
 impl Traced {
@@ -58,6 +65,11 @@ impl Traced {
     pub(super) fn new(program: &Arc<Program>, setting: &Setting) -> Result<Traced> {
         let world = with_context(&setting.context, || World::new(program, &setting.devices))?;
         Ok(Traced { world, traces: HashMap::new() })
+    }
+
+    /// Whether a trace failed at a statement that the eager run has not executed.
+    pub(super) fn failed_beside(&self, eager: &Eager) -> bool {
+        self.world.failed_beside(&eager.world)
     }
 
     /// Runs the program traced in a setting.

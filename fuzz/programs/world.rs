@@ -13,7 +13,11 @@ use ferroflow::{
     },
     while_loop_with,
 };
-use std::{cell::Cell, sync::Arc};
+use std::{
+    cell::Cell,
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 type Inner = Function<(Vec<Tensor>,), Vec<Tensor>>;
 
@@ -38,6 +42,15 @@ pub(super) struct World {
     devices: Arc<[String]>,
     /// The functions of the program, where they are traced.
     functions: Option<Vec<Inner>>,
+    coverage: Arc<Mutex<Coverage>>,
+}
+
+/// The statements of a program that were reached, by address.
+#[derive(Default)]
+struct Coverage {
+    executed: HashSet<usize>,
+    /// The statement at which the last trace failed.
+    failed: Option<usize>,
 }
 
 impl World {
@@ -46,7 +59,19 @@ impl World {
         let (program, devices) = (program.clone(), devices.clone());
         let variables = program.vars.iter().map(|declared| variable(declared, &devices));
         let variables = variables.collect::<Result<_>>()?;
-        Ok(World { program, variables, devices, functions: None })
+        Ok(World { program, variables, devices, functions: None, coverage: Arc::default() })
+    }
+
+    /// Whether the last trace failed at a statement that no eager run of `other`, the same program, has
+    /// executed. As in TensorFlow, operands that cannot be right are refused where an op is staged,
+    /// though it may be in a branch that never runs.
+    pub(super) fn failed_beside(&self, other: &World) -> bool {
+        let failed = self.coverage().failed.take();
+        failed.is_some_and(|stmt| !other.coverage().executed.contains(&stmt))
+    }
+
+    fn coverage(&self) -> std::sync::MutexGuard<'_, Coverage> {
+        self.coverage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same program and variables, to be traced.
@@ -149,10 +174,17 @@ impl Run<'_> {
     fn statement(&self, stmt: &Stmt, env: &mut Env) -> Result<()> {
         let outputs = match stmt.device {
             Some(index) => {
-                device(device_name(&self.world.devices, index), || self.outputs(stmt, env))?
+                device(device_name(&self.world.devices, index), || self.outputs(stmt, env))
             }
-            None => self.outputs(stmt, env)?,
+            None => self.outputs(stmt, env),
         };
+        let address = std::ptr::from_ref(stmt) as usize;
+        if self.is_eager() {
+            self.world.coverage().executed.insert(address);
+        } else if outputs.is_err() {
+            self.world.coverage().failed.get_or_insert(address);
+        }
+        let outputs = outputs?;
         if stmt.outs.len() > outputs.len() {
             return Err(refused("a statement with fewer results"));
         }
