@@ -70,7 +70,7 @@ pub struct TypeSpec {
 
 impl TypeSpec {
     /// The specs of the tensors in a value, in the order of
-    /// [`Composite::components`](crate::Composite), where the class tells them.
+    /// [`CompositeTensor::components`](crate::CompositeTensor), where the class tells them.
     pub fn components(&self) -> Vec<Option<TensorSpec>> {
         let state = match &self.state {
             StructuredValue::Tuple(state) => &state[..],

@@ -10,7 +10,7 @@ use crate::{error::Result, file::decode_message, proto::Event, record_file::Reco
 use ferroflow_ir::Limits;
 use std::path::Path;
 
-pub use ops::SummaryWriter;
+pub use ops::SummaryWriterResource;
 pub(crate) use ops::add_ops;
 pub use writer::EventsWriter;
 
