@@ -95,7 +95,7 @@ pub use checkpoint::{
 };
 pub use error::{Error, Result};
 pub use file::{read_message, write_message};
-pub use freeze::{FrozenGraph, freeze};
+pub use freeze::{FrozenFunction, FrozenGraph, freeze, freeze_function};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;
 pub use host_ops::add_ops;
