@@ -17,7 +17,7 @@ pub(crate) struct Tolerance {
 
 impl Tolerance {
     /// Whether a number is the expected one.
-    pub(crate) fn holds(self, found: f64, expected: f64) -> bool {
+    pub(crate) fn accepts(self, found: f64, expected: f64) -> bool {
         let same = found == expected || (found.is_nan() && expected.is_nan());
         let near = (found - expected).abs() <= self.atol + self.rtol * expected.abs();
         same || near && expected.is_finite()
@@ -77,7 +77,7 @@ fn close(found: &HostTensor, expected: &HostTensor, tolerance: Tolerance) -> Res
         };
     };
     for (index, (&found, &expected)) in found_values.iter().zip(&expected_values).enumerate() {
-        if !tolerance.holds(found, expected) {
+        if !tolerance.accepts(found, expected) {
             let n = found_values.len();
             bail!("element {index} of {n} is {found:e} instead of {expected:e}");
         }

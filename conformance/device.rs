@@ -29,7 +29,7 @@ pub(crate) fn read_arguments() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A context that runs what nothing places on the device of the cases.
+/// A context that runs ops without a device of their own on the device of the cases.
 pub(crate) fn context() -> Context {
     context_with(FileAccess::default())
 }
@@ -70,7 +70,7 @@ const OF_VALUES: [&str; 16] = [
     "Integers to negative integer powers are not allowed",
 ];
 
-/// Whether the cases' device may give a result where this error was recorded. TensorFlow reports
+/// Whether the cases' device may return a result where this error was recorded. TensorFlow reports
 /// indices outside, zero divisors and the like on the CPU only: its accelerators read zeros there,
 /// leave updates out, and divide, as ours do.
 pub(crate) fn goes_on_in_spite_of(error: &Value) -> bool {

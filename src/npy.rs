@@ -92,7 +92,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, NpyError> {
     tensor(bytes, bytes.len() as u64)
 }
 
-/// Reads an array of a `.npz` file; the only one, if no name is given.
+/// Reads an array of a `.npz` file; the only one, if no name is passed.
 ///
 /// # Errors
 ///
@@ -133,8 +133,8 @@ const MOST_HEADER: usize = 1 << 16;
 /// Greatest depth of a header. That of a structured dtype does so a little.
 const MOST_NESTING: usize = 32;
 
-/// The file from its beginning on, once its header is known to be one that can be read in bounded memory
-/// and depth: the length of a header is the file's own word.
+/// The file from its beginning on, once its header is known to be one that can be read in bounded
+/// memory and depth: the length of a header is the file's own word.
 fn with_sound_header<R: Read>(mut file: R) -> Result<impl Read, NpyError> {
     let unsound = |what: &str| NpyError::Io(io::Error::new(io::ErrorKind::InvalidData, what));
     let mut start = Vec::new();
@@ -239,8 +239,8 @@ fn in_order<T: Clone>(elements: Vec<T>, order: Order, shape: &Shape) -> Vec<T> {
     (0..elements.len()).map(|index| elements[position(index)].clone()).collect()
 }
 
-/// Writes a tensor as a `.npy` file, which appears when all of it is on the disk. String tensors become
-/// byte strings as long as the longest.
+/// Writes a tensor as a `.npy` file, which appears when all of it is on the disk. String tensors
+/// become byte strings as long as the longest.
 ///
 /// # Errors
 ///

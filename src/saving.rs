@@ -1,7 +1,7 @@
 //! Saving from eager code, and functions of loaded models in traces.
 
 use ferroflow_ir::{
-    AttrValue, Attrs, FunctionDef, FunctionLibrary, NameAttrList, gradient::CarriedGradient,
+    AttrValue, Attrs, FunctionDef, FunctionLibrary, NameAttrList, gradient::LoadedGradient,
 };
 use ferroflow_runtime as runtime;
 use ferroflow_saved_model::{self as saved_model, SaveOptions, SaveReport, function::Trace};
@@ -89,11 +89,11 @@ fn renamed(
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let rename = |name: &str| -> Arc<str> { format!("{name}_loaded_{number}").into() };
     let mut found: BTreeMap<Arc<str>, Arc<FunctionDef>> = BTreeMap::new();
-    let mut gradients: BTreeMap<String, Arc<CarriedGradient>> = BTreeMap::new();
+    let mut gradients: BTreeMap<String, Arc<LoadedGradient>> = BTreeMap::new();
     let mut waiting = vec![root.clone()];
     while let Some(def) = waiting.pop() {
         for (_, node) in def.graph.iter() {
-            let own = carried_gradient(&node.attrs, library);
+            let own = loaded_gradient(&node.attrs, library);
             if let Some((name, gradient)) = &own {
                 gradients.insert(name.to_string(), gradient.clone());
             }
@@ -118,7 +118,7 @@ fn renamed(
         }
     }
     for (name, gradient) in gradients {
-        let mut gradient = CarriedGradient::clone(&gradient);
+        let mut gradient = LoadedGradient::clone(&gradient);
         gradient.function = rename(&gradient.function);
         for capture in &mut gradient.captures {
             capture.function = rename(&capture.function);
@@ -129,12 +129,12 @@ fn renamed(
 }
 
 /// The gradient that a node brings along, and its name.
-fn carried_gradient<'a>(
+fn loaded_gradient<'a>(
     attrs: &'a Attrs,
     library: &FunctionLibrary,
-) -> Option<(&'a str, Arc<CarriedGradient>)> {
-    let name = attrs.string(CarriedGradient::ATTRIBUTE).ok()?;
-    Some((name, library.carried_gradient(name)?))
+) -> Option<(&'a str, Arc<LoadedGradient>)> {
+    let name = attrs.string(LoadedGradient::ATTRIBUTE).ok()?;
+    Some((name, library.loaded_gradient(name)?))
 }
 
 fn renamed_def(
@@ -148,8 +148,8 @@ fn renamed_def(
     for id in ids {
         let old = def.graph[id].attrs.clone();
         let mut attrs = renamed_attrs(&old, rename);
-        if let Some((name, _)) = carried_gradient(&old, library) {
-            attrs.set(CarriedGradient::ATTRIBUTE, &*rename(name));
+        if let Some((name, _)) = loaded_gradient(&old, library) {
+            attrs.set(LoadedGradient::ATTRIBUTE, &*rename(name));
         }
         *def.graph.node_mut(id).attrs = attrs.into();
     }

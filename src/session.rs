@@ -83,7 +83,7 @@ pub fn to_session(function: &ConcreteFunction) -> Result<FunctionSession> {
     Ok(FunctionSession { session, inputs, outputs, control_output })
 }
 
-/// Puts a variable of the session in the place of an argument.
+/// Replaces an argument by a variable of the session.
 fn variable(
     graph: &mut Graph,
     arg: NodeId,
@@ -99,7 +99,7 @@ fn variable(
     replace(graph, arg, "VarHandleOp", name, attrs, ty)
 }
 
-/// Puts a constant in the place of an argument.
+/// Replaces an argument by a constant.
 fn constant(graph: &mut Graph, arg: NodeId, value: HostTensor) -> Result<NodeId> {
     let name = graph.unique_name(&graph[arg].name.clone());
     let ty = ValueType::new(value.dtype(), value.shape());

@@ -2,9 +2,9 @@
 
 use super::{
     batch,
+    bench_device::BenchDevice,
     measure::MeasuredRow,
     ops::{attended, normalized},
-    place::BenchDevice,
     sizes,
     weights::DeviceWeights,
 };
@@ -46,14 +46,14 @@ pub(super) fn infer(place: &BenchDevice, rest: &str) -> Result<MeasuredRow> {
     ensure!(width % HEAD == 0, "the width is a multiple of {HEAD}");
     let ids = place.ids(31, &[batch, steps], WORDS as u64)?;
     let mut weights = DeviceWeights::on(place);
-    let words = weights.between(&[WORDS, width], -1.0, 1.0)?;
+    let embeddings = weights.between(&[WORDS, width], -1.0, 1.0)?;
     let positions = weights.between(&[steps, width], -1.0, 1.0)?;
     let first = Norm::new(&mut weights, width)?;
     let layers: Vec<Layer> =
         (0..layers).map(|_| Layer::new(&mut weights, width)).collect::<Result<_>>()?;
     let f = function(move |ids: Tensor| {
         let rows = [(batch * steps) as i64, width as i64];
-        let x = (words.read()?.gather(&ids)? + &positions)?.reshape(&rows)?;
+        let x = (embeddings.read()?.gather(&ids)? + &positions)?.reshape(&rows)?;
         let x = first.apply(&x)?;
         layers.iter().try_fold(x, |x, layer| layer.apply(&x, batch, steps))
     });

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(parts.json(), Checksum::of(&[1.0, -2.0, 3.0, 4.0]).json());
     }
 
-    /// The peer makes the same numbers: these are what its formula gives.
+    /// The peer makes the same numbers: these are what its formula returns.
     #[test]
     fn numbers_of_seeds_are_known() {
         let found: Vec<u64> =

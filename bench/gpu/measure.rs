@@ -1,6 +1,6 @@
 //! Timing on devices, where calls return before they have ended.
 
-use super::{check::Checksum, place::BenchDevice};
+use super::{bench_device::BenchDevice, check::Checksum};
 use anyhow::Result;
 use ferroflow::{Tensor, runtime::placement::Placement};
 use serde_json::{Value, json};

@@ -1,6 +1,8 @@
 //! MobileNetV2 (Sandler et al. 2018), in inference, with weights of seeds.
 
-use super::{batch, measure::MeasuredRow, place::BenchDevice, sizes, weights::DeviceWeights};
+use super::{
+    batch, bench_device::BenchDevice, measure::MeasuredRow, sizes, weights::DeviceWeights,
+};
 use anyhow::{Context as _, Result};
 use ferroflow::{
     Tensor, Variable, function,

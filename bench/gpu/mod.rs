@@ -1,23 +1,24 @@
 //! The rows of `cargo xtask bench gpu`: functions that run on one device, beside the same in
 //! `bench/peer_torch.py`.
 //!
-//! A row's name says all that there is to know of its sizes, so that both sides take them from there:
-//! `gemm.f32_1024` multiplies squares of 1024, `infer.bert_12x768x128_b8` has 12 layers of width 768
-//! over 8 times 128 words. Inputs and weights are made of seeds ([`inputs`](crate::inputs)).
+//! A row's name says all that there is to know of its sizes, so that both sides take them from
+//! there: `gemm.f32_1024` multiplies squares of 1024, `infer.bert_12x768x128_b8` has 12 layers of
+//! width 768 over 8 times 128 words. Inputs and weights are made of seeds
+//! ([`inputs`](crate::inputs)).
 
+mod bench_device;
 mod bert;
 mod check;
 mod measure;
 mod mobilenet;
 mod ops;
-mod place;
 mod train;
 mod weights;
 
 use anyhow::{Context as _, Result, ensure};
+use bench_device::BenchDevice;
 use ferroflow::runtime::Precision;
 use measure::MeasuredRow;
-use place::BenchDevice;
 use serde_json::{Value, json};
 
 /// The rows.
@@ -106,14 +107,14 @@ impl BenchRows {
 
     /// Measures a row.
     pub(crate) fn answer(&mut self, name: &str) -> Result<Value> {
-        let place = if name.starts_with("gemm.tf32") { &self.rounded } else { &self.exact };
+        let bench_device = if name.starts_with("gemm.tf32") { &self.rounded } else { &self.exact };
         if self.last.as_ref().is_none_or(|(last, _)| last != name) {
             // First, as rows take much of a device's memory.
             self.last = None;
-            self.last = Some((name.to_string(), place.within(|| find(place, name))?));
+            self.last = Some((name.to_string(), bench_device.within(|| find(bench_device, name))?));
         }
         let (_, row) = self.last.as_mut().context("the row was just made")?;
-        place.within(|| row.measure(place, self.budget))
+        bench_device.within(|| row.measure(bench_device, self.budget))
     }
 }
 
@@ -179,10 +180,10 @@ mod tests {
         }
     }
 
-    /// Every small row runs, twice, on every device there is, with the results of the host, and leaves
-    /// nothing to the host.
+    /// Every small row runs, twice, on every device there is, with the results of the host, and
+    /// leaves nothing to the host.
     #[test]
-    fn small_rows_give_the_same_everywhere() {
+    fn small_rows_agree_on_all_devices() {
         let devices = Context::new().device_names();
         let mut rows: Vec<BenchRows> =
             devices.iter().map(|device| BenchRows::on(device, 1, true).unwrap()).collect();

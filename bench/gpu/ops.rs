@@ -1,8 +1,8 @@
 //! Functions of a few ops.
 
 use super::{
+    bench_device::BenchDevice,
     measure::{MeasuredRow, RowWork},
-    place::BenchDevice,
     sizes,
 };
 use anyhow::{Context as _, Result, bail};
@@ -54,8 +54,8 @@ fn check_rounding(place: &BenchDevice, n: usize, to: bool) -> Result<()> {
         place.tensor(HostTensor::from_slice(Shape::new([n, n])?, &vec![value; n * n])?)
     };
     let f = function(|a: Tensor, b: Tensor| a.matmul(&b));
-    let product = f.call((&filled(1.0 + 1.0 / 4096.0)?, &filled(1.0)?))?;
-    let found = product.into_eager()?.host()?.as_slice::<f32>()?[0];
+    let found = f.call((&filled(1.0 + 1.0 / 4096.0)?, &filled(1.0)?))?;
+    let found = found.into_eager()?.host()?.as_slice::<f32>()?[0];
     let is_rounded = found / (n as f32) - 1.0 < 0.5 / 4096.0;
     match (to, is_rounded) {
         (true, false) => bail!("not available: {} does not round to TF32 here", place.name()),

@@ -1,6 +1,6 @@
 //! Steps of training with Adam: forward, backward and update as one function.
 
-use super::{batch, measure::MeasuredRow, place::BenchDevice, weights::DeviceWeights};
+use super::{batch, bench_device::BenchDevice, measure::MeasuredRow, weights::DeviceWeights};
 use anyhow::{Context as _, Result, ensure};
 use ferroflow::{
     GradientTape, Tensor, Variable, function,

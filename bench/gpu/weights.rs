@@ -1,6 +1,6 @@
 //! Weights of models, made of seeds in the order in which they are asked for.
 
-use super::place::BenchDevice;
+use super::bench_device::BenchDevice;
 use crate::inputs;
 use anyhow::Result;
 use ferroflow::{Tensor, Variable};
@@ -8,7 +8,7 @@ use ferroflow::{Tensor, Variable};
 /// The seed of the first weight.
 const FIRST: u64 = 1000;
 
-/// Variables on a device. Functions know them but do not own them; whoever calls does.
+/// Variables on a device. Functions know them but do not own them; the caller does.
 pub(super) struct DeviceWeights<'a> {
     place: &'a BenchDevice,
     pub(super) made: Vec<Variable>,

@@ -15,7 +15,7 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
     let pair = |a: &[usize], b: &[usize]| -> Result<Vec<EagerTensor>> {
         Ok(vec![array(11, a, -1.0, 1.0)?, array(12, b, -1.0, 1.0)?])
     };
-    let product = |op: &'static str, attrs: Attrs, args: Vec<EagerTensor>, flops: usize| {
+    let matmul = |op: &'static str, attrs: Attrs, args: Vec<EagerTensor>, flops: usize| {
         let body = move || bench.eager(op, attrs.clone(), &args);
         Workload::new(Microseconds, body).flops(flops as f64)
     };
@@ -35,14 +35,14 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
     Ok(Some(match name {
         "f32_tb_512" => {
             let attrs = plain().with("transpose_b", true);
-            product("MatMul", attrs, pair(&[512, 512], &[512, 512])?, 2 << 27)
+            matmul("MatMul", attrs, pair(&[512, 512], &[512, 512])?, 2 << 27)
         }
         "bias_relu_fn_128x768x3072" => {
             let mut args = pair(&[128, 768], &[768, 3072])?;
             args.push(array(13, &[3072], -1.0, 1.0)?);
             let f = bench.function(&args, |b, args| {
-                let product = b.op("MatMul", &args[..2])?;
-                let sum = b.op("BiasAdd", &[product, args[2]])?;
+                let matmul = b.op("MatMul", &args[..2])?;
+                let sum = b.op("BiasAdd", &[matmul, args[2]])?;
                 Ok(vec![b.op("Relu", &[sum])?])
             })?;
             let body = move || Ok(f.call(&args)?);
@@ -50,21 +50,21 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
         }
         "batched_64x128" => {
             let args = pair(&[64, 128, 128], &[64, 128, 128])?;
-            product("BatchMatMulV2", plain(), args, 2 * 64 * 128 * 128 * 128)
+            matmul("BatchMatMulV2", plain(), args, 2 * 64 * 128 * 128 * 128)
         }
         "einsum_attn" => {
             let equation = AttrValue::string("bqhd,bkhd->bhqk");
             let attrs = plain().with("equation", equation).with("N", 2i64);
             let args = pair(&[8, 128, 12, 64], &[8, 128, 12, 64])?;
-            product("Einsum", attrs, args, 2 * 8 * 12 * 128 * 128 * 64)
+            matmul("Einsum", attrs, args, 2 * 8 * 12 * 128 * 128 * 64)
         }
         "bf16_1024" => {
             let args = cast(pair(&[1024, 1024], &[1024, 1024])?, DType::BF16)?;
-            product("MatMul", plain(), args, 2 << 30).unchecked()
+            matmul("MatMul", plain(), args, 2 << 30).unchecked()
         }
         "f64_512" => {
             let args = cast(pair(&[512, 512], &[512, 512])?, DType::F64)?;
-            product("MatMul", plain(), args, 2 << 27)
+            matmul("MatMul", plain(), args, 2 << 27)
         }
         "int8_1024" => {
             let scaled = pair(&[1024, 1024], &[1024, 1024])?
@@ -72,10 +72,10 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
                 .map(|x| bench.one("Mul", &[x, EagerTensor::scalar(127.0f32)]))
                 .collect::<Result<_>>()?;
             let attrs = plain().with("Tout", DType::I32);
-            product("BatchMatMulV3", attrs, cast(scaled, DType::I8)?, 2 << 30)
+            matmul("BatchMatMulV3", attrs, cast(scaled, DType::I8)?, 2 << 30)
         }
         _ => match name.strip_prefix("f32_").and_then(size) {
-            Some([m, k, n]) => product("MatMul", plain(), pair(&[m, k], &[k, n])?, 2 * m * k * n),
+            Some([m, k, n]) => matmul("MatMul", plain(), pair(&[m, k], &[k, n])?, 2 * m * k * n),
             None => return Ok(None),
         },
     }))

@@ -68,8 +68,8 @@ fn direct(bench: &Bench) -> Result<Workload<'_>> {
                 b.op_with("ReadVariableOp", attrs, &[args[1 + index]])
             };
             let (weights, bias) = (read(2 * layer)?, read(2 * layer + 1)?);
-            let product = b.op("MatMul", &[h, weights])?;
-            let sum = b.op("AddV2", &[product, bias])?;
+            let logits = b.op("MatMul", &[h, weights])?;
+            let sum = b.op("AddV2", &[logits, bias])?;
             h = b.op(if layer < 2 { "Relu" } else { "Softmax" }, &[sum])?;
         }
         Ok(vec![h])

@@ -87,11 +87,11 @@ pub(crate) fn find<'a>(bench: &'a Bench, name: &str) -> Result<Option<Workload<'
             Workload::new(Microseconds, move || {
                 let zero = EagerTensor::scalar(0.0f32);
                 let mask = bench.one("Greater", &[x.clone(), zero])?;
-                let places = bench.one("Where", &[mask])?;
+                let coordinates = bench.one("Where", &[mask])?;
                 let squeeze = Attrs::new().with("squeeze_dims", vec![1i64]);
-                let places = bench.one_with("Squeeze", squeeze, &[places])?;
+                let coordinates = bench.one_with("Squeeze", squeeze, &[coordinates])?;
                 let axis = EagerTensor::scalar(0i32);
-                bench.eager("GatherV2", Attrs::new(), &[x.clone(), places, axis])
+                bench.eager("GatherV2", Attrs::new(), &[x.clone(), coordinates, axis])
             })
         }
         "unique" => op("Unique", plain(), vec![ids(6, &[65536], 10000)?]).unchecked(),

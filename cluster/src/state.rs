@@ -1,4 +1,5 @@
-//! State that the services of a task share: buffers that others fetch, and the tasks known to its leader.
+//! State that the services of a task share: buffers that others fetch, and the tasks known to its
+//! leader.
 
 use crate::messages::{CompleteGroupRequest, CoordinatedTask, DeviceAttributes};
 use parking_lot::Mutex;
@@ -9,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 use tonic::Status;
 
-/// The time that a task may be silent before the leader gives it up.
+/// The time that a task may be silent before the leader aborts it.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// The state of a task.
@@ -175,8 +176,8 @@ impl WorkerState {
         heard.find(|(_, heard)| heard.0.elapsed() > SILENCE).map(|(task, _)| *task)
     }
 
-    /// Notes the devices of a task, and waits until all tasks have come. All devices, in the order of
-    /// the tasks.
+    /// Notes the devices of a task, and waits until all tasks have come. All devices, in the order
+    /// of the tasks.
     pub(crate) async fn all_devices(
         &self,
         task: i32,
@@ -191,8 +192,8 @@ impl WorkerState {
         .await
     }
 
-    /// Adds a member to a group, and waits until it is complete. The members are in the order of their
-    /// names, which is that of the tasks.
+    /// Adds a member to a group, and waits until it is complete. The members are in the order of
+    /// their names, which is that of the tasks.
     pub(crate) async fn complete_group(
         &self,
         request: &CompleteGroupRequest,

@@ -19,12 +19,12 @@ pub(super) static PROGRAMS: &[Entry] = &[
     ("arrays: write, read", "f[3] f[3]", Order::First, |tape, x| {
         let (handle, flow) = array(tape, 2)?;
         let flow = write(tape, handle, 0, x[0], flow)?;
-        let product = op(tape, "Mul", Attrs::new(), &[x[0], x[1]])?[0];
-        let flow = write(tape, handle, 1, product, flow)?;
+        let sparse_matmul = op(tape, "Mul", Attrs::new(), &[x[0], x[1]])?[0];
+        let flow = write(tape, handle, 1, sparse_matmul, flow)?;
         let mut read = Vec::new();
         for place in [0, 1, 1] {
-            let place = tape.constant(HostTensor::scalar(place))?;
-            read.push(op(tape, "TensorArrayReadV3", of_double(), &[handle, place, flow])?[0]);
+            let index = tape.constant(HostTensor::scalar(place))?;
+            read.push(op(tape, "TensorArrayReadV3", of_double(), &[handle, index, flow])?[0]);
         }
         Ok(vec![
             op(tape, "Mul", Attrs::new(), &[read[0], read[1]])?[0],
@@ -33,10 +33,10 @@ pub(super) static PROGRAMS: &[Entry] = &[
     }),
     ("arrays: scatter, gather", "f[2,3]", Order::First, |tape, x| {
         let (handle, flow) = array(tape, 2)?;
-        let places = tape.constant(HostTensor::vector(&[1i32, 0])?)?;
+        let indices = tape.constant(HostTensor::vector(&[1i32, 0])?)?;
         let flow =
-            op(tape, "TensorArrayScatterV3", Attrs::new(), &[handle, places, x[0], flow])?[0];
-        let found = op(tape, "TensorArrayGatherV3", of_double(), &[handle, places, flow])?[0];
+            op(tape, "TensorArrayScatterV3", Attrs::new(), &[handle, indices, x[0], flow])?[0];
+        let found = op(tape, "TensorArrayGatherV3", of_double(), &[handle, indices, flow])?[0];
         Ok(vec![op(tape, "Exp", Attrs::new(), &[found])?[0]])
     }),
     ("arrays: split, concat", "f[4,2]", Order::First, |tape, x| {
@@ -68,22 +68,22 @@ pub(super) static PROGRAMS: &[Entry] = &[
     }),
     ("SparseMatrixMatMul", "f[3] f[3,2]", Order::Second, |tape, x| {
         let matrix = matrix(tape, x[0])?;
-        product(tape, matrix, x[1], &[])
+        sparse_matmul(tape, matrix, x[1], &[])
     }),
     ("SparseMatrixMatMul turned", "c[3] c[4,2]", Order::First, |tape, x| {
         let matrix = matrix(tape, x[0])?;
         let flags = ["transpose_a", "adjoint_b", "transpose_output", "conjugate_output"];
-        product(tape, matrix, x[1], &flags)
+        sparse_matmul(tape, matrix, x[1], &flags)
     }),
     ("SparseMatrixMatMul adjoint", "c[3] c[4,2]", Order::First, |tape, x| {
         let matrix = matrix(tape, x[0])?;
-        product(tape, matrix, x[1], &["adjoint_a", "transpose_b"])
+        sparse_matmul(tape, matrix, x[1], &["adjoint_a", "transpose_b"])
     }),
     ("SparseMatrixSparseMatMul", "f[3] f[3,3]", Order::Second, |tape, x| {
         let a = matrix(tape, x[0])?;
-        let places = tape
+        let indices = tape
             .constant(HostTensor::from_slice(Shape::new([4, 2])?, &[0i64, 0, 1, 2, 2, 0, 2, 1])?)?;
-        let b = op(tape, "DenseToCSRSparseMatrix", Attrs::new(), &[x[1], places])?[0];
+        let b = op(tape, "DenseToCSRSparseMatrix", Attrs::new(), &[x[1], indices])?[0];
         let attrs = of_type().with("transpose_b", true);
         let found = op(tape, "SparseMatrixSparseMatMul", attrs, &[b, a])?[0];
         let attrs = of_type().with("adjoint_a", true).with("transpose_b", true);
@@ -154,8 +154,8 @@ fn write(
     x: ValueId,
     flow: ValueId,
 ) -> Result<ValueId> {
-    let place = tape.constant(HostTensor::scalar(place))?;
-    Ok(op(tape, "TensorArrayWriteV3", Attrs::new(), &[array, place, x, flow])?[0])
+    let index = tape.constant(HostTensor::scalar(place))?;
+    Ok(op(tape, "TensorArrayWriteV3", Attrs::new(), &[array, index, x, flow])?[0])
 }
 
 fn of_type() -> Attrs {
@@ -164,13 +164,14 @@ fn of_type() -> Attrs {
 
 /// A sparse matrix of two rows and three columns.
 fn matrix(tape: &mut CallTape<'_>, values: ValueId) -> Result<ValueId> {
-    let places = HostTensor::from_slice(Shape::new([3, 2])?, &[0i64, 1, 1, 0, 1, 2])?;
-    let (places, dims) = (tape.constant(places)?, tape.constant(HostTensor::vector(&[2i64, 3])?)?);
-    Ok(op(tape, "SparseTensorToCSRSparseMatrix", Attrs::new(), &[places, values, dims])?[0])
+    let indices = HostTensor::from_slice(Shape::new([3, 2])?, &[0i64, 1, 1, 0, 1, 2])?;
+    let (indices, dims) =
+        (tape.constant(indices)?, tape.constant(HostTensor::vector(&[2i64, 3])?)?);
+    Ok(op(tape, "SparseTensorToCSRSparseMatrix", Attrs::new(), &[indices, values, dims])?[0])
 }
 
 /// A function of the product of a sparse matrix, which the flags turn, and a dense one.
-fn product(
+fn sparse_matmul(
     tape: &mut CallTape<'_>,
     matrix: ValueId,
     dense: ValueId,

@@ -53,8 +53,8 @@ pub(super) fn check(
     let value = |id: &_| Ok(ran.tape.value_of(*id).host()?.clone());
     let expected: Vec<Option<HostTensor>> =
         expected.iter().map(|id| id.as_ref().map(value).transpose()).collect::<Result<_>>()?;
-    let given: Vec<HostTensor> = outputs.iter().map(value).collect::<Result<_>>()?;
-    let call = Called { context, op, attrs, values, given, weights };
+    let results: Vec<HostTensor> = outputs.iter().map(value).collect::<Result<_>>()?;
+    let call = Called { context, op, attrs, values, given: results, weights };
     for knowledge in KNOWLEDGE {
         let found = call.gradients(knowledge).with_context(|| format!("{knowledge:?}"))?;
         for (index, (found, expected)) in found.iter().flatten().zip(&expected).enumerate() {
@@ -66,7 +66,7 @@ pub(super) fn check(
     Ok(CaseOutcome::Passed)
 }
 
-/// A call, with what it gives.
+/// A call, with its results.
 struct Called<'a> {
     context: &'a Context,
     op: &'static OpDef,

@@ -154,7 +154,7 @@ pub(super) fn recurrent(recorder: &mut Recorder) -> Result<()> {
     Ok(())
 }
 
-/// Makes its variable of what it is first given.
+/// Makes its variable of its first argument.
 #[derive(Default, Trackable, HasFunctions)]
 struct Lazy {
     shift: OnceLock<Variable>,

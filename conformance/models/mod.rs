@@ -23,7 +23,7 @@ const MODELS: &[(&str, Model)] = &[
     ("rust_rfc_literals", rfc::literals),
     ("rust_rfc_nests", rfc::nests),
     ("rust_rfc_signature_single", rfc::signature_single),
-    ("rust_rfc_signature_given", rfc::signature_given),
+    ("rust_rfc_signature_given", rfc::signature_passed),
     ("rust_rfc_signature_implicit", rfc::signature_implicit),
     ("rust_rfc_text_embedding", rfc::text_embedding),
     ("rust_rfc_reexport", rfc::reexport),

@@ -1,4 +1,4 @@
-//! Cases of models written here: what is called, and what Rust gives.
+//! Cases of models written here: what is called, and what Rust returns.
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -111,7 +111,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// A signature gives these outputs.
+    /// A signature returns these outputs.
     pub(crate) fn signature(
         &mut self,
         key: &str,
@@ -124,14 +124,14 @@ impl Recorder {
         }))
     }
 
-    /// A function of tensors gives this tensor.
+    /// A function of tensors returns this tensor.
     pub(crate) fn function(&mut self, path: &str, args: &[&Tensor], result: &Tensor) -> Result<()> {
         let args: Result<Vec<Value>> = args.iter().map(|arg| self.tensor(arg)).collect();
         let expect = self.tensor(result)?;
         self.function_of(path, args?, json!({}), expect)
     }
 
-    /// A function of any arguments gives this.
+    /// A function of any arguments returns this.
     pub(crate) fn function_of(
         &mut self,
         path: &str,

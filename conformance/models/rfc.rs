@@ -169,7 +169,7 @@ fn net2_types() -> [TraceType; 4] {
     ]
 }
 
-pub(super) fn signature_given(recorder: &mut Recorder) -> Result<()> {
+pub(super) fn signature_passed(recorder: &mut Recorder) -> Result<()> {
     let infer = net2();
     let concrete = infer.concrete_for(net2_types())?;
     let root = Checkpoint::new().with("infer", &infer);

@@ -129,20 +129,20 @@ fn sequence(context: &Context, sequence: &Value) -> Result<Vec<HostileCall>> {
 
 /// A call that the record of an op suggests.
 fn suggested(op: &'static OpDef, rng: &mut FuzzRng) -> HostileCall {
-    let mut given = Attrs::new();
+    let mut attributes = Attrs::new();
     for def in op.attrs {
         if rng.chance(0.6)
             && let Some(value) = def.default.value()
         {
-            given.set(def.name, value);
+            attributes.set(def.name, value);
         } else if let Some(value) = value_of(def, rng) {
-            given.set(def.name, value);
+            attributes.set(def.name, value);
         }
     }
-    let dtypes = op.input_dtypes(&given).unwrap_or_default();
+    let dtypes = op.input_dtypes(&attributes).unwrap_or_default();
     let inputs = dtypes.iter().take(16).map(|&dtype| some_tensor(dtype, rng));
     let inputs = inputs.map(CallInput::Tensor).collect();
-    HostileCall { op, attrs: given, inputs }
+    HostileCall { op, attrs: attributes, inputs }
 }
 
 /// A value that fits the record.
@@ -187,7 +187,8 @@ fn some_tensor(dtype: DType, rng: &mut FuzzRng) -> HostTensor {
     of_shape(dtype, some_shape(rng), &[0, 1, 2, 3, 1, 0])
 }
 
-/// A tensor of some shape whose elements repeat small numbers; a number alone where that is too large.
+/// A tensor of some shape whose elements repeat small numbers; a number alone where that is too
+/// large.
 pub(super) fn of_shape(dtype: DType, shape: Shape, numbers: &[u8]) -> HostTensor {
     let number = |at: usize| numbers[at % numbers.len()];
     if dtype == DType::String || dtype.size().is_none() {
@@ -206,7 +207,8 @@ pub(super) fn of_shape(dtype: DType, shape: Shape, numbers: &[u8]) -> HostTensor
     HostTensor::from_bytes(dtype, shape, &bytes).unwrap_or(HostTensor::scalar(0u8))
 }
 
-/// The bytes of an element: a number that wraps into its type, and so may be any of an integer type.
+/// The bytes of an element: a number that wraps into its type, and so may be any of an integer
+/// type.
 pub(super) fn element(dtype: DType, number: i128) -> Vec<u8> {
     match dtype {
         DType::F16 => f16::from_f64(number as f64).to_le_bytes().into(),

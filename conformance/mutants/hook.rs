@@ -10,11 +10,11 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 /// Keeps the messages of panics in place of printing them.
 pub(super) fn keep_panics() {
     panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+        let location = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-        let message = format!("{}: {text}", place.unwrap_or_default());
+        let message = format!("{}: {text}", location.unwrap_or_default());
         PANIC.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
     }));
 }

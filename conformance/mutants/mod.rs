@@ -1,8 +1,8 @@
-//! Mutated op calls: hostile attributes, shapes, dtypes and values. A call may give any result or
+//! Mutated op calls: hostile attributes, shapes, dtypes and values. A call may return any result or
 //! error; a panic is a fault here, and the process that drives the worker sees aborts and hangs.
 //!
-//! The calls begin as recorded cases of `tests/ops`, or as calls that a record alone suggests. They are
-//! made eagerly, and as the one node of a function.
+//! The calls begin as recorded cases of `tests/ops`, or as calls that a record alone suggests. They
+//! are made eagerly, and as the one node of a function.
 
 mod base;
 mod hook;
@@ -54,9 +54,9 @@ pub(crate) fn run(job: &Value, report: &mut dyn FnMut(Value) -> Result<()>) -> R
 
 /// Changes a call or two of a sequence, each in a few respects.
 fn mutated(mut sequence: Vec<HostileCall>, rng: &mut FuzzRng) -> Vec<HostileCall> {
-    let place = rng.below(sequence.len());
+    let index = rng.below(sequence.len());
     for _ in 0..rng.pick(&[1, 1, 2, 3]) {
-        mutate(&mut sequence[place], rng);
+        mutate(&mut sequence[index], rng);
     }
     sequence
 }

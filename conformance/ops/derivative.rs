@@ -53,14 +53,14 @@ impl<'a> Moved<'a> {
         inputs: Vec<EagerTensor>,
         dys: Vec<Option<EagerTensor>>,
     ) -> Result<Moved<'a>> {
-        let exact = Moved::as_given(context, op, attrs, &inputs, &dys, widest);
+        let exact = Moved::as_recorded(context, op, attrs, &inputs, &dys, widest);
         match exact {
             Ok(exact) if exact.results(&exact.inputs).is_ok() => Ok(exact),
-            _ => Moved::as_given(context, op, attrs, &inputs, &dys, |dtype| dtype),
+            _ => Moved::as_recorded(context, op, attrs, &inputs, &dys, |dtype| dtype),
         }
     }
 
-    fn as_given(
+    fn as_recorded(
         context: &'a Context,
         op: &'a OpDef,
         attrs: &Attrs,
@@ -106,7 +106,7 @@ impl<'a> Moved<'a> {
             // At infinity there is no derivative.
             let first = element - element % parts;
             let is_finite = at[first..first + parts].iter().all(|part| part.is_finite());
-            if tolerance.holds(found, recorded) || !is_finite {
+            if tolerance.accepts(found, recorded) || !is_finite {
                 continue;
             }
             let up = self.slope(input, element, 1.0)?;

@@ -55,9 +55,9 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<CaseOutco
         Err(error) => return Ok(CaseOutcome::of_error(error.code(), error.to_string())),
     };
     if judge.differ(&tape, "dx", None, &dx, &expected)?.is_some() {
-        let mut given = Vec::new();
+        let mut upstream = Vec::new();
         for (&output, &dy) in outputs.iter().zip(&dys) {
-            given.push(match dy {
+            upstream.push(match dy {
                 Some(dy) if carries(&mut tape, (output, dy), &inputs)? => {
                     Some(tape.value_of(dy).clone())
                 }
@@ -66,7 +66,7 @@ pub(super) fn run(context: &Context, op: &str, case: &Value) -> Result<CaseOutco
         }
         let values: Vec<EagerTensor> =
             inputs.iter().map(|&input| tape.value_of(input).clone()).collect();
-        let moved = Moved::new(context, record, &attrs, values, given)?;
+        let moved = Moved::new(context, record, &attrs, values, upstream)?;
         if let Some(why) = judge.differ(&tape, "dx", Some(&moved), &dx, &expected)? {
             return Ok(CaseOutcome::Failed(why));
         }
@@ -122,7 +122,7 @@ fn carries(tape: &mut CallTape<'_>, seed: (ValueId, ValueId), inputs: &[ValueId]
     Ok(false)
 }
 
-/// The relative error of what was added up in floats of this dtype, at places that nobody has
+/// The relative error of what was added up in floats of this dtype, at positions that are not
 /// fixed.
 fn rounding(dtype: DType) -> f64 {
     match dtype {
@@ -142,7 +142,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Difference between two answers. Where `moved` is given and knows that the recorded gradient
+    /// Difference between two answers. Where `moved` is passed and knows that the recorded gradient
     /// is not the derivative of the op while the one that was found is, nothing does.
     fn differ(
         &self,
@@ -195,8 +195,8 @@ impl Judge<'_> {
         Tolerance { rtol: rtol.max(rounding), atol: atol.max(rounding * largest) }
     }
 
-    /// The gradient of an input that was broadcast, in its shape: for some ops TensorFlow gives it
-    /// in that of the result.
+    /// The gradient of an input that was broadcast, in its shape: for some ops TensorFlow returns
+    /// it in that of the result.
     fn summed(&self, expected: HostTensor, found: &HostTensor) -> Result<HostTensor> {
         let (from, to) = (expected.shape(), found.shape());
         if from == to || from.rank() != to.rank() {

@@ -89,7 +89,7 @@ fn flat(list: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Adds the node of a step, and a constant for each tensor it is given.
+/// Adds the node of a step, and a constant for each tensor it is passed.
 fn add(
     context: &Context,
     graph: &mut GraphDef,

@@ -30,11 +30,11 @@ pub(crate) fn tensor(value: &Value) -> Result<HostTensor> {
     Ok(HostTensor::from_bytes(dtype, shape, &base64(&value["b64"])?)?)
 }
 
-/// Attributes by the kinds the op's record gives them.
+/// Attributes by the kinds in the op's record.
 pub(crate) fn attrs(op: &OpDef, value: &Value) -> Result<Attrs> {
     let mut attrs = Attrs::new();
-    let given = value.as_object().context("attrs are an object")?;
-    for (name, value) in given {
+    let attributes = value.as_object().context("attrs are an object")?;
+    for (name, value) in attributes {
         if let Some(def) = op.attr(name) {
             attrs
                 .set(name.as_str(), attr(def.kind, value).with_context(|| format!("attr {name}"))?);

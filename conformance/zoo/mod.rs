@@ -1,4 +1,4 @@
-//! Cases of a zoo: models, graphs and checkpoints with the answers TensorFlow gave.
+//! Cases of a zoo: models, graphs and checkpoints with the answers TensorFlow returned.
 
 mod call;
 mod checkpoint;

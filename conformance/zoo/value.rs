@@ -102,8 +102,8 @@ fn python(json: &Json) -> Result<PythonValue> {
 /// A value of several tensors.
 fn composite(tag: &str, parts: &Json, folder: &Path) -> Result<CompositeTensor> {
     let several = |keys: &[&str]| -> Result<Vec<EagerTensor>> {
-        let given = keys.iter().filter(|key| parts.get(**key).is_some());
-        given.map(|key| Ok(tensor(&parts[key], folder)?.into())).collect()
+        let present = keys.iter().filter(|key| parts.get(**key).is_some());
+        present.map(|key| Ok(tensor(&parts[key], folder)?.into())).collect()
     };
     let (class, components) = match tag {
         "sparse" => {

@@ -141,8 +141,8 @@ fn signature(model: &SavedModel, key: &str) -> ferroflow::saved_model::Result<()
     let some = |(name, spec): (String, ferroflow::ir::TensorSpec)| {
         Some((name, some(&ValueType::new(spec.dtype, spec.shape))?))
     };
-    let given: BTreeMap<String, EagerTensor> = inputs.into_iter().filter_map(some).collect();
-    model.call_signature(key, &given).map(drop)
+    let present: BTreeMap<String, EagerTensor> = inputs.into_iter().filter_map(some).collect();
+    model.call_signature(key, &present).map(drop)
 }
 
 fn graph(bytes: &[u8], _: &Path) {

@@ -139,8 +139,8 @@ impl RunSettings {
     }
 }
 
-/// Compares the ways to run a program. Loops whose variables change more than their invariants allow
-/// get weaker ones.
+/// Compares the ways to run a program. Loops whose variables change more than their invariants
+/// allow get weaker ones.
 pub(crate) fn check(program: &mut FuzzProgram, settings: RunSettings) -> Verdict {
     check_ways(program, &settings.ways())
 }
@@ -261,11 +261,11 @@ thread_local! {
 #[allow(dead_code, reason = "tests leave panics to the test runner")]
 pub(crate) fn keep_panics() {
     panic::set_hook(Box::new(|info| {
-        let place = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
+        let location = info.location().map(|at| format!("{}:{}", at.file(), at.line()));
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-        let message = format!("{}: {text}", place.unwrap_or_default());
+        let message = format!("{}: {text}", location.unwrap_or_default());
         PANIC.with(|kept| *kept.borrow_mut() = message);
     }));
 }

@@ -62,9 +62,9 @@ impl FuzzWorld {
         Ok(FuzzWorld { program, variables, devices, functions: None, coverage: Arc::default() })
     }
 
-    /// Whether the last trace failed at a statement that no eager run of `other`, the same program, has
-    /// executed. As in TensorFlow, operands that cannot be right are refused where an op is staged,
-    /// though it may be in a branch that never runs.
+    /// Whether the last trace failed at a statement that no eager run of `other`, the same program,
+    /// has executed. As in TensorFlow, operands that cannot be right are refused where an op is
+    /// staged, though it may be in a branch that never runs.
     pub(super) fn failed_beside(&self, other: &FuzzWorld) -> bool {
         let failed = self.coverage().failed.take();
         failed.is_some_and(|stmt| !other.coverage().executed.contains(&stmt))
@@ -89,7 +89,7 @@ impl FuzzWorld {
         world
     }
 
-    /// Gives the variables their initial values.
+    /// Sets the variables to their initial values.
     pub(super) fn reset(&self) -> Result<()> {
         for (variable, declared) in self.variables.iter().zip(&self.program.vars) {
             variable.assign(Tensor::from(declared.initial.clone()))?;
@@ -329,8 +329,8 @@ impl Run<'_> {
     ) -> Result<Vec<WorldValue>> {
         if self.is_eager() {
             loop {
-                let holds = self.block(condition, env, state.clone())?;
-                if !first(&holds)?.tensor.to_bool()? {
+                let goes_on = self.block(condition, env, state.clone())?;
+                if !first(&goes_on)?.tensor.to_bool()? {
                     return Ok(state);
                 }
                 state = self.block(body, env, state)?;

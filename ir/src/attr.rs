@@ -261,7 +261,7 @@ impl Attrs {
     /// Sets an attribute, replacing an earlier value.
     pub fn set(&mut self, name: impl Into<Box<str>>, value: impl Into<AttrValue>) {
         let (name, value) = (name.into(), value.into());
-        match self.place(&name) {
+        match self.index_of(&name) {
             Ok(at) => self.0[at].1 = value,
             Err(at) => self.0.insert(at, (name, value)),
         }
@@ -276,17 +276,17 @@ impl Attrs {
 
     /// The value of an attribute.
     pub fn get(&self, name: &str) -> Option<&AttrValue> {
-        self.place(name).ok().map(|at| &self.0[at].1)
+        self.index_of(name).ok().map(|at| &self.0[at].1)
     }
 
     /// Where an attribute is, or would be.
-    fn place(&self, name: &str) -> std::result::Result<usize, usize> {
+    fn index_of(&self, name: &str) -> std::result::Result<usize, usize> {
         self.0.binary_search_by(|(known, _)| (**known).cmp(name))
     }
 
     /// Removes an attribute.
     pub fn remove(&mut self, name: &str) -> Option<AttrValue> {
-        self.place(name).ok().map(|at| self.0.remove(at).1)
+        self.index_of(name).ok().map(|at| self.0.remove(at).1)
     }
 
     /// Names and values, in the order of the names.
@@ -322,7 +322,8 @@ impl Attrs {
     ///
     /// # Errors
     ///
-    /// [`Error::Argument`] when it is absent, of another kind, negative, or more than can be addressed.
+    /// [`Error::Argument`] when it is absent, of another kind, negative, or more than can be
+    /// addressed.
     pub fn size(&self, name: &str) -> Result<usize> {
         let size = usize::try_from(self.int(name)?);
         size.map_err(|_| self.wrong(name, "a number of things in memory", self.get(name)))

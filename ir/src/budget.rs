@@ -1,10 +1,11 @@
-//! Budgets: bounds on the time, the memory, the loop rounds and the printed text of the calls in progress
-//! on a thread.
+//! Budgets: bounds on the time, the memory, the loop rounds and the printed text of the calls in
+//! progress on a thread.
 //!
-//! A thread that runs a bounded call has its [`CallBudget`]; threads that help with an op enter it too. Time
-//! and cancellation are checked between the actions of a program, at every round of a loop, by ops that
-//! wait for other threads, and between the blocks of long kernels ([`tick`]). Memory is charged where
-//! blocks of host memory are made, and the charge lives as long as the block.
+//! A thread that runs a bounded call has its [`CallBudget`]; threads that help with an op enter it
+//! too. Time and cancellation are checked between the actions of a program, at every round of a
+//! loop, by ops that wait for other threads, and between the blocks of long kernels ([`tick`]).
+//! Memory is charged where blocks of host memory are made, and the charge lives as long as the
+//! block.
 //!
 //! **Invariant:** a value that several threads see is never left half-changed: changes in place run
 //! [`masked`], so that no block ends them.
@@ -54,7 +55,7 @@ impl Cancellation {
         Cancellation::default()
     }
 
-    /// Ends all calls that were given this switch, now and later.
+    /// Ends all calls that were passed this switch, now and later.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -88,8 +89,8 @@ pub struct CallBudget {
 }
 
 impl CallBudget {
-    /// The budget of a call that begins on this thread, within that of the call around it and within a
-    /// memory that several calls share.
+    /// The budget of a call that begins on this thread, within that of the call around it and
+    /// within a memory that several calls share.
     pub fn new(options: CallOptions, shared: Option<&Arc<MemoryAccount>>) -> Arc<CallBudget> {
         let outer = current();
         let mut parents: Vec<Arc<MemoryAccount>> =
@@ -283,8 +284,8 @@ pub fn print(bytes: usize) -> Result<()> {
 }
 
 /// Ends the call in progress by unwinding, if it is over. Long kernels call this between blocks of
-/// work that take some milliseconds at most; the payload is an [`Interruption`], which the boundary of
-/// the call turns into an error. Where panics abort, kernels that have begun run to their end.
+/// work that take some milliseconds at most; the payload is an [`Interruption`], which the boundary
+/// of the call turns into an error. Where panics abort, kernels that have begun run to their end.
 #[inline]
 pub fn tick() {
     if STATE.get() == BoundState::Bounded && cfg!(panic = "unwind") {
@@ -292,7 +293,7 @@ pub fn tick() {
     }
 }
 
-/// Sorts items in ascending order; equal ones may change places. It ends as by [`tick`].
+/// Sorts items in ascending order; equal ones may be swapped. It ends as by [`tick`].
 pub fn sort_unstable<T: Ord>(items: &mut [T]) {
     if !is_bounded() {
         return items.sort_unstable();

@@ -164,10 +164,10 @@ pub fn infer_attrs(op: &OpDef, mut attrs: Attrs, dtypes: &[DType]) -> Attrs {
                 position = position.saturating_add(1);
             }
             ArgKind::Repeated { count, of } => {
-                let given = attrs.get(count).or_else(|| {
+                let length = attrs.get(count).or_else(|| {
                     found.iter().find(|(name, _)| name == &count).map(|(_, value)| value)
                 });
-                let n = match given {
+                let n = match length {
                     Some(AttrValue::Int(n)) => usize::try_from(*n).unwrap_or(0),
                     _ => dtypes.len().saturating_sub(fixed),
                 };

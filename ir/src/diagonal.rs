@@ -1,4 +1,4 @@
-//! Bands of diagonals: where their elements lie in a matrix, and where in the compact form with one
+//! Bands of diagonals: where their elements are in a matrix, and where in the compact form with one
 //! row for each diagonal (`tensorflow/core/kernels/linalg/matrix_diag_op.h`).
 
 use crate::{
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn short_diagonals_lie_left_or_right() {
+    fn short_diagonals_are_aligned_left_or_right() {
         let starts = |left_above, left_below| {
             let band = band(-1, 2, left_above, left_below);
             [band.diagonal(0).start, band.diagonal(3).start]

@@ -79,7 +79,7 @@ pub trait Emit {
     }
 }
 
-/// Expands a call of a composite op into calls on `emit`; gives its results.
+/// Expands a call of a composite op into calls on `emit`; returns its results.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub fn expand(
     expand_by(rule, emit, op, attrs, inputs)
 }
 
-/// Makes the calls of a formula for an op on `emit`; gives its results.
+/// Makes the calls of a formula for an op on `emit`; returns its results.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ impl fmt::Debug for Emitter<'_> {
 }
 
 impl<'a> Emitter<'a> {
-    /// A place for the ops of one formula.
+    /// A position for the ops of one formula.
     pub fn new(emit: &'a mut dyn Emit) -> Emitter<'a> {
         let left = Cell::new(Limits::default().nodes);
         Emitter { emit: RefCell::new(emit), error: RefCell::new(None), left }
@@ -177,7 +177,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The results of a call whose attributes follow from its inputs, from what is given, and from
+    /// The results of a call whose attributes follow from its inputs, from what is passed, and from
     /// the defaults.
     pub fn calls(&'a self, name: &str, attrs: Attrs, inputs: &[Value<'a>]) -> Vec<Value<'a>> {
         let ids = self.infer(name, attrs, inputs);
@@ -206,8 +206,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// The `n` parts of a formula, whose number a shape or an attribute tells, one after the other
-    /// along an axis. An error if that takes more calls than there may be; after an error nothing more
-    /// is called.
+    /// along an axis. An error if that takes more calls than there may be; after an error nothing
+    /// more is called.
     fn concat_parts(&'a self, n: usize, part: impl Fn(usize) -> Value<'a>, axis: i64) -> Value<'a> {
         if n == 0 || n > self.left.get() {
             return self.fail(too_many(n));
@@ -748,7 +748,7 @@ pub fn call_with<'e, const N: usize>(
     calls_with(name, attrs, &inputs).at(0)
 }
 
-/// The results of a call like that of [`call_with`]. At least one input is given.
+/// The results of a call like that of [`call_with`]. At least one input is passed.
 pub fn calls_with<'e>(name: &str, attrs: Attrs, inputs: &[Value<'e>]) -> CallResults<'e> {
     let emitter = inputs[0].emitter;
     let ids = emitter.infer(name, attrs, inputs);
@@ -777,7 +777,7 @@ impl<'e> CallResults<'e> {
 
 /// A value, or a literal that becomes a scalar of the other operand's dtype.
 pub trait IntoValue<'e> {
-    /// The value, given the other operand.
+    /// The value, for the other operand.
     fn into_value(self, other: Value<'e>) -> Value<'e>;
 }
 

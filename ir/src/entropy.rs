@@ -1,7 +1,7 @@
-//! Bits that nobody can foresee, for seeds and for names that no other process has drawn.
+//! Unpredictable bits, for seeds and for names that no other process has drawn.
 
-/// Bits that differ from call to call and from process to process: from the entropy of the system, in a
-/// browser from that of the page.
+/// Bits that differ from call to call and from process to process: from the entropy of the system,
+/// in a browser from that of the page.
 pub fn unforeseen() -> u64 {
     #[cfg(not(target_arch = "wasm32"))]
     {

@@ -15,7 +15,7 @@ pub type SourceLocation = &'static std::panic::Location<'static>;
 /// instead of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// The caller gave something that is wrong whatever the state of the system.
+    /// The caller passed something that is wrong whatever the state of the system.
     InvalidArgument,
     /// A named thing does not exist.
     NotFound,
@@ -39,9 +39,9 @@ pub enum Code {
     DataLoss,
     /// Something else that goes on at the same time is in the way.
     Aborted,
-    /// The operation was given up, for instance because a queue was closed.
+    /// The operation was released, for instance because a queue was closed.
     Cancelled,
-    /// The time that was given for it is over.
+    /// Its deadline has passed.
     DeadlineExceeded,
 }
 
@@ -79,7 +79,7 @@ pub enum Error {
         argument: Cow<'static, str>,
         /// Requirement of the op.
         expected: Cow<'static, str>,
-        /// The argument found in its place.
+        /// The argument found instead.
         found: String,
     },
     /// Two shapes that do not broadcast against each other.
@@ -117,7 +117,7 @@ pub enum Error {
         dtype: DType,
         /// The tensor's shape.
         shape: Shape,
-        /// The number of elements given.
+        /// The number of elements passed.
         found: usize,
     },
     /// A dtype other than the one asked for.
@@ -134,7 +134,7 @@ pub enum Error {
     /// An integer raised to a negative power.
     #[error("integers to negative integer powers are not allowed")]
     NegativePower,
-    /// An op, a dtype or an option that nobody has implemented here.
+    /// An op, a dtype or an option that is not implemented here.
     #[error("{op} is not supported: {what}")]
     Unsupported {
         /// The op type.
@@ -166,8 +166,8 @@ pub enum Error {
         /// The rule that is broken.
         rule: Cow<'static, str>,
     },
-    /// A graph that a pass of the compiler made and that breaks an invariant: a defect of the pass, or
-    /// of the shape function of an op.
+    /// A graph that a pass of the compiler made and that breaks an invariant: a defect of the pass,
+    /// or of the shape function of an op.
     #[error("`{node}` is wrong after {pass}: {problem}")]
     Pass {
         /// The pass.
@@ -266,7 +266,7 @@ impl Error {
         }
     }
 
-    /// Adds the place of the failure; the innermost place is kept.
+    /// Adds the location of the failure; the innermost location is kept.
     #[must_use]
     pub fn at_node(self, node: &str, op: &str, function: &str) -> Error {
         match self {
@@ -290,7 +290,7 @@ impl Error {
         self
     }
 
-    /// The error without the place it happened at.
+    /// The error without the location it happened at.
     pub fn root(&self) -> &Error {
         match self {
             Error::AtNode { source, .. } => source.root(),

@@ -4,7 +4,7 @@ use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
     dtype::DType,
     error::{Error, Result},
-    gradient::CarriedGradient,
+    gradient::LoadedGradient,
     graph::{Graph, NodeId, OpRef, Outlet},
     modules,
     op::{CallKind, Effect, OpDef},
@@ -89,7 +89,7 @@ type Module = (Attrs, Arc<FunctionDef>);
 #[derive(Default, Clone)]
 struct Gradients {
     /// Of nodes, by the names that nodes have for them.
-    of_nodes: HashMap<Arc<str>, Arc<CarriedGradient>>,
+    of_nodes: HashMap<Arc<str>, Arc<LoadedGradient>>,
     /// Why nodes that name a gradient have none.
     refused: HashMap<Arc<str>, Error>,
     /// Of functions: the names of the functions that are their gradients.
@@ -186,13 +186,13 @@ impl FunctionLibrary {
 
     /// Adds the gradient of nodes that name it in the attribute `_gradient_op_type`. A name means
     /// one gradient: of two, the first stays.
-    pub fn carry_gradient(&self, name: impl Into<Arc<str>>, gradient: CarriedGradient) {
+    pub fn carry_gradient(&self, name: impl Into<Arc<str>>, gradient: LoadedGradient) {
         let mut gradients = self.gradients.write().unwrap_or_else(PoisonError::into_inner);
         gradients.of_nodes.entry(name.into()).or_insert_with(|| Arc::new(gradient));
     }
 
     /// The gradient that nodes name so.
-    pub fn carried_gradient(&self, name: &str) -> Option<Arc<CarriedGradient>> {
+    pub fn loaded_gradient(&self, name: &str) -> Option<Arc<LoadedGradient>> {
         let gradients = self.gradients.read().unwrap_or_else(PoisonError::into_inner);
         gradients.of_nodes.get(name).cloned()
     }
@@ -304,7 +304,7 @@ impl FunctionLibrary {
         }
     }
 
-    /// The nodes whose running is noticed even if nobody uses their results.
+    /// The nodes whose running is noticed even if no node uses their results.
     pub fn effectful_nodes(&self, graph: &Graph) -> impl Iterator<Item = NodeId> {
         graph.iter().filter_map(|(id, node)| {
             let effect = self.effect_of(&node.op, &node.attrs);

@@ -69,7 +69,7 @@ impl fmt::Debug for Outlet {
     }
 }
 
-/// The op of a node: a record, or the bare name of an op nobody here knows.
+/// The op of a node: a record, or the bare name of an unknown op.
 #[derive(Clone)]
 pub enum OpRef {
     /// An op with a record.
@@ -95,7 +95,7 @@ impl OpRef {
         }
     }
 
-    /// Effect of the op; an op nobody knows may touch anything.
+    /// Effect of the op; an unknown op may touch anything.
     pub fn effect(&self) -> Effect {
         self.def().map_or(Effect::Stateful, |op| op.effect)
     }
@@ -381,7 +381,7 @@ impl Graph {
         }
     }
 
-    /// Puts a node in the place of another: who used its results or ran after it now does so of the
+    /// Replaces a node by another: what used its results or ran after it now does so of the
     /// new one.
     ///
     /// # Errors

@@ -234,7 +234,7 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Checks that two sizes, where known, agree, and gives the size.
+    /// Checks that two sizes, where known, agree, and returns the size.
     ///
     /// # Errors
     ///

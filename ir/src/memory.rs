@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn small_blocks_return_within_a_thread() {
         let block = HostMemory::recycled(300).unwrap();
-        let place = block.bytes().as_ptr();
+        let address = block.bytes().as_ptr();
         drop(block);
-        assert_eq!(HostMemory::recycled(310).unwrap().bytes().as_ptr(), place);
+        assert_eq!(HostMemory::recycled(310).unwrap().bytes().as_ptr(), address);
         let block = HostMemory::zeroed(100).unwrap();
         std::thread::spawn(move || drop(block)).join().unwrap();
     }
@@ -246,10 +246,10 @@ mod tests {
     fn blocks_of_zeros_are_recycled_too() {
         let mut block = HostMemory::zeroed(777).unwrap();
         block.bytes_mut().fill(7);
-        let place = block.bytes().as_ptr();
+        let address = block.bytes().as_ptr();
         drop(block);
         let block = HostMemory::zeroed(780).unwrap();
-        assert_eq!(block.bytes().as_ptr(), place);
+        assert_eq!(block.bytes().as_ptr(), address);
         assert!(block.bytes().iter().all(|&byte| byte == 0));
     }
 

@@ -1,4 +1,4 @@
-//! Op records: everything the system knows about an op type, in one place.
+//! Op records: everything the system knows about an op type.
 //!
 //! A record is a plain `static` value in `ops/<family>.rs`. Names, arguments and attributes are
 //! TensorFlow's (facts of `tensorflow/core/ops/*.cc`), because SavedModels hold them.
@@ -45,9 +45,9 @@ pub struct OpDef {
     pub shape_only: bool,
     /// Whether the two inputs may be swapped.
     pub commutative: bool,
-    /// The op that takes its place where its inputs are of dtype variant.
+    /// The op that replaces it where its inputs are of dtype variant.
     pub on_variants: Option<&'static str>,
-    /// The formula that takes its place in functions that XLA compiles.
+    /// The formula that replaces it in functions that XLA compiles.
     pub compiled: XlaFormula,
     /// Greatest distance of a result from the exact one, in units in the last place.
     pub tolerance: f64,
@@ -56,7 +56,7 @@ pub struct OpDef {
 /// The formula that replaces an op in functions that XLA compiles.
 #[derive(Debug, Clone, Copy)]
 pub enum XlaFormula {
-    /// Nothing: it gives what XLA gives.
+    /// Nothing: it returns what XLA returns.
     Same,
     /// A formula over known shapes.
     OfKnownShapes(Formula),
@@ -145,8 +145,8 @@ impl OpDef {
         Ok(attrs)
     }
 
-    /// Checks that attributes have as many entries as each other. Those that wait for a value of the
-    /// function around the call have no number yet.
+    /// Checks that attributes have as many entries as each other. Those that wait for a value of
+    /// the function around the call have no number yet.
     fn check_lengths(&self, group: &[&'static str], attrs: &Attrs) -> Result<()> {
         let mut lengths = group.iter().filter_map(|&name| Some((name, attrs.get(name)?.length()?)));
         let Some((first, expected)) = lengths.next() else { return Ok(()) };
@@ -211,8 +211,8 @@ impl OpDef {
         Ok(flags)
     }
 
-    /// The inputs that a call of a function hands on ([`CallKind::Inline`]): all but the single tensors
-    /// before and after them, which tell where the function runs.
+    /// The inputs that a call of a function hands on ([`CallKind::Inline`]): all but the single
+    /// tensors before and after them, which tell where the function runs.
     pub fn handed_on<'a, T>(&self, inputs: &'a [T]) -> &'a [T] {
         let is_single = |arg: &&ArgDef| matches!(arg.kind, ArgKind::One(_));
         let before = self.inputs.iter().take_while(is_single).count();
@@ -263,7 +263,7 @@ fn expand(args: &[ArgDef], attrs: &Attrs) -> Result<DTypes> {
 /// dependencies read nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: equal arguments give equal results, and nobody notices whether it runs.
+    /// Nothing: equal arguments return equal results, and no effect tells whether it runs.
     Pure,
     /// It reads the state its resource inputs refer to.
     Reads,
@@ -282,7 +282,7 @@ pub enum Lowering {
     Elementwise(for<'s> fn(&'s Scalars<'s>) -> Scalar<'s>),
     /// The scalar expression that the node holds, as fusion made it.
     Fused,
-    /// A reduction along the axes given by input 1.
+    /// A reduction along the axes in input 1.
     Reduce(ReduceKind),
     /// Output 0 has the elements of input 0; no data moves.
     Alias(AliasKind),
@@ -315,7 +315,7 @@ pub type Formula = for<'e> fn(&Composite<'e>) -> Vec<Value<'e>>;
 pub enum CallKind {
     /// It calls none.
     None,
-    /// It calls one function with the inputs it hands on ([`OpDef::handed_on`]) and gives the
+    /// It calls one function with the inputs it hands on ([`OpDef::handed_on`]) and returns the
     /// function's results.
     Inline,
     /// It calls the function that an importer makes of the program its attributes hold
@@ -326,7 +326,7 @@ pub enum CallKind {
     /// It calls the function of number input 0 with the other inputs; the last one if there is no
     /// such number.
     Case,
-    /// It calls the second function on its own results as long as the first gives true.
+    /// It calls the second function on its own results as long as the first returns true.
     While,
 }
 
@@ -358,7 +358,8 @@ pub struct ArgDef {
     pub name: &'static str,
     /// Number and dtypes of the tensors it stands for.
     pub kind: ArgKind,
-    /// Whether it steers shapes: it stays in host memory, and shape inference may read its value.
+    /// Whether it is a shape operand: it stays in host memory, and shape inference may read its
+    /// value.
     pub host: bool,
     /// Whether it is a reference to a 1.x variable.
     pub is_ref: bool,
@@ -490,7 +491,7 @@ pub struct AttrDef {
     pub name: &'static str,
     /// The kind of its values.
     pub kind: AttrKind,
-    /// The value it takes when a node does not give one.
+    /// The value it takes when a node does not set it.
     pub default: AttrDefault,
     /// The smallest integer, or the shortest list, allowed.
     pub minimum: i64,
@@ -513,7 +514,7 @@ pub enum Allowed {
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the variants are named as those of `AttrValue`")]
 pub enum AttrDefault {
-    /// The attribute must be given.
+    /// The attribute must be set.
     Required,
     String(&'static str),
     Int(i64),
@@ -537,7 +538,7 @@ pub enum AttrDefault {
 }
 
 impl AttrDefault {
-    /// The default as a value, `None` when the attribute must be given.
+    /// The default as a value, `None` when the attribute must be set.
     pub fn value(&self) -> Option<AttrValue> {
         Some(match *self {
             AttrDefault::Required => return None,
@@ -680,12 +681,12 @@ pub const fn flag(name: &'static str, default: bool) -> AttrDef {
     AttrDef::new(name, AttrKind::Bool).or(AttrDefault::Bool(default))
 }
 
-/// A flag that must be given.
+/// A flag that must be set.
 pub const fn required_flag(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Bool)
 }
 
-/// An integer that must be given.
+/// An integer that must be set.
 pub const fn int(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Int)
 }
@@ -695,7 +696,7 @@ pub const fn int_or(name: &'static str, default: i64) -> AttrDef {
     int(name).or(AttrDefault::Int(default))
 }
 
-/// A float that must be given.
+/// A float that must be set.
 pub const fn float(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Float)
 }
@@ -705,7 +706,7 @@ pub const fn float_or(name: &'static str, default: f32) -> AttrDef {
     float(name).or(AttrDefault::Float(default))
 }
 
-/// A string that must be given.
+/// A string that must be set.
 pub const fn string(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::String)
 }
@@ -720,7 +721,7 @@ pub const fn one_of(name: &'static str, allowed: &'static [&'static str]) -> Att
     AttrDef { allowed: Allowed::Strings(allowed), ..string(name) }
 }
 
-/// A list of integers that must be given.
+/// A list of integers that must be set.
 pub const fn ints(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Ints)
 }
@@ -730,47 +731,47 @@ pub const fn ints_or(name: &'static str, default: &'static [i64]) -> AttrDef {
     ints(name).or(AttrDefault::Ints(default))
 }
 
-/// A list of floats that must be given.
+/// A list of floats that must be set.
 pub const fn floats(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Floats)
 }
 
-/// A list of flags that must be given.
+/// A list of flags that must be set.
 pub const fn bools(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Bools)
 }
 
-/// A list of strings that must be given.
+/// A list of strings that must be set.
 pub const fn strings(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Strings)
 }
 
-/// A shape that must be given.
+/// A shape that must be set.
 pub const fn shape(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Shape)
 }
 
-/// A list of shapes that must be given.
+/// A list of shapes that must be set.
 pub const fn shapes(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Shapes)
 }
 
-/// A tensor that must be given.
+/// A tensor that must be set.
 pub const fn tensor(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Tensor)
 }
 
-/// A function that must be given.
+/// A function that must be set.
 pub const fn func(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Func)
 }
 
-/// A list of functions that must be given.
+/// A list of functions that must be set.
 pub const fn funcs(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Funcs)
 }
 
-/// A list of tensors that must be given.
+/// A list of tensors that must be set.
 pub const fn tensors(name: &'static str) -> AttrDef {
     AttrDef::new(name, AttrKind::Tensors)
 }

@@ -7,12 +7,12 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The nodes that one question may visit, and the calls it may go into: functions of a file may call
-/// each other without end.
+/// The nodes that one question may visit, and the calls it may go into: functions of a file may
+/// call each other without end.
 const VISITED_NODES: usize = 1 << 12;
 const NESTED_CALLS: usize = 64;
 
-/// Whether the body of a loop gives its argument `index` back as it is.
+/// Whether the body of a loop returns its argument `index` unchanged.
 pub(crate) fn is_invariant(library: &FunctionLibrary, body: &FunctionDef, index: usize) -> bool {
     let result = body.results.get(index).map(|(_, outlet)| *outlet);
     result.is_some_and(|outlet| {
@@ -28,7 +28,7 @@ pub(crate) fn passed_argument(
     args: &[NodeId],
     value: Outlet,
 ) -> Option<usize> {
-    Search { library, left: VISITED_NODES, depth: 0 }.follow(graph, args, value)
+    Search { library, left: VISITED_NODES, depth: 0 }.origin(graph, args, value)
 }
 
 struct Search<'a> {
@@ -44,12 +44,12 @@ impl Search<'_> {
         }
         let value = function.results.get(result)?.1;
         self.depth += 1;
-        let found = self.follow(&function.graph, &function.args, value);
+        let found = self.origin(&function.graph, &function.args, value);
         self.depth -= 1;
         found
     }
 
-    fn follow(&mut self, graph: &Graph, args: &[NodeId], mut value: Outlet) -> Option<usize> {
+    fn origin(&mut self, graph: &Graph, args: &[NodeId], mut value: Outlet) -> Option<usize> {
         loop {
             if let Some(index) = args.iter().position(|&arg| arg == value.node) {
                 return Some(index);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_followed_through_aliases_and_calls() {
+    fn results_are_traced_through_aliases_and_calls() {
         let library = FunctionLibrary::new();
         library
             .insert(function("swap", |builder, [a, b]| {

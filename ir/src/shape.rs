@@ -23,8 +23,8 @@ pub const MAX_EMPTY_ROWS: usize = 1 << 24;
 /// for a batch of no examples whose examples are large.
 pub const MAX_EMPTY_ELEMENTS: usize = 1 << 28;
 
-/// A number from a program, which is not negative, as a size. One that cannot be addressed is the greatest
-/// there is: no shape takes it.
+/// A number from a program, which is not negative, as a size. One that cannot be addressed is the
+/// greatest there is: no shape takes it.
 pub fn counted(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -43,7 +43,7 @@ impl Shape {
         Shape::default()
     }
 
-    /// A shape of the given sizes.
+    /// A shape of these sizes.
     ///
     /// # Errors
     ///
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasting_follows_numpy() {
+    fn broadcasting_agrees_with_numpy() {
         let check = |lhs: &[usize], rhs: &[usize], expected: Option<&[usize]>| {
             let result = shape(lhs).broadcast(&shape(rhs)).ok();
             assert_eq!(result, expected.map(shape), "{lhs:?} {rhs:?}");
@@ -441,13 +441,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn generalizing_gives_a_supertype_of_both(a in partial(), b in partial()) {
+        fn generalizing_returns_a_supertype_of_both(a in partial(), b in partial()) {
             let general = a.generalize(&b);
             prop_assert!(a.is_subtype_of(&general) && b.is_subtype_of(&general));
         }
 
         #[test]
-        fn merging_gives_a_subtype_of_both(a in partial(), b in partial()) {
+        fn merging_returns_a_subtype_of_both(a in partial(), b in partial()) {
             if let Some(merged) = a.merge(&b) {
                 prop_assert!(merged.is_subtype_of(&a) && merged.is_subtype_of(&b));
             }

@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// Identity of the elements of a tensor, which does not keep them: a cache of what was computed from
-/// them asks whether they are still the same.
+/// Identity of the elements of a tensor, which does not keep them: a cache of what was computed
+/// from them asks whether they are still the same.
 ///
-/// Changing a tensor in place moves its elements to another identity, so equal identities mean equal
-/// elements.
+/// Changing a tensor in place moves its elements to another identity, so equal identities mean
+/// equal elements.
 ///
 /// ```
 /// use ferroflow_ir::{HostTensor, TensorIdentity};
@@ -41,8 +41,8 @@ impl TensorIdentity {
     /// Whether `tensor` has these very elements, in whatever shape.
     pub fn is_of(&self, tensor: &HostTensor) -> bool {
         tensor.memory().is_some_and(|(memory, offset)| {
-            let place = (Arc::as_ptr(memory), offset, tensor.bytes().len());
-            place == (self.memory.as_ptr(), self.offset, self.len)
+            let address = (Arc::as_ptr(memory), offset, tensor.bytes().len());
+            address == (self.memory.as_ptr(), self.offset, self.len)
         })
     }
 
@@ -54,8 +54,8 @@ impl TensorIdentity {
 
 impl PartialEq for TensorIdentity {
     fn eq(&self, other: &TensorIdentity) -> bool {
-        let place = |id: &TensorIdentity| (id.memory.as_ptr(), id.offset, id.len);
-        place(self) == place(other)
+        let address = |id: &TensorIdentity| (id.memory.as_ptr(), id.offset, id.len);
+        address(self) == address(other)
     }
 }
 
@@ -80,11 +80,11 @@ mod tests {
     fn changing_elements_in_place_moves_them_to_another_identity_without_a_copy() {
         let mut tensor = tensor();
         let identity = TensorIdentity::of(&tensor).unwrap();
-        let place = tensor.bytes().as_ptr();
+        let address = tensor.bytes().as_ptr();
         assert!(identity.is_of(&tensor) && identity.is_alive());
         tensor.bytes_mut()[0] = 7;
         assert!(!identity.is_of(&tensor) && !identity.is_alive());
-        assert_eq!(tensor.bytes().as_ptr(), place, "moved, not copied");
+        assert_eq!(tensor.bytes().as_ptr(), address, "moved, not copied");
     }
 
     #[test]
@@ -100,10 +100,10 @@ mod tests {
     fn new_elements_at_the_same_address_are_others() {
         let first = tensor();
         let identity = TensorIdentity::of(&first).unwrap();
-        let place = first.bytes().as_ptr();
+        let address = first.bytes().as_ptr();
         drop(first);
         let second = tensor();
-        assert_eq!(second.bytes().as_ptr(), place, "the memory is recycled");
+        assert_eq!(second.bytes().as_ptr(), address, "the memory is recycled");
         assert!(!identity.is_of(&second));
     }
 

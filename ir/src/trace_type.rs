@@ -123,8 +123,8 @@ impl TraceType {
                 b.accepts(a) && (b.name.is_empty() || a.name == b.name)
             }
             (TraceType::Variable(a), TraceType::Variable(b)) => {
-                let same_place = a.alias_id == b.alias_id && a.trainable == b.trainable;
-                same_place && b.value.accepts(&a.value)
+                let same_variable = a.alias_id == b.alias_id && a.trainable == b.trainable;
+                same_variable && b.value.accepts(&a.value)
             }
             (TraceType::List(a), TraceType::List(b))
             | (TraceType::Tuple(a), TraceType::Tuple(b)) => are_subtypes(a.iter(), b.iter()),
@@ -149,8 +149,8 @@ impl TraceType {
                 TraceType::Tensor(TensorSpec { name, ..generalize(a, b) })
             }
             (TraceType::Variable(a), TraceType::Variable(b)) => {
-                let same_place = a.alias_id == b.alias_id && a.trainable == b.trainable;
-                if !same_place || a.value.dtype != b.value.dtype {
+                let same_variable = a.alias_id == b.alias_id && a.trainable == b.trainable;
+                if !same_variable || a.value.dtype != b.value.dtype {
                     return None;
                 }
                 TraceType::Variable(VariableSpec { value: generalize(&a.value, &b.value), ..*a })
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn supertypes_give_up_what_differs() {
+    fn supertypes_drop_what_differs() {
         assert_eq!(tensor(&[2, 3]).common_supertype(&tensor(&[2, 4])), Some(tensor(&[2, -1])));
         let unknown = TraceType::tensor(DType::F32, PartialShape::Unknown);
         assert_eq!(tensor(&[2]).common_supertype(&tensor(&[2, 4])), Some(unknown));

@@ -59,7 +59,7 @@ impl<T> TypeDispatchTable<T> {
         self.retain_indices(|candidate| candidate != index).pop()
     }
 
-    /// Removes the targets for which `keep` does not hold; gives their values.
+    /// Removes the targets for which `keep` does not hold; returns their values.
     pub fn retain(&mut self, keep: impl Fn(&FunctionType, &T) -> bool) -> Vec<T> {
         let kept: Vec<bool> = self.targets.iter().map(|(ty, value)| keep(ty, value)).collect();
         if kept.iter().all(|&kept| kept) {
@@ -168,7 +168,7 @@ mod tests {
 
     // spec: b19
     #[test]
-    fn answers_follow_the_targets() {
+    fn answers_agree_with_the_targets() {
         let mut table = table(&[&[-1, -1]]);
         assert_eq!(found(&mut table, &[1, 2]), Some(vec![-1, -1]));
         table.insert(ty(&[1, -1]), vec![1, -1]);

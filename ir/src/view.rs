@@ -74,7 +74,7 @@ impl StridedView {
         StridedView { offset: self.offset, dims }
     }
 
-    /// Where element number `n` (row-major over `dims`) lies in the source.
+    /// Where element number `n` (row-major over `dims`) is in the source.
     pub fn position(&self, n: usize) -> isize {
         let (mut rest, mut position) = (n, self.offset);
         for dim in self.dims.iter().rev() {
@@ -91,7 +91,7 @@ impl StridedView {
         (repeats > 0 && !again.is_empty()).then(|| again.iter().map(|dim| dim.size).product())
     }
 
-    /// Whether the elements lie next to each other in order.
+    /// Whether the elements are contiguous in order.
     pub fn is_contiguous(&self) -> bool {
         match self.simplified().dims.as_slice() {
             [] => true,
@@ -100,7 +100,7 @@ impl StridedView {
         }
     }
 
-    /// Whether every element lies inside a source of `len` elements.
+    /// Whether every element is inside a source of `len` elements.
     pub fn fits(&self, len: usize) -> bool {
         if self.num_elements() == 0 {
             return true;

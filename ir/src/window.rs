@@ -16,7 +16,7 @@ pub enum WindowPadding {
     /// As much on both sides as it takes to have one window per stride; where that is odd, one
     /// more at the end.
     Same,
-    /// Nothing: windows lie inside.
+    /// Nothing: windows are inside.
     Valid,
     /// So many positions at the beginning and at the end.
     Explicit {
@@ -32,24 +32,24 @@ pub enum WindowPadding {
 pub struct WindowStep {
     /// Positions from one window to the next.
     pub stride: usize,
-    /// Positions from one tap of a window to the next.
+    /// Positions from one kernel offset of a window to the next.
     pub dilation: usize,
     /// Padding of the dimension.
     pub padding: WindowPadding,
 }
 
-/// Windows of `size` taps over a dimension of known size.
+/// Windows of `size` kernel offsets over a dimension of known size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slide {
     /// Positions of the dimension.
     pub input: usize,
     /// Number of windows.
     pub output: usize,
-    /// Taps of a window.
+    /// Kernel offsets of a window.
     pub size: usize,
     /// Positions from one window to the next.
     pub stride: usize,
-    /// Positions from one tap to the next.
+    /// Positions from one kernel offset to the next.
     pub dilation: usize,
     /// Positions of padding before the first; negative where windows begin inside.
     pub before: isize,
@@ -58,14 +58,14 @@ pub struct Slide {
 /// Numbers beyond this are refused, so that sums and products of a few of them fit an `i64`.
 const LARGEST: i64 = i32::MAX as i64;
 
-/// A size, stride or rate of windows as attributes give it: positive, and small enough that sums and
-/// products of a few of them fit. TensorFlow refuses others too, as they are no `int32`.
+/// A size, stride or rate of windows as attributes return it: positive, and small enough that sums
+/// and products of a few of them fit. TensorFlow refuses others too, as they are no `int32`.
 pub fn countable(number: i64) -> Option<usize> {
     (1..=LARGEST).contains(&number).then_some(number as usize)
 }
 
 impl WindowStep {
-    /// The number of windows of `size` taps over `input` positions, where both are known.
+    /// The number of windows of `size` kernel offsets over `input` positions, where both are known.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl WindowStep {
         }
     }
 
-    /// The windows of `size` taps over `input` positions.
+    /// The windows of `size` kernel offsets over `input` positions.
     ///
     /// # Errors
     ///
@@ -119,14 +119,14 @@ impl Slide {
     pub const NONE: Slide =
         Slide { input: 1, output: 1, size: 1, stride: 1, dilation: 1, before: 0 };
 
-    /// The position of the first tap of a window; negative inside the padding.
+    /// The position of the first kernel offset of a window; negative inside the padding.
     pub fn first(&self, window: usize) -> isize {
         (window * self.stride) as isize - self.before
     }
 
-    /// The taps of a window that are not in the padding.
+    /// The kernel offsets of a window that are not in the padding.
     #[inline]
-    pub fn taps(&self, window: usize) -> Range<usize> {
+    pub fn kernel_offsets(&self, window: usize) -> Range<usize> {
         let (first, dilation) = (self.first(window), self.dilation as isize);
         // Most windows are inside: divisions take longer than what is done with them.
         if first >= 0 && first + (self.size as isize - 1) * dilation < self.input as isize {
@@ -137,14 +137,15 @@ impl Slide {
         steps(-first).min(end)..end
     }
 
-    /// The positions of a window of neighbouring taps that are not in the padding.
+    /// The positions of a window of neighbouring kernel offsets that are not in the padding.
     pub fn positions(&self, window: usize) -> Range<usize> {
-        let taps = self.taps(window);
+        let kernel_offsets = self.kernel_offsets(window);
         let first = self.first(window);
-        (first + taps.start as isize).max(0) as usize..(first + taps.end as isize).max(0) as usize
+        (first + kernel_offsets.start as isize).max(0) as usize
+            ..(first + kernel_offsets.end as isize).max(0) as usize
     }
 
-    /// The taps that lie at a position, each with its window.
+    /// The kernel offsets that are at a position, each with its window.
     pub fn covering(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
         let Slide { output, size, stride, dilation, before, .. } = *self;
         (0..size).filter_map(move |tap| {
@@ -403,20 +404,24 @@ mod tests {
     }
 
     #[test]
-    fn taps_in_the_padding_are_left_out() {
+    fn offsets_in_the_padding_are_left_out() {
         let slide = check(WindowPadding::Same, 5, 3, 2, 1);
-        assert_eq!((0..3).map(|window| slide.taps(window)).collect::<Vec<_>>(), [1..3, 0..3, 0..2]);
+        assert_eq!(
+            (0..3).map(|window| slide.kernel_offsets(window)).collect::<Vec<_>>(),
+            [1..3, 0..3, 0..2]
+        );
         let slide = check(WindowPadding::Explicit { before: 4, after: 4 }, 3, 2, 1, 3);
-        let taps: Vec<_> = (0..slide.output).map(|window| slide.taps(window)).collect();
-        assert_eq!(taps, [2..2, 1..2, 1..2, 1..2, 0..1, 0..1, 0..1, 0..0]);
+        let kernel_offsets: Vec<_> =
+            (0..slide.output).map(|window| slide.kernel_offsets(window)).collect();
+        assert_eq!(kernel_offsets, [2..2, 1..2, 1..2, 1..2, 0..1, 0..1, 0..1, 0..0]);
     }
 
     #[test]
-    fn every_tap_is_found_from_its_position() {
+    fn every_offset_is_found_from_its_position() {
         let slide = check(WindowPadding::Explicit { before: 2, after: 3 }, 7, 3, 2, 2);
-        let taps = (0..slide.output).flat_map(|window| {
+        let kernel_offsets = (0..slide.output).flat_map(|window| {
             let position = move |tap| (slide.first(window) + 2 * tap as isize) as usize;
-            slide.taps(window).map(move |tap| (position(tap), tap, window))
+            slide.kernel_offsets(window).map(move |tap| (position(tap), tap, window))
         });
         let covering = (0..slide.input).flat_map(|position| {
             slide.covering(position).map(move |(tap, window)| (position, tap, window))
@@ -425,7 +430,7 @@ mod tests {
             list.sort();
             list
         };
-        assert_eq!(sorted(taps.collect()), sorted(covering.collect()));
+        assert_eq!(sorted(kernel_offsets.collect()), sorted(covering.collect()));
     }
 
     #[test]
@@ -434,11 +439,11 @@ mod tests {
             let slide = check(WindowPadding::Explicit { before, after: 2 }, 6, 3, 1, 2);
             let back = slide.reversed();
             for window in 0..slide.output {
-                for tap in slide.taps(window) {
+                for tap in slide.kernel_offsets(window) {
                     let position = (slide.first(window) + (tap * 2) as isize) as usize;
-                    let tap = slide.size - 1 - tap;
-                    assert!(back.taps(position).contains(&tap));
-                    assert_eq!(back.first(position) + (tap * 2) as isize, window as isize);
+                    let offset = slide.size - 1 - tap;
+                    assert!(back.kernel_offsets(position).contains(&offset));
+                    assert_eq!(back.first(position) + (offset * 2) as isize, window as isize);
                 }
             }
         }

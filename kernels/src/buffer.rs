@@ -41,7 +41,7 @@ pub struct DeviceTensor {
     pub device: Arc<str>,
     /// The memory, known to the device alone.
     pub memory: Arc<dyn DeviceMemory>,
-    /// The copy in host memory, once somebody has asked for it.
+    /// The copy in host memory, once it was asked for.
     host: OnceLock<HostTensor>,
 }
 
@@ -57,7 +57,7 @@ impl DeviceBuffer {
         DeviceBuffer(Arc::new(DeviceTensor { dtype, shape, device, memory, host }))
     }
 
-    /// The same memory under another dtype, whose elements lie in the same way, and another shape of
+    /// The same memory under another dtype, with the same layout, and another shape of
     /// as many elements.
     #[must_use]
     pub fn relabelled(&self, dtype: DType, shape: Shape) -> DeviceBuffer {
@@ -108,7 +108,8 @@ impl Buffer {
         }
     }
 
-    /// The tensor in host memory. One in the memory of a device is copied when this is first asked for.
+    /// The tensor in host memory. One in the memory of a device is copied when this is first asked
+    /// for.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use crate::{
     buffer::Buffer,
     error::Result,
     kernel::Kernel,
-    sequence::{KernelGraphPlan, Sequence},
+    kernel_graph::{KernelGraphPlan, RecordedKernelGraph},
 };
 use ferroflow_ir::{
     Attrs, DType, Error, Expr, HostTensor, OpDef, PartialShape, Shape, ValueType,
@@ -14,7 +14,7 @@ use ferroflow_ir::{
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
-/// Something that holds tensors and runs ops on them. Adding an op never changes this trait.
+/// A device: memory for tensors, and kernels of ops on them.
 pub trait Device: Send + Sync + fmt::Debug {
     /// The name, such as `/device:CPU:0`.
     fn name(&self) -> &str;
@@ -51,12 +51,12 @@ pub trait Device: Send + Sync + fmt::Debug {
     }
 
     /// Calls made ready to be started together; `None` where that has no advantage.
-    fn sequence(&self, plan: KernelGraphPlan) -> Option<Arc<dyn Sequence>> {
+    fn kernel_graph(&self, plan: KernelGraphPlan) -> Option<Arc<dyn RecordedKernelGraph>> {
         let _ = plan;
         None
     }
 
-    /// Waits for all that the device was given to do until now, without copying anything.
+    /// Waits for all that the device has to do until now, without copying anything.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ pub trait Device: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The form that elements of a dtype have in the device's memory; `None` for dtypes that it cannot
-    /// hold.
+    /// The form that elements of a dtype have in the device's memory; `None` for dtypes that it
+    /// cannot hold.
     fn storage(&self, dtype: DType) -> Option<Storage> {
         Some(dtype.size().map_or(Storage::Own(dtype), Storage::Plain))
     }
@@ -111,8 +111,8 @@ pub enum Storage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// Devices may round the factors to TensorFloat-32, as NVIDIA's do from compute capability 8.0
-    /// on: the range of `float32` with 10 bits of fraction, so that each product is off by up to one
-    /// part in a thousand; sums are of 32 bits. Products take a fraction of the time.
+    /// on: the range of `float32` with 10 bits of fraction, so that each product is off by up to
+    /// one part in a thousand; sums are of 32 bits. Products take a fraction of the time.
     #[default]
     TensorFloat32,
     /// All 24 bits of the factors count.

@@ -58,7 +58,7 @@ pub enum Error {
         /// Amount asked for.
         bytes: usize,
     },
-    /// The device refused a program: a defect of whoever wrote it.
+    /// The device refused a program: a defect of the kernel that wrote it.
     #[error("{device} cannot compile its program for {op}: {reason}")]
     Compile {
         /// The device.

@@ -2,8 +2,8 @@
 //!
 //! A [`Frame`] is one arena, planned when the program was compiled, and a list of slots, which hold
 //! whole tensors of the host or of devices: arguments, constants, results, everything in the memory
-//! of devices, and everything whose size is not known ahead. [`LaunchStep`]s are checked once, when they
-//! are made; running them allocates nothing but the tensors that go to slots.
+//! of devices, and everything whose size is not known ahead. [`LaunchStep`]s are checked once, when
+//! they are made; running them allocates nothing but the tensors that go to slots.
 
 use crate::{
     buffer::Buffer,
@@ -39,7 +39,7 @@ pub enum StepSink {
     Arena(ArenaRange),
     /// To a new tensor of known type, put into a slot.
     Slot(usize, DType, Shape),
-    /// To whatever tensor the kernel gives, put into a slot.
+    /// To whatever tensor the kernel returns, put into a slot.
     Unknown(usize),
 }
 
@@ -84,7 +84,8 @@ impl fmt::Debug for Frame {
 }
 
 impl Frame {
-    /// An arena of `arena` bytes, and `n_slots` empty slots. The arena counts as memory that calls share.
+    /// An arena of `arena` bytes, and `n_slots` empty slots. The arena counts as memory that calls
+    /// share.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ pub struct LaunchStep {
     device: Option<Arc<dyn Device>>,
     sources: SmallVec<[StepSource; 3]>,
     sinks: SmallVec<[StepSink; 1]>,
-    /// The input that lies where output 0 goes.
+    /// The input that is where output 0 goes.
     in_place: Option<usize>,
     /// The bytes of arena it needs.
     arena: usize,
@@ -322,7 +323,7 @@ impl LaunchStep {
             slot.as_ref().expect("the planner fills slots before use")
         };
         // SAFETY: as above.
-        let place = |slot: usize| unsafe { &mut *slots.add(slot) };
+        let slot_mut = |slot: usize| unsafe { &mut *slots.add(slot) };
         let inputs = self.sources.iter().enumerate().map(|(index, source)| match source {
             StepSource::Arena(_) if self.in_place == Some(index) => Operand::InPlace,
             StepSource::Arena(region) => Operand::Plain(read(region)),
@@ -339,7 +340,7 @@ impl LaunchStep {
         let mut made = made.iter_mut();
         let outputs = self.sinks.iter().map(|sink| match sink {
             StepSink::Arena(region) => Target::Plain(write(region)),
-            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => match place(*slot) {
+            StepSink::Slot(slot, ..) | StepSink::Unknown(slot) => match slot_mut(*slot) {
                 Some(Buffer::Host(tensor)) => Target::Plain(tensor.bytes_mut()),
                 Some(Buffer::Device(buffer)) => Target::Device(buffer),
                 None => Target::Empty(made.next().expect("as many as there are empty outputs")),

@@ -22,7 +22,7 @@ pub trait Kernel: Send + Sync {
     /// Whatever the data makes impossible: an index out of range, a division by zero.
     fn run(&self, io: &mut Io<'_>) -> Result<()>;
 
-    /// Whether output 0 may lie in the memory of input `index`, of which every element is then
+    /// Whether output 0 may be in the memory of input `index`, of which every element is then
     /// read before the element of the same position is written.
     fn in_place(&self, index: usize) -> bool {
         let _ = index;
@@ -54,7 +54,7 @@ pub enum Operand<'a> {
 pub enum Target<'a> {
     /// Memory of the right size, to be written.
     Plain(&'a mut [u8]),
-    /// An empty place, to be filled with a tensor.
+    /// An empty position, to be filled with a tensor.
     Empty(&'a mut Option<HostTensor>),
     /// Memory of the kernel's device, to be written.
     Device(&'a DeviceBuffer),
@@ -130,13 +130,13 @@ impl<'a> Io<'a> {
         self.inputs.len()
     }
 
-    /// Whether input `index` lies in the memory of output 0.
+    /// Whether input `index` is in the memory of output 0.
     #[inline]
     pub fn is_in_place(&self, index: usize) -> bool {
         matches!(self.inputs[index], Operand::InPlace)
     }
 
-    /// The bytes of plain input `index`; none for an input that lies in the output's memory.
+    /// The bytes of plain input `index`; none for an input that is in the output's memory.
     #[inline]
     pub fn bytes(&self, index: usize) -> &'a [u8] {
         match self.inputs[index] {

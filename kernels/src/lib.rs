@@ -46,6 +46,7 @@ pub mod error;
 pub mod frame;
 mod hash;
 pub mod kernel;
+pub mod kernel_graph;
 mod number;
 pub mod optimizer;
 pub mod philox;
@@ -53,7 +54,6 @@ pub mod plan;
 #[cfg(feature = "cuda")]
 mod schedule;
 mod scratch;
-pub mod sequence;
 #[cfg_attr(
     not(any(feature = "cuda", feature = "wgpu")),
     expect(dead_code, reason = "no device that takes programs is compiled in")
@@ -91,7 +91,7 @@ pub struct DeviceKind {
     /// Those of this process. They are looked for once, when they are first asked for; without a
     /// driver there are none.
     pub devices: fn() -> Vec<Arc<dyn Device>>,
-    /// The same, but none where nobody has asked for them yet.
+    /// The same, but none where they have not been asked for.
     pub connected: fn() -> Vec<Arc<dyn Device>>,
     /// Why there are none, if there are none.
     pub absence: fn() -> Option<String>,

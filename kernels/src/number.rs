@@ -30,7 +30,7 @@ pub(crate) trait Number: Pod + Send + Sync + PartialEq + std::fmt::Debug {
     fn minus(self, other: Self) -> Self;
     /// The product.
     fn times(self, other: Self) -> Self;
-    /// The quotient; integers truncate, and give 0 for a divisor of 0.
+    /// The quotient; integers truncate, and return 0 for a divisor of 0.
     fn over(self, other: Self) -> Self;
     /// The number `n`.
     fn count(n: usize) -> Self;

@@ -1,7 +1,7 @@
 //! The random generator Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2,
 //! 3", 2011): block `n` of four words is a function of a key and of `n`.
 
-/// A place in the sequence of a key.
+/// A position in the sequence of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
     key: u64,
@@ -19,12 +19,12 @@ pub(crate) const ROUNDS: usize = 10;
 pub(crate) const SEED_KEY: u64 = 0x0246_1E29_3EC8_F720;
 
 impl Philox {
-    /// The place of this counter in the sequence of this key.
+    /// The position of this counter in the sequence of this key.
     pub fn new(key: u64, counter: u128) -> Philox {
         Philox { key, counter }
     }
 
-    /// The place that a seed of two parts stands for: seeds that resemble each other lead to
+    /// The position that a seed of two parts stands for: seeds that resemble each other lead to
     /// places that do not.
     pub fn from_seed(seed: [u64; 2]) -> Philox {
         let words = Philox::new(SEED_KEY, join(seed)).next_block();
@@ -43,13 +43,13 @@ impl Philox {
         [self.counter as u64, (self.counter >> 64) as u64]
     }
 
-    /// The place `n` blocks further on.
+    /// The position `n` blocks further on.
     #[must_use]
     pub fn skipped(self, n: u128) -> Philox {
         Philox { counter: self.counter.wrapping_add(n), ..self }
     }
 
-    /// The block at this place; goes on to the next.
+    /// The block at this position; goes on to the next.
     pub fn next_block(&mut self) -> [u32; 4] {
         let mut key = [self.key as u32, (self.key >> 32) as u32];
         let mut words = [0, 32, 64, 96].map(|shift| (self.counter >> shift) as u32);
@@ -83,7 +83,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// The words from a place on.
+    /// The words from a position on.
     pub fn new(philox: Philox) -> Words {
         Words { philox, block: [0; 4], used: 4 }
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lie_below_one() {
+    fn numbers_are_below_one() {
         assert_eq!((uniform_f32(0), uniform_f64(0, 0)), (0.0, 0.0));
         assert!(uniform_f32(u32::MAX) < 1.0 && uniform_f64(u32::MAX, u32::MAX) < 1.0);
     }

@@ -5,14 +5,14 @@
 //! again only by calls that come after everybody who used it before, so that saving memory never
 //! makes a call wait.
 
-use crate::sequence::{KernelGraphPlan, PlanValue};
+use crate::kernel_graph::{KernelGraphPlan, PlanValue};
 use ferroflow_ir::{DType, Shape};
 use smallvec::SmallVec;
 
 /// Lanes that are worth having: more than that rarely have work.
 pub(crate) const MOST_LANES: usize = 4;
 
-/// When calls run, and where inner values lie.
+/// When calls run, and where inner values are.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct LaunchSchedule {
     /// The lane of each call.
@@ -34,7 +34,7 @@ impl LaunchSchedule {
     ) -> LaunchSchedule {
         let graph = Graph::new(plan);
         let (lanes, waits) = graph.lanes();
-        let (offsets, bytes) = graph.places(plan, size, alignment);
+        let (offsets, bytes) = graph.offsets(plan, size, alignment);
         LaunchSchedule { lanes, waits, offsets, bytes }
     }
 }
@@ -80,16 +80,16 @@ impl Graph {
         self.before[then][first / 64] >> (first % 64) & 1 == 1
     }
 
-    /// The lane of each call, and whom it waits for in others. A call goes on where one whose result
-    /// it reads was the last.
+    /// The lane of each call, and whom it waits for in others. A call goes on where one whose
+    /// result it reads was the last.
     fn lanes(&self) -> (Vec<usize>, Vec<SmallVec<[usize; 2]>>) {
         let mut lasts: SmallVec<[usize; MOST_LANES]> = SmallVec::new();
         let (mut lanes, mut waits) = (Vec::new(), Vec::new());
         for (call, parents) in self.parents.iter().enumerate() {
-            let follows = lasts.iter().position(|last| parents.contains(last));
+            let continued = lasts.iter().position(|last| parents.contains(last));
             // Whoever waits for all of a lane anyway loses nothing there.
             let ended = || lasts.iter().position(|&last| self.is_before(last, call));
-            let lane = follows.or_else(ended).unwrap_or_else(|| {
+            let lane = continued.or_else(ended).unwrap_or_else(|| {
                 if lasts.len() < MOST_LANES { lasts.len() } else { call % MOST_LANES }
             });
             if lane == lasts.len() {
@@ -103,8 +103,8 @@ impl Graph {
         (lanes, waits)
     }
 
-    /// Where inner values lie, and how many bytes that takes.
-    fn places(
+    /// Where inner values are, and how many bytes that takes.
+    fn offsets(
         &self,
         plan: &KernelGraphPlan,
         size: impl Fn(DType, &Shape) -> usize,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::{
         kernel::{Io, Kernel},
-        sequence::KernelLaunch,
+        kernel_graph::KernelLaunch,
     };
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_one_lane_in_two_places() {
+    fn a_chain_is_one_stream_at_two_offsets() {
         let plan = plan(&[vec![0], vec![2], vec![3], vec![4]], &[5]);
         let schedule = LaunchSchedule::new(&plan, |_, _| 4, 256);
         assert_eq!(schedule.lanes, [0, 0, 0, 0]);

@@ -18,7 +18,7 @@ use std::{any::Any, sync::Arc};
 pub(crate) struct Accumulator {
     dtype: DType,
     shape: PartialShape,
-    /// Whether it gives the mean of what it took, and not the sum.
+    /// Whether it returns the mean of what it took, and not the sum.
     mean: bool,
     state: Mutex<Sum>,
     changed: Condvar,
@@ -85,8 +85,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The mean or the sum of what is in it, once there are so many gradients; empties it and goes on
-    /// to the next step.
+    /// The mean or the sum of what is in it, once there are so many gradients; empties it and goes
+    /// on to the next step.
     ///
     /// # Errors
     ///

@@ -36,16 +36,16 @@ pub struct CallCache {
     sets: Vec<Set>,
 }
 
-/// Calls that share a place, the last used first.
+/// Calls that share a slot, the last used first.
 type Set = [Option<Box<Entry>>; 2];
 
-/// The number of places.
+/// The number of slots.
 const SETS: usize = 128;
 
 /// Calls with more elements in a tensor are not kept: kernels and programs may hold as much memory.
 const MOST_ELEMENTS: usize = 1 << 18;
 
-/// Calls with more elements in an input that steers shapes are not kept.
+/// Calls with more elements in an input that is a shape operand are not kept.
 const MOST_STEERING: usize = 1 << 8;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ struct Entry {
     call: Compiled,
 }
 
-/// Compiled form of a call. Attributes are complete here.
+/// Specialization of a call. Attributes are complete here.
 #[derive(Debug)]
 enum Compiled {
     Kernel(KernelCall),
@@ -192,7 +192,7 @@ fn ordinary(
     execute_op(scope, op, attrs, inputs.iter().map(|&input| input.clone()).collect())
 }
 
-/// Runs a call that is not kept; gives what is to be kept of it.
+/// Runs a call that is not kept; returns what is to be kept of it.
 fn first_call(
     scope: Scope<'_>,
     op: &'static OpDef,
@@ -233,10 +233,10 @@ fn first_call(
             Compiled::Ordinary(complete)
         }
     };
-    let steers_too_much = |(input, host): (&&EagerTensor, &bool)| {
+    let has_large_shape_operand = |(input, host): (&&EagerTensor, &bool)| {
         *host && input.shape().num_elements() > MOST_STEERING
     };
-    if inputs.iter().zip(&host).any(steers_too_much) {
+    if inputs.iter().zip(&host).any(has_large_shape_operand) {
         return Ok((results, None));
     }
     let key = CallKey::new(op, attrs, inputs, &host)?;
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_calls_are_kept_than_there_are_places() {
+    fn no_more_calls_are_kept_than_there_are_slots() {
         let (context, mut cache) = (Context::new(), CallCache::default());
         let add = ferroflow_ir::registry::find("AddV2").expect("a built-in record");
         for n in 0..4 * SETS {

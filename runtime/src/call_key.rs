@@ -8,8 +8,8 @@ use ferroflow_ir::{
 use smallvec::SmallVec;
 use std::ptr;
 
-/// An op, its attributes as they were given, the dtypes and shapes of its inputs, and the values of
-/// those inputs that steer shapes.
+/// An op, its attributes as they were passed, the dtypes and shapes of its inputs, and the values
+/// of those inputs that steer shapes.
 #[derive(Debug)]
 pub(crate) struct CallKey {
     op: &'static OpDef,

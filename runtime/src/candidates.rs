@@ -89,7 +89,7 @@ impl Classes for LogUniformClasses {
     }
 }
 
-/// Weights of classes, by the alias method: a class or another one, for each place.
+/// Weights of classes, by the alias method: a class or another one, for each position.
 #[derive(Debug)]
 pub(crate) struct WeightedClasses {
     weights: Vec<f32>,
@@ -118,8 +118,8 @@ impl WeightedClasses {
         for class in low.into_iter().chain(high) {
             (shares[class], others[class]) = (1.0, class);
         }
-        let places = shares.into_iter().map(|share| share as f32).zip(others).collect();
-        WeightedClasses { total: weights.iter().sum(), weights, places }
+        let alias_table = shares.into_iter().map(|share| share as f32).zip(others).collect();
+        WeightedClasses { total: weights.iter().sum(), weights, places: alias_table }
     }
 }
 
@@ -130,9 +130,9 @@ impl Classes for WeightedClasses {
 
     fn draw(&self, words: &mut Words) -> i64 {
         let choice = words.next_f32();
-        let place = words.below_u32(self.places.len() as u32) as usize;
-        let (share, other) = self.places[place];
-        (if choice < share { place } else { other }) as i64
+        let class_index = words.below_u32(self.places.len() as u32) as usize;
+        let (share, other) = self.places[class_index];
+        (if choice < share { class_index } else { other }) as i64
     }
 
     fn probability(&self, class: i64) -> f32 {

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// Switches of the compiler. All passes are on by default; a program gives the same results whichever
-/// are off, which is what tests compare.
+/// Switches of the compiler. All passes are on by default; a program returns the same results
+/// whichever are off, which is what tests compare.
 ///
 /// ```
 /// use ferroflow_runtime::{CompileOptions, Context, ContextOptions};
@@ -32,8 +32,8 @@ pub struct CompileOptions {
     pub reuse: bool,
     /// Lets kernels and ops write over operands that are dead after them.
     pub donate: bool,
-    /// Checks graphs between the passes, and the finished plan against the graph. A plan that fails is
-    /// an internal error that names function, step and value.
+    /// Checks graphs between the passes, and the finished plan against the graph. A plan that fails
+    /// is an internal error that names function, step and value.
     pub verify: bool,
 }
 

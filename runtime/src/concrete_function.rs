@@ -1,4 +1,4 @@
-//! Functions that can be called: a graph, what it captures, and its compiled forms.
+//! Functions that can be called: a graph, what it captures, and its specializations.
 
 use crate::{
     compile::{compile, request},
@@ -21,7 +21,7 @@ use ferroflow_kernels::Device;
 use smallvec::SmallVec;
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-/// A value that a function uses without being given it.
+/// A value that a function uses without being passed it.
 #[derive(Clone, Debug)]
 pub enum CapturedInput {
     /// A tensor.
@@ -39,7 +39,7 @@ impl CapturedInput {
     }
 }
 
-/// A function of tensors. Cheap to clone; clones share the compiled forms.
+/// A function of tensors. Cheap to clone; clones share the specializations.
 #[derive(Clone)]
 pub struct CallableFunction(Arc<Inner>);
 
@@ -103,7 +103,7 @@ impl CallableFunction {
         &self.0.captures
     }
 
-    /// The number of arguments a caller gives: all but the captures.
+    /// The number of arguments a caller passes: all but the captures.
     pub fn n_args(&self) -> usize {
         self.0.def.args.len().saturating_sub(self.0.captures.len())
     }
@@ -118,8 +118,8 @@ impl CallableFunction {
         self.call_with(args, Shapes::AsDeclared, self.0.scope.borrow())
     }
 
-    /// Calls the function on a device: what nothing in it places runs there, where the device has
-    /// kernels for it. [`placement`](ConcreteFunction::placement) tells what runs where.
+    /// Calls the function on a device: ops without a device of their own runs there, where the
+    /// device has kernels for it. [`placement`](ConcreteFunction::placement) tells what runs where.
     ///
     /// # Errors
     ///
@@ -187,8 +187,8 @@ impl CallableFunction {
     ///
     /// # Errors
     ///
-    /// As [`call`](ConcreteFunction::call), [`Error::Interrupted`] when time or rounds are over, and
-    /// [`Limit`](ferroflow_ir::Error::Limit) when memory or printed text exceed the budget.
+    /// As [`call`](ConcreteFunction::call), [`Error::Interrupted`] when time or rounds are over,
+    /// and [`Limit`](ferroflow_ir::Error::Limit) when memory or printed text exceed the budget.
     pub fn call_within(
         &self,
         options: &CallOptions,
@@ -197,8 +197,8 @@ impl CallableFunction {
         self.0.scope.context.within(options, || self.call_refs(args))
     }
 
-    /// The memory that a call with arguments of these types takes, as far as it is known before the call.
-    /// The function is compiled for them, and nothing is kept.
+    /// The memory that a call with arguments of these types takes, as far as it is known before the
+    /// call. The function is compiled for them, and nothing is kept.
     ///
     /// # Errors
     ///

@@ -36,8 +36,8 @@ pub struct ContextOptions {
     pub limits: Limits,
     /// Files that ops may touch.
     pub files: FileAccess,
-    /// Where calls run that nothing else places, such as `WGPU:0`; on the CPU if `None`, or if there
-    /// is no such device.
+    /// Where calls run that have no other device, such as `WGPU:0`; on the CPU if `None`, or if
+    /// there is no such device.
     pub device: Option<DeviceName>,
     /// Precision of matmuls and convolutions of `float32` on devices: TensorFloat-32 where they
     /// have it, as in TensorFlow, whose
@@ -55,7 +55,7 @@ pub struct ContextOptions {
     pub logical_cpus: Option<NonZeroUsize>,
 }
 
-/// A service that is given images of some hundred sizes compiles each size once.
+/// A service that is passed images of some hundred sizes compiles each size once.
 const SPECIALIZATIONS: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
 
 /// Files that ops may touch. Reading a model's own files while it is loaded is always allowed.
@@ -106,7 +106,7 @@ struct Inner {
     resources: Arc<ResourceManager>,
     host_ops: RwLock<HashMap<&'static str, HostBody>>,
     printer: RwLock<Option<Printer>>,
-    /// Where calls run that nothing else places.
+    /// Where calls run that have no other device.
     default: Option<Arc<dyn Device>>,
     precision: Precision,
     compile: CompileOptions,
@@ -250,7 +250,7 @@ impl Context {
         })
     }
 
-    /// Waits for all that devices were given to do until now, as TensorFlow's
+    /// Waits for all that devices have to do until now, as TensorFlow's
     /// `tf.test.experimental.sync_devices` does. Calls on devices return before they have ended;
     /// reading a result waits too, but copies it.
     ///
@@ -274,7 +274,7 @@ impl Context {
         self.0.devices.find(&name.parse().ok()?)
     }
 
-    /// Where calls run that nothing else places, if not on the CPU.
+    /// Where calls run that have no other device, if not on the CPU.
     pub(crate) fn default_device(&self) -> Option<&Arc<dyn Device>> {
         self.0.default.as_ref()
     }
@@ -307,9 +307,9 @@ impl Context {
         &self.0.threads
     }
 
-    /// Runs code within a budget: the eager calls that it makes on this thread, and the calls of functions
-    /// of any context. Budgets nest, and each of them holds. What the code has assigned when it ends
-    /// early stays assigned, whole.
+    /// Runs code within a budget: the eager calls that it makes on this thread, and the calls of
+    /// functions of any context. Budgets nest, and each of them holds. What the code has assigned
+    /// when it ends early stays assigned, whole.
     ///
     /// ```
     /// # use ferroflow_ir::{Attrs, Error as IrError, HostTensor};
@@ -337,13 +337,14 @@ impl Context {
         code()
     }
 
-    /// Bytes of host memory that calls of the context hold, if [`Limits::memory_bytes`] bounds them.
+    /// Bytes of host memory that calls of the context hold, if [`Limits::memory_bytes`] bounds
+    /// them.
     pub fn memory_in_use(&self) -> Option<usize> {
         self.0.memory.as_ref().map(|memory| memory.used())
     }
 
-    /// Has the memory that the context bounds count what a call allocates, until what is returned is
-    /// dropped.
+    /// Has the memory that the context bounds count what a call allocates, until what is returned
+    /// is dropped.
     #[inline]
     pub(crate) fn count_memory(&self) -> Option<Entered> {
         self.0.memory.as_ref().map(|memory| self.counting(memory))
@@ -389,8 +390,8 @@ impl Context {
     }
 
     /// Registers an op of the user's own: a record whose lowering is
-    /// [`Lowering::Runtime`](ferroflow_ir::Lowering::Runtime), and the code that computes it, which may
-    /// hold state. Eager calls, traced functions and loaded models of this context run it.
+    /// [`Lowering::Runtime`](ferroflow_ir::Lowering::Runtime), and the code that computes it, which
+    /// may hold state. Eager calls, traced functions and loaded models of this context run it.
     ///
     /// ```
     /// use ferroflow_ir::{Attrs, DType, HostTensor, Lowering, OpDef, infer, op::arg_of};
@@ -429,7 +430,7 @@ impl Context {
         Ok(op)
     }
 
-    /// The body that a crate above gave an op.
+    /// The body that a crate above returned an op.
     pub(crate) fn host_op(&self, op: &str) -> Option<HostBody> {
         self.0.host_ops.read().get(op).cloned()
     }

@@ -25,7 +25,7 @@ impl ExecutableRun<'_> {
         }
         let context = self.scope.context;
         let limit = context.limits().tensor_bytes;
-        let run = action.sequence.run(&inputs, &outputs, context.threads(), limit);
+        let run = action.recorded.run(&inputs, &outputs, context.threads(), limit);
         run.map_err(|(call, error)| action.origins.get(call).unwrap_or(first).locate(error))?;
         for ((slot, ..), output) in action.outputs.iter().zip(outputs) {
             *self.frame.slot_mut(*slot) = Some(Buffer::Device(output));

@@ -6,7 +6,7 @@ use ferroflow_kernels::{Device, KINDS, accelerators};
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// Devices that were added, and those that are found when somebody first asks for their kind.
+/// Devices that were added, and those that are found when a call first asks for their kind.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     added: RwLock<Vec<Arc<dyn Device>>>,
@@ -24,7 +24,7 @@ impl Devices {
         all
     }
 
-    /// Those that something may run on: nobody has asked for the others yet.
+    /// Those that something may run on: the others have not been asked for.
     pub(crate) fn connected(&self) -> Vec<Arc<dyn Device>> {
         let mut found = self.added.read().clone();
         found.extend(KINDS.iter().flat_map(|kind| (kind.connected)()));

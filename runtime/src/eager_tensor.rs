@@ -63,7 +63,7 @@ impl EagerTensor {
         }
     }
 
-    /// The tensor in host memory, given up by its holder.
+    /// The tensor in host memory, released by its holder.
     ///
     /// # Errors
     ///

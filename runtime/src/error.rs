@@ -83,7 +83,7 @@ pub enum Error {
         argument: String,
         /// Requirement.
         expected: String,
-        /// Argument found in its place.
+        /// Argument found instead.
         found: String,
     },
     /// No device has the name that is asked for.
@@ -114,8 +114,8 @@ pub enum Error {
     /// The budget of the call was over before its end.
     #[error("the call was ended: {}", describe(*.0))]
     Interrupted(Interruption),
-    /// A panic of a kernel, of an op's body or of the compiler: a defect there. The call has ended, and
-    /// the context is as usable as after any other error.
+    /// A panic of a kernel, of an op's body or of the compiler: a defect there. The call has ended,
+    /// and the context is as usable as after any other error.
     #[error("a panic ended the call: {message}")]
     Panic {
         /// The message of the panic.
@@ -169,7 +169,7 @@ impl Error {
         }
     }
 
-    /// Adds the place of the failure; the innermost place is kept.
+    /// Adds the location of the failure; the innermost location is kept.
     #[must_use]
     pub fn at_node(self, node: &str, op: &str, function: &str) -> Error {
         match self {
@@ -195,7 +195,7 @@ impl Error {
 }
 
 impl From<ferroflow_ir::Error> for Error {
-    /// The place of a failure stays the place of the failure.
+    /// The location of a failure stays the location of the failure.
     fn from(error: ferroflow_ir::Error) -> Error {
         match error {
             ferroflow_ir::Error::AtNode { node, op, function, location, source } => {

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 #[derive(Debug)]
 pub(crate) struct Executable {
     program: ExecutionPlan,
-    /// The frame of whoever finds nobody else running the program.
+    /// The frame of a call that finds no other call running the program.
     first: Mutex<Option<Frame>>,
     /// The frames of all others.
     others: Mutex<Vec<Frame>>,

@@ -1,4 +1,4 @@
-//! Random generators that nobody sees: the state of ops such as `RandomUniform`.
+//! Random generators of hidden state: the state of ops such as `RandomUniform`.
 //!
 //! Each node of a function has a generator of its own, as has each pair of seeds in eager code. It
 //! begins where the seeds say, and each call goes on where the last one ended.
@@ -28,24 +28,24 @@ impl GeneratorOwner {
         op: &'static str,
         seeds: [i64; 2],
     ) -> GeneratorOwner {
-        let place = origin.map(|origin| (origin.function.clone(), origin.node.clone()));
-        GeneratorOwner { place, op, seeds }
+        let owner_node = origin.map(|origin| (origin.function.clone(), origin.node.clone()));
+        GeneratorOwner { place: owner_node, op, seeds }
     }
 }
 
 impl Generators {
-    /// Sets `blocks` aside for a call; gives the place where they begin.
+    /// Sets `blocks` aside for a call; returns the position where they begin.
     pub(crate) fn reserve(&self, owner: GeneratorOwner, blocks: u128) -> Philox {
         let seeds = owner.seeds;
         let mut generators = self.0.lock();
         let generator = generators.entry(owner).or_insert_with(|| seeded(seeds));
-        let place = *generator;
+        let owner_node = *generator;
         *generator = generator.skipped(blocks);
-        place
+        owner_node
     }
 }
 
-/// The generator of two seeds; if both are 0, one that nobody can foresee.
+/// The generator of two seeds; if both are 0, one that cannot be predicted.
 ///
 /// Source: `GuardedPhiloxRandom::Init` in TensorFlow's `guarded_philox_random.cc`.
 pub(crate) fn seeded(seeds: [i64; 2]) -> Philox {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn without_seeds_nothing_repeats() {
-        let places = [(); 2].map(|()| Generators::default().reserve(owner([0, 0]), 1));
-        assert_ne!(places[0], places[1]);
+        let generators = [(); 2].map(|()| Generators::default().reserve(owner([0, 0]), 1));
+        assert_ne!(generators[0], generators[1]);
     }
 }

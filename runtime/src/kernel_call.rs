@@ -129,7 +129,7 @@ impl KernelCall {
     }
 }
 
-/// Specification of an operand that a kernel is compiled for: the value of an input that steers
+/// Specification of an operand that a kernel is compiled for: the value of an shape operand of
 /// shapes, else dtype and shape.
 ///
 /// # Errors

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod accumulator;
+mod assign_devices;
 mod budget;
 mod call_cache;
 mod call_key;
@@ -62,7 +63,6 @@ mod optimize;
 mod origin;
 mod owned_cache;
 mod panics;
-mod place;
 mod placed_calls;
 pub mod placement;
 pub mod plan;

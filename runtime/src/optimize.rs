@@ -1,12 +1,12 @@
 //! From a function to what is planned: the passes, in their order.
 //!
 //! Specialisation, placement, hoisting, then for each body: common subexpressions, elementwise
-//! fusion, attention, regions. Placement comes before fusion, so that each device is asked about the
-//! fused nodes that it would run.
+//! fusion, attention, regions. Placement comes before fusion, so that each device is asked about
+//! the fused nodes that it would run.
 
 use crate::{
+    assign_devices::{Placed, with_call},
     error::Result,
-    place::{Placed, with_call},
     placement::PlacementRequest,
     scope::OwnedScope,
 };
@@ -28,8 +28,8 @@ use ferroflow_ir::{
 };
 use ferroflow_kernels::{OpCall, Support};
 
-/// A function specialised for its arguments, of which the last are always `captured`, and for where it
-/// is to run.
+/// A function specialised for its arguments, of which the last are always `captured`, and for where
+/// it is to run.
 ///
 /// # Errors
 ///
@@ -71,7 +71,7 @@ pub(crate) fn optimize(
             support.is_some_and(|support| support != Support::Missing)
         }
     };
-    let gains = |graph: &Graph, node: &NodeDef| {
+    let is_profitable = |graph: &Graph, node: &NodeDef| {
         let support = |call: &OpCall<'_>| match device(node) {
             None => context.cpu().support(call),
             Some(device) => device.support(call),
@@ -94,11 +94,11 @@ pub(crate) fn optimize(
             prune_body(body, &results)?;
         }
         if options.attention {
-            attention(&mut body.graph, &results, gains)?;
+            attention(&mut body.graph, &results, is_profitable)?;
         }
         prune_body(body, &results)?;
         if options.regions {
-            regions(&mut body.graph, &results, gains)?;
+            regions(&mut body.graph, &results, is_profitable)?;
         }
         prune_body(body, &results)?;
         body.results = results;

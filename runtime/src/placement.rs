@@ -1,21 +1,21 @@
 //! Who runs where, and what is copied for that.
 //!
 //! A call runs where it asks to, or where its variables are, or where the function was called, or
-//! where its inputs are: in this order, and only if that device has a kernel for it. Everything else
-//! runs on the CPU. Nothing of this is silent: [`Placement`] tells of each call where it runs and
-//! why, and of each copy how large it is and how often it is made.
+//! where its inputs are: in this order, and only if that device has a kernel for it. Everything
+//! else runs on the CPU. Nothing of this is silent: [`Placement`] tells of each call where it runs
+//! and why, and of each copy how large it is and how often it is made.
 
 use ferroflow_ir::{
     Shape,
     device_name::DeviceName,
     host_tensor::byte_len,
     ops::copy::is_copy,
-    pass::{execution::constant, place::location, specialize::Specialized},
+    pass::{execution::constant, placement::location, specialize::Specialized},
 };
 use ferroflow_kernels::Device;
 use std::{fmt, sync::Arc};
 
-pub use ferroflow_ir::pass::place::Reason;
+pub use ferroflow_ir::pass::placement::Reason;
 
 /// Where the calls of a function run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub struct PlacedCall {
 /// A copy from one device to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedCopy {
-    /// The node whose result is copied, or the argument; of a constant, the node that holds it on the
-    /// device.
+    /// The node whose result is copied, or the argument; of a constant, the node that holds it on
+    /// the device.
     pub node: String,
     /// The device it is on.
     pub from: String,
@@ -57,8 +57,8 @@ pub struct PlacedCopy {
 }
 
 impl Placement {
-    /// The calls that should run on a device and do not, as it has no kernel for them or cannot hold
-    /// what they compute.
+    /// The calls that should run on a device and do not, as it has no kernel for them or cannot
+    /// hold what they compute.
     pub fn fallbacks(&self) -> impl Iterator<Item = &PlacedCall> {
         let is_fallback = |reason: Reason| match reason {
             Reason::HostOnly | Reason::NoKernel | Reason::Unheld => true,

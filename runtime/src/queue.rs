@@ -24,7 +24,7 @@ pub(crate) struct QueueOptions {
     pub(crate) capacity: usize,
 }
 
-/// In which order, and how stacked, a queue gives what is in it.
+/// In which order, and how stacked, a queue returns what is in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum QueueKind {
     /// First in, first out.
@@ -56,7 +56,7 @@ pub(crate) struct Queue {
 struct State {
     tuples: VecDeque<KeptTensors<Tuple>>,
     closed: bool,
-    /// Whether those who wait to put something in are to give up.
+    /// Whether those who wait to put something in are to stop.
     cancelled: bool,
     /// The numbers that choose tuples of a queue in random order.
     words: Option<Words>,
@@ -115,7 +115,7 @@ impl Queue {
         self.state.lock().closed
     }
 
-    /// Nothing can be put in any more. With `cancel`, those who wait to do so give up.
+    /// Nothing can be put in any more. With `cancel`, those who wait to do so stop.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// A status `OutOfRange` when the queue is closed and has too few, [`IrError::Argument`] when it
-    /// does not know the shapes of what is in it.
+    /// A status `OutOfRange` when the queue is closed and has too few, [`IrError::Argument`] when
+    /// it does not know the shapes of what is in it.
     pub(crate) fn dequeue_many(&self, context: &Context, n: i64, up_to: bool) -> Result<Tuple> {
         let n = usize::try_from(n).map_err(|_| wrong("n", "not negative", n))?;
         if self.options.shapes.len() != self.options.dtypes.len() {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_queue_gives_what_is_left() {
+    fn a_closed_queue_returns_what_is_left() {
         let (context, queue) = (Context::new(), queue(QueueKind::Fifo, &[DType::I32], &[&[]], 9));
         queue.enqueue_many(&[HostTensor::vector(&[1i32, 2, 3]).unwrap()]).unwrap();
         queue.close(false).unwrap();

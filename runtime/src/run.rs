@@ -130,7 +130,7 @@ impl ExecutableRun<'_> {
         Ok(())
     }
 
-    /// Makes a step of an optimizer, which reads the gradient where it lies.
+    /// Makes a step of an optimizer, which reads the gradient without a copy.
     fn step_of(&mut self, action: &OpAction, optimizer: OptimizerKind) -> Result<()> {
         let mut tensors: SmallVec<[Option<HostTensor>; 12]> = SmallVec::new();
         for operand in &action.inputs {

@@ -24,7 +24,7 @@ pub struct RuntimeCall<'a> {
     pub op: &'static OpDef,
     /// The attributes, complete.
     pub attrs: &'a Attrs,
-    /// The inputs. Whoever calls for the last time gives them up, so that they may be changed in
+    /// The inputs. The last call releases them, so that they may be changed in
     /// place.
     pub inputs: SmallVec<[EagerTensor; 4]>,
 }
@@ -32,14 +32,15 @@ pub struct RuntimeCall<'a> {
 /// The body of such an op.
 pub type RuntimeOpBody = fn(&mut RuntimeCall<'_>) -> Result<Results>;
 
-/// Code that a context was given as the body of an op.
-type GivenCode = dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync;
+/// Code that a context was passed as the body of an op.
+type RegisteredCode = dyn Fn(&mut RuntimeCall<'_>) -> Result<Results> + Send + Sync;
 
-/// The body of an op as calls run it: one of the runtime's own, or code that was given to the context.
+/// The body of an op as calls run it: one of the runtime's own, or code that was passed to the
+/// context.
 #[derive(Clone)]
 pub(crate) enum HostBody {
     BuiltIn(RuntimeOpBody),
-    Given(Arc<GivenCode>),
+    Given(Arc<RegisteredCode>),
 }
 
 impl HostBody {
@@ -81,7 +82,7 @@ impl<'a> RuntimeCall<'a> {
         self.inputs[index].host()
     }
 
-    /// Input `index` in host memory, given up by the call.
+    /// Input `index` in host memory, released by the call.
     ///
     /// # Errors
     ///

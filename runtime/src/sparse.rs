@@ -1,4 +1,4 @@
-//! Sparse tensors as values: lists of places with elements.
+//! Sparse tensors as values: lists of coordinates with elements.
 
 use crate::{
     context::Context,
@@ -13,9 +13,10 @@ use std::{any::Any, collections::HashMap, fmt::Display, sync::Arc};
 /// A sparse tensor.
 #[derive(Debug, Clone)]
 pub struct Sparse {
-    /// The indices of each place: as many as there are dimensions, one place after the other.
+    /// The indices of each coordinate: as many as there are dimensions, one coordinate after the
+    /// other.
     indices: Vec<i64>,
-    /// The elements at these places.
+    /// The elements at these coordinates.
     values: HostTensor,
     /// The sizes.
     dims: Vec<i64>,
@@ -26,7 +27,7 @@ fn wrong(argument: &'static str, expected: impl Into<String>, found: impl Displa
 }
 
 impl Sparse {
-    /// A sparse tensor from places `[n, rank]`, elements `[n]` and sizes `[rank]`.
+    /// A sparse tensor from coordinates `[n, rank]`, elements `[n]` and sizes `[rank]`.
     ///
     /// # Errors
     ///
@@ -63,9 +64,9 @@ impl Sparse {
         let n_rows = usize::try_from(self.dims[0]).ok().filter(|&n_rows| n_rows <= limit);
         let n_rows =
             n_rows.ok_or_else(|| wrong("rows", format!("at most {limit}"), self.dims[0]))?;
-        let mut places: Vec<Vec<usize>> = workspace::filled(Vec::new(), n_rows)?;
+        let mut indices: Vec<Vec<usize>> = workspace::filled(Vec::new(), n_rows)?;
         for (place, index) in self.indices.chunks(rank).enumerate() {
-            let row = usize::try_from(index[0]).ok().and_then(|row| places.get_mut(row));
+            let row = usize::try_from(index[0]).ok().and_then(|row| indices.get_mut(row));
             row.ok_or_else(|| wrong("indices", format!("below {n_rows}"), index[0]))?.push(place);
         }
         let row = |places: Vec<usize>| {
@@ -84,7 +85,7 @@ impl Sparse {
                 dims: self.dims[1..].to_vec(),
             })
         };
-        places.into_iter().map(row).collect()
+        indices.into_iter().map(row).collect()
     }
 }
 
@@ -147,7 +148,7 @@ struct Numbered {
 }
 
 impl SparseTensors {
-    /// Adds a tensor; gives its number.
+    /// Adds a tensor; returns its number.
     pub(crate) fn add(&self, tensor: Sparse) -> i64 {
         let mut numbered = self.0.lock();
         let number = numbered.next;
@@ -156,7 +157,7 @@ impl SparseTensors {
         number
     }
 
-    /// Adds the rows of a tensor, at most `limit`; gives their numbers.
+    /// Adds the rows of a tensor, at most `limit`; returns their numbers.
     ///
     /// # Errors
     ///

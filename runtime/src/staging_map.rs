@@ -1,8 +1,8 @@
 //! Staging maps: tuples of tensors that wait under numbers. A tuple may come in parts, and be taken
 //! in parts. Who does not find a number, or finds no room, waits for others.
 //!
-//! Source: `map_stage_op.cc` of TensorFlow. Both kinds of maps give the tuple of the smallest number
-//! first where none is named.
+//! Source: `map_stage_op.cc` of TensorFlow. Both kinds of maps give the tuple of the smallest
+//! number first where none is named.
 
 use crate::{
     budget::{KeptTensors, wait},
@@ -83,9 +83,9 @@ impl StagingMap {
     /// When positions are not those of a tuple, or were filled before; a limit when there never is
     /// room.
     pub(crate) fn put(&self, key: i64, places: &[i64], tensors: Vec<HostTensor>) -> Result<()> {
-        let places = self.check(places)?;
-        if places.len() != tensors.len() {
-            let expected = format!("{} tensors, one for each of `indices`", places.len());
+        let indices = self.check(places)?;
+        if indices.len() != tensors.len() {
+            let expected = format!("{} tensors, one for each of `indices`", indices.len());
             return Err(wrong("values", expected, tensors.len()));
         }
         let mut state = self.state.lock();
@@ -93,7 +93,7 @@ impl StagingMap {
             Some(parts) => parts.value,
             None => vec![None; self.n_tensors],
         };
-        for (&place, tensor) in places.iter().zip(tensors) {
+        for (&place, tensor) in indices.iter().zip(tensors) {
             if parts[place].is_some() {
                 let found = format!("{place} of {key}, which has one");
                 state.incomplete.insert(key, KeptTensors::new(parts, self.n_tensors)?);
@@ -134,10 +134,10 @@ impl StagingMap {
     ///
     /// When one is not there.
     pub(crate) fn peek(&self, key: i64, places: &[i64]) -> Result<Vec<HostTensor>> {
-        let places = self.check(places)?;
+        let indices = self.check(places)?;
         let state = self.wait_for(Some(key))?.1;
         let Some(parts) = state.complete.get(&key) else { return Ok(Vec::new()) };
-        self.chosen(places).map(|place| found(&parts.value, key, place)).collect()
+        self.chosen(indices).map(|place| found(&parts.value, key, place)).collect()
     }
 
     /// As [`peek`](StagingMap::peek), but takes the tensors out, by default those of the smallest
@@ -147,14 +147,14 @@ impl StagingMap {
     ///
     /// When one is not there.
     pub(crate) fn take(&self, key: Option<i64>, places: &[i64]) -> Result<(i64, Vec<HostTensor>)> {
-        let places = self.check(places)?;
+        let indices = self.check(places)?;
         let (key, mut state) = self.wait_for(key)?;
         let Some(parts) = state.complete.get_mut(&key) else { return Ok((key, Vec::new())) };
-        let places: Vec<usize> = self.chosen(places).collect();
+        let indices: Vec<usize> = self.chosen(indices).collect();
         let tensors: Result<Vec<HostTensor>> =
-            places.iter().map(|&place| found(&parts.value, key, place)).collect();
+            indices.iter().map(|&place| found(&parts.value, key, place)).collect();
         let tensors = tensors?;
-        places.into_iter().for_each(|place| parts.value[place] = None);
+        indices.into_iter().for_each(|place| parts.value[place] = None);
         if parts.value.iter().all(Option::is_none) {
             state.complete.remove(&key);
         }
@@ -182,7 +182,7 @@ impl StagingMap {
         all.chain(places)
     }
 
-    /// Positions as they may be given: rising, within a tuple.
+    /// Positions as they may be passed: rising, within a tuple.
     fn check(&self, places: &[i64]) -> Result<Vec<usize>> {
         let rises = places.windows(2).all(|pair| pair[0] < pair[1]);
         let fit = |&place: &i64| usize::try_from(place).ok().filter(|&at| at < self.n_tensors);

@@ -181,7 +181,7 @@ impl TensorArrayResource {
         Ok(value)
     }
 
-    /// Notes what shape elements are expected to have; gives what is known of it.
+    /// Notes what shape elements are expected to have; returns what is known of it.
     ///
     /// # Errors
     ///

@@ -95,8 +95,8 @@ impl ResourceVariable {
         ResourceVariable(Arc::new(state))
     }
 
-    /// Makes a device the home of the variable: its values live there, and ops on it run there. Only
-    /// the first call counts.
+    /// Makes a device the resident device of the variable: its values live there, and ops on it run
+    /// there. Only the first call counts.
     ///
     /// # Errors
     ///
@@ -105,8 +105,8 @@ impl ResourceVariable {
         self.0.live_on(device)
     }
 
-    /// Gives the variable a value for each of `replicas` replicas of this process, all the one it
-    /// has; only the first call counts.
+    /// Makes the variable have a value for each of `replicas` replicas of this process, all the one
+    /// it has; only the first call counts.
     ///
     /// # Errors
     ///
@@ -156,8 +156,8 @@ impl ResourceVariable {
     }
 
     /// The device that its values live on, if not the host.
-    pub fn home(&self) -> Option<&Arc<dyn Device>> {
-        self.0.home()
+    pub fn resident_device(&self) -> Option<&Arc<dyn Device>> {
+        self.0.resident_device()
     }
 
     /// The value, where it lives.
@@ -305,7 +305,7 @@ impl VariableState {
         Ok(())
     }
 
-    /// Gives all components the value that was assigned outside replicas.
+    /// Sets all components to the value that was assigned outside replicas.
     fn spread(&self) -> Result<()> {
         let Some(others) = self.seen_from_outside() else { return Ok(()) };
         let value = self.first.tensor();
@@ -348,8 +348,8 @@ impl VariableState {
         self.here().tensor().ok_or_else(|| self.uninitialized())
     }
 
-    /// The value in the memory of a device. One that lives elsewhere is copied there once, and again
-    /// after it has changed.
+    /// The value in the memory of a device. One that lives elsewhere is copied there once, and
+    /// again after it has changed.
     ///
     /// # Errors
     ///
@@ -373,11 +373,11 @@ impl VariableState {
     }
 
     /// The device that values live on, if not the host.
-    pub fn home(&self) -> Option<&Arc<dyn Device>> {
+    pub fn resident_device(&self) -> Option<&Arc<dyn Device>> {
         self.here().home.get()
     }
 
-    /// Makes a device the home of the variable, unless it has one.
+    /// Makes a device the resident device of the variable, unless it has one.
     ///
     /// # Errors
     ///
@@ -389,10 +389,10 @@ impl VariableState {
             return Err(ferroflow_kernels::Error::UnsupportedDType { device, dtype }.into());
         }
         let here = self.here();
-        let home = here.home.get_or_init(|| device.clone());
+        let resident_device = here.home.get_or_init(|| device.clone());
         let mut value = here.value.lock();
         if let Some(tensor) = value.tensor.take() {
-            value.set(Buffer::Device(on_device(&tensor.into(), home)?));
+            value.set(Buffer::Device(on_device(&tensor.into(), resident_device)?));
         }
         Ok(())
     }
@@ -438,14 +438,14 @@ impl VariableState {
         self.assign_tensor(value.into())
     }
 
-    /// Gives the variable no value again.
+    /// Clears the value of the variable.
     pub fn clear(&self) {
         for component in self.components() {
             *component.value.lock() = Value::default();
         }
     }
 
-    /// Changes the value in place; nobody reads a half-changed value. If `change` fails the value
+    /// Changes the value in place; no reader sees a half-changed value. If `change` fails the value
     /// stays what it was changed to until then.
     ///
     /// # Errors
@@ -518,7 +518,7 @@ impl Component {
     }
 }
 
-/// Changes the values of several variables in place; nobody reads a half-changed value.
+/// Changes the values of several variables in place; no reader sees a half-changed value.
 ///
 /// # Errors
 ///

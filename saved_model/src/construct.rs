@@ -29,7 +29,8 @@ const CONSTRUCTOR: &str = "__init__";
 
 impl Object {
     /// A new object like this one, which has variables without values, and leads to new objects. If
-    /// it has a function `__init__`, that is called with the arguments; otherwise there must be none.
+    /// it has a function `__init__`, that is called with the arguments; otherwise there must be
+    /// none.
     ///
     /// Tables and other resources are made and filled again. Several objects that lead to one
     /// another are constructed together: as children of one.
@@ -130,7 +131,7 @@ impl Object {
     }
 }
 
-/// Objects that an object leads to: functions that give first values, and all others.
+/// Objects that an object leads to: functions that return initial values, and all others.
 fn edges(object: &SavedObject) -> (Vec<usize>, Vec<usize>) {
     let is_function = matches!(object.kind, Some(Kind::Function(_)));
     let (mut initializers, mut others) = (Vec::new(), Vec::new());

@@ -37,7 +37,7 @@ pub enum Error {
         /// The rule that is broken.
         what: Cow<'static, str>,
     },
-    /// Bytes that do not give the checksum stored with them.
+    /// Bytes that do not return the checksum stored with them.
     #[error(
         "{}: bytes {offset} to {} have checksum {found:#010x}, {expected:#010x} is stored",
         path.display(),
@@ -252,7 +252,7 @@ pub enum Error {
         /// Rule that is broken.
         rule: String,
     },
-    /// An object has something else in the place of its signatures.
+    /// An object has something else instead of its signatures.
     #[error(
         "the name `signatures` is kept for the signatures of loaded objects, found {found} of this \
          name: give it another name, and give signatures when saving"

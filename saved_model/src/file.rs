@@ -102,8 +102,8 @@ fn allocate(len: u64, limits: &Limits) -> Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// [`Error::Io`], [`Error::Message`] or [`Error::TextMessage`] when it is not such a message, and [`Error::Program`] for a
-/// file of more than 2 GiB, which no message may have.
+/// [`Error::Io`], [`Error::Message`] or [`Error::TextMessage`] when it is not such a message, and
+/// [`Error::Program`] for a file of more than 2 GiB, which no message may have.
 pub fn read_message<M: Message + Name + Default>(path: &Path) -> Result<M> {
     let file = InputFile::open(path)?;
     check_size(file.len())?;
@@ -114,8 +114,8 @@ pub fn read_message<M: Message + Name + Default>(path: &Path) -> Result<M> {
     decode_message(path, bytes.into())
 }
 
-/// Writes a file that holds one message: as text, if its name ends in `.pbtxt`. The file appears when all of it is on the disk; folders
-/// are made where they are missing.
+/// Writes a file that holds one message: as text, if its name ends in `.pbtxt`. The file appears
+/// when all of it is on the disk; folders are made where they are missing.
 ///
 /// # Errors
 ///

@@ -123,8 +123,8 @@ impl RestoredFunction {
         })
     }
 
-    /// The function where the first so many of these arguments may be given by position too: the one
-    /// argument of a signature, which has parameters by name only.
+    /// The function where the first so many of these arguments may be passed by position too: the
+    /// one argument of a signature, which has parameters by name only.
     pub(crate) fn with_positional(self, names: &[String], n: i64) -> RestoredFunction {
         let n = usize::try_from(n).unwrap_or(0);
         RestoredFunction { positional: names.iter().take(n).cloned().collect(), ..self }
@@ -135,8 +135,8 @@ impl RestoredFunction {
         self.parameters.input_signature()
     }
 
-    /// The function where a call gives variables their first values. One call at a time does so,
-    /// of all that share the lock.
+    /// The function where a call returns variables their initial values. One call at a time does
+    /// so, of all that share the lock.
     pub(crate) fn with_first_values(
         self,
         first_values: Vec<LoadedInitializer>,
@@ -145,7 +145,7 @@ impl RestoredFunction {
         RestoredFunction { first_values, initializing: lock.clone(), ..self }
     }
 
-    /// Gives variables that have no value yet their first ones, as far as these arguments tell.
+    /// Initializes variables that have no value yet, as far as these arguments tell.
     fn initialize(&self, bound: &PythonValue) -> Result<()> {
         let is_empty = |first: &LoadedInitializer| !first.variable.is_initialized();
         if !self.first_values.iter().any(is_empty) {
@@ -205,18 +205,18 @@ impl RestoredFunction {
             Ok(bound) => return Ok(bound),
             Err(error) => error,
         };
-        let given = self.positional.iter().zip(args);
-        let is_named = given.clone().any(|(name, _)| kwargs.contains_key(name));
+        let by_position = self.positional.iter().zip(args);
+        let is_named = by_position.clone().any(|(name, _)| kwargs.contains_key(name));
         if args.is_empty() || args.len() > self.positional.len() || is_named {
             return Err(error);
         }
-        let named = given.map(|(name, value)| (name.clone(), value.clone()));
+        let named = by_position.map(|(name, value)| (name.clone(), value.clone()));
         let all = kwargs.clone().into_iter().chain(named).collect();
         self.parameters.bind(&[], &all).map_err(|_| error)
     }
 }
 
-/// A function that takes tensors by name and gives tensors by name.
+/// A function that takes tensors by name and returns tensors by name.
 #[derive(Debug, Clone)]
 pub struct Signature {
     name: String,

@@ -1,8 +1,8 @@
 //! Graphs as files hold them, ready to be taken apart by the names of their tensors.
 
 use crate::{
-    carried::add_gradients,
     convert::{self, Definitions, resource_variables},
+    custom_gradient::add_gradients,
     proto,
 };
 use ferroflow_ir::{
@@ -34,7 +34,7 @@ const VAGUE_PLACEHOLDERS: i32 = 21;
 /// A part of a graph by names: of tensors that are fed and fetched, and of ops that run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// The tensors given, in the order of the function's arguments.
+    /// The tensors passed, in the order of the function's arguments.
     pub feeds: Vec<String>,
     /// The tensors asked for.
     pub fetches: Vec<String>,

@@ -52,11 +52,11 @@
 compile_error!("elements are little-endian on disk and are not converted");
 
 pub mod bundle;
-mod carried;
 pub mod checkpoint;
 mod checksum;
 mod construct;
 pub mod convert;
+mod custom_gradient;
 pub mod error;
 pub mod events;
 mod file;

@@ -13,8 +13,8 @@
 //! same file ([`load_session`]).
 
 use crate::{
-    carried::add_gradients,
     convert::{self, Definitions, add_functions},
+    custom_gradient::add_gradients,
     error::{Error, Result},
     file::{decode_message, read_message},
     model::{Model, SavedModel},
@@ -226,7 +226,7 @@ impl LoadedParts {
         self.folder.join("variables").join("variables")
     }
 
-    /// The path of an asset, which must lie in the model's own folder.
+    /// The path of an asset, which must be in the model's own folder.
     pub(crate) fn asset(&self, index: i32) -> Result<PathBuf> {
         let files = &self.meta_graph.asset_file_def;
         let file = usize::try_from(index).ok().and_then(|index| files.get(index));

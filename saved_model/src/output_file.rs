@@ -1,7 +1,7 @@
 //! Writing files: under a temporary name until they are complete.
 //!
-//! Files with names that others rely on wait for the disk; the bulk of a checkpoint does so where it
-//! is asked for.
+//! Files with names that others rely on wait for the disk; the bulk of a checkpoint does so where
+//! it is asked for.
 
 use crate::{
     checkpoint::folder_of,
@@ -22,12 +22,12 @@ pub enum Durability {
     /// The end of the program. The system writes the file to the disk when it sees fit.
     #[default]
     Process,
-    /// The end of power too: whoever writes waits for the disk.
+    /// The end of power too: the writer waits for the disk.
     Disk,
 }
 
-/// A file being written. Nobody sees it under its own name before [`commit`](OutputFile::commit);
-/// dropped before that, it leaves nothing behind.
+/// A file being written. No reader sees it under its own name before
+/// [`commit`](OutputFile::commit); dropped before that, it leaves nothing behind.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -61,9 +61,10 @@ fn is_temporary(name: &str) -> bool {
 /// Number of attempts at a file that others have swept.
 const ATTEMPTS: usize = 100;
 
-/// Removes files that writers left unfinished who live no more: nobody holds a lock on them. **Invariant:**
-/// a file is locked before it has a name of [`temporary_name`], and until it has that name no more. One
-/// that is not locked yet may be removed too: its writer finds that it cannot be renamed, and begins anew.
+/// Removes files that writers left unfinished who live no more: no process holds a lock on them.
+/// **Invariant:** a file is locked before it has a name of [`temporary_name`], and until it has
+/// that name no more. One that is not locked yet may be removed too: its writer finds that it
+/// cannot be renamed, and begins anew.
 fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
@@ -76,7 +77,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// Opens a file that no other writer has, with the access rights of the one whose place it is to take.
+/// Opens a file that no other writer has, with the access rights of the one that it is to replace.
 fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
     let mut unlocked = temporary.as_os_str().to_owned();
     unlocked.push(UNLOCKED);
@@ -109,8 +110,8 @@ fn open_new(temporary: &Path, path: &Path) -> io::Result<File> {
 }
 
 impl OutputFile {
-    /// Begins a file, and makes the folders it is in. What writers left in its folder who were killed
-    /// goes.
+    /// Begins a file, and makes the folders it is in. What writers left in its folder who were
+    /// killed goes.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl OutputFile {
         &self.temporary
     }
 
-    /// Gives the file its name, once all of it is on the disk.
+    /// Renames the file to its final name, once all of it is on the disk.
     ///
     /// # Errors
     ///
@@ -160,7 +161,7 @@ impl OutputFile {
         self.commit_with(Durability::Disk)
     }
 
-    /// Gives the file its name, once it is as safe as is asked for.
+    /// Renames the file to its final name, once it is as safe as is asked for.
     pub(crate) fn commit_with(self, durability: Durability) -> Result<()> {
         self.completed(durability)?.publish()
     }
@@ -169,7 +170,7 @@ impl OutputFile {
     pub(crate) fn completed(mut self, durability: Durability) -> Result<CompleteFile> {
         let complete = |file: BufWriter<File>| -> io::Result<File> {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            self.room.give_back(&file)?;
+            self.room.release(&file)?;
             match durability {
                 Durability::Disk => file.sync_all().map(|()| file),
                 Durability::Process => Ok(file),
@@ -200,7 +201,7 @@ impl CompleteFile {
         &self.temporary
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(crate) fn publish(self) -> Result<()> {
         let renamed = fs::rename(&self.temporary, &self.path);
         renamed.map_err(|source| Error::Io { path: self.path.clone(), source })

@@ -17,7 +17,7 @@ pub(crate) struct ArgSpecParameters {
     positional: Vec<(String, Option<PythonValue>)>,
     /// Whether there may be more positional arguments.
     more_positional: bool,
-    /// Parameters that are given by name only.
+    /// Parameters represented by name only.
     by_name: Vec<(String, Option<PythonValue>)>,
     /// Whether there may be more arguments by name.
     more_by_name: bool,

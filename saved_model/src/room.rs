@@ -37,8 +37,8 @@ impl Room {
         self.written += bytes as u64;
     }
 
-    /// Gives back what was taken and not needed.
-    pub(crate) fn give_back(&self, file: &File) -> std::io::Result<()> {
+    /// Frees what was taken and not needed.
+    pub(crate) fn release(&self, file: &File) -> std::io::Result<()> {
         if self.taken > self.written { file.set_len(self.written) } else { Ok(()) }
     }
 }
@@ -69,7 +69,7 @@ mod tests {
             room.wrote(piece.len());
         }
         assert!(room.taken > room.written);
-        room.give_back(&file).unwrap();
+        room.release(&file).unwrap();
         let written = std::fs::read(path.path()).unwrap();
         assert_eq!((written.len(), written[9], written[10]), ((3 << 20) + 15, 1, 2));
         assert_eq!(written[(3 << 20) + 14], 3);

@@ -176,8 +176,8 @@ impl Session {
         Ok(inputs)
     }
 
-    /// The outputs of a signature: names, sorted, and what is known of each before a run. The parts of
-    /// a sparse tensor are outputs of their own.
+    /// The outputs of a signature: names, sorted, and what is known of each before a run. The parts
+    /// of a sparse tensor are outputs of their own.
     ///
     /// # Errors
     ///
@@ -223,8 +223,8 @@ impl Session {
         Ok((outputs.into_iter().zip(results).collect(), metadata))
     }
 
-    /// The memory that a call of a signature with inputs like these takes, as far as it is known before
-    /// the call.
+    /// The memory that a call of a signature with inputs like these takes, as far as it is known
+    /// before the call.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl Session {
     ) -> Result<SignatureCall> {
         let signature = self.signature(key)?;
         let (mut feeds, mut args) = (Vec::new(), Vec::new());
-        let mut given: HashSet<&str> = inputs.keys().map(String::as_str).collect();
+        let mut fed: HashSet<&str> = inputs.keys().map(String::as_str).collect();
         for (name, info) in &signature.inputs {
             for part in parts_of(name, info)? {
                 let value = inputs.get(&part.key);
@@ -262,12 +262,12 @@ impl Session {
                         found: value.spec().to_string(),
                     });
                 }
-                given.remove(part.key.as_str());
+                fed.remove(part.key.as_str());
                 feeds.push(part.tensor);
                 args.push(value.clone());
             }
         }
-        if !given.is_empty() {
+        if !fed.is_empty() {
             return Err(wrong_inputs(key, signature, inputs));
         }
         let mut outputs = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) fn add_ops(context: &Context) {
     context.add_host_op("DeserializeSparse", deserialize);
 }
 
-/// Sparse tensors as triples of messages (places, elements, sizes), behind any dimensions.
+/// Sparse tensors as triples of messages (coordinates, elements, sizes), behind any dimensions.
 fn deserialize(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let serialized = call.host(0)?;
     let Some((3, outer)) = serialized.shape().split_last() else {

@@ -17,7 +17,7 @@ pub enum StructuredValue {
     Int(i64),
     /// A text.
     String(String),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
     /// A shape.
     Shape(PartialShape),

@@ -1,4 +1,4 @@
-//! Values that functions of a SavedModel take and give: nests of containers with tensors and host
+//! Values that functions of a SavedModel take and return: nests of containers with tensors and host
 //! values as leaves.
 
 use crate::structured_value::{StructuredValue, TypeSpecClass};
@@ -13,7 +13,7 @@ pub enum PythonValue {
     Tensor(EagerTensor),
     /// Nothing.
     None,
-    /// A truth value of the host.
+    /// A bool of the host.
     Bool(bool),
     /// An integer of the host.
     Int(i64),
@@ -268,7 +268,7 @@ fn stacked(values: &[PythonValue], dtype: DType) -> Option<EagerTensor> {
     tensor.ok().map(EagerTensor::from)
 }
 
-/// The value that `pattern` describes, with the given tensors in its tensor positions; `None` if
+/// The value that `pattern` describes, with these tensors in its tensor positions; `None` if
 /// there are too few.
 pub(crate) fn packed(
     pattern: &StructuredValue,
@@ -318,7 +318,7 @@ pub(crate) fn packed(
     })
 }
 
-/// A value that a file gives: a default, or one that a function was traced with. Specs in it
+/// A value from a file: a default, or one that a function was traced with. Specs in it
 /// become `None`.
 pub(crate) fn host_value(value: &StructuredValue) -> PythonValue {
     packed(value, &mut std::iter::empty()).unwrap_or(PythonValue::None)

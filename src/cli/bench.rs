@@ -30,7 +30,7 @@ pub(super) struct BenchArguments {
     /// The tags of the MetaGraph, with commas between them; may be left out where there is one.
     #[arg(long = "tag_set", alias = "tag-set", value_name = "TAGS")]
     tag_set: Option<String>,
-    /// The signature to measure; all if not given.
+    /// The signature to measure; all by default.
     #[arg(long = "signature_def", alias = "signature-def", value_name = "NAME")]
     signature_def: Option<String>,
     /// The size of first dimensions that are not known; others are 1.
@@ -42,7 +42,7 @@ pub(super) struct BenchArguments {
     /// The number of calls that are measured.
     #[arg(long, value_name = "N", default_value = "50")]
     repeat: usize,
-    /// The threads that share the work of one op; one per processor if not given.
+    /// The threads that share the work of one op; one per processor by default.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
@@ -51,8 +51,8 @@ pub(super) struct BenchArguments {
     /// The number of ops to list, those that take longest.
     #[arg(long, value_name = "N", default_value = "10")]
     ops: usize,
-    /// Write the ops of a call to this file, with their times, for `chrome://tracing` or Perfetto; of
-    /// the last signature, if there are several.
+    /// Write the ops of a call to this file, with their times, for `chrome://tracing` or Perfetto;
+    /// of the last signature, if there are several.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
 }

@@ -25,9 +25,10 @@ pub(super) enum CheckpointVerb {
 #[derive(Args)]
 pub(super) struct Show {
     /// The path of the checkpoint without suffix, its `.index` file, a folder with a `checkpoint`
-    /// file (its latest is taken), a SavedModel, or a file of weights: `.keras`, `.h5`, `.safetensors`.
+    /// file (its latest is taken), a SavedModel, or a file of weights: `.keras`, `.h5`,
+    /// `.safetensors`.
     prefix: PathBuf,
-    /// Print this tensor. May be given more than once.
+    /// Print this tensor. May be passed more than once.
     #[arg(long, value_name = "NAME")]
     tensor: Vec<String>,
     /// Read every tensor and verify its checksum.
@@ -44,14 +45,14 @@ pub(super) struct CopyFlags {
     /// The path of the new checkpoint without suffix.
     #[arg(long, value_name = "PREFIX")]
     to: PathBuf,
-    /// Names that begin with OLD begin with NEW. May be given more than once; the first that fits
+    /// Names that begin with OLD begin with NEW. May be passed more than once; the first that fits
     /// is taken.
     #[arg(long, value_name = "OLD=NEW")]
     rename: Vec<String>,
-    /// Leave out what begins with this. May be given more than once.
+    /// Leave out what begins with this. May be passed more than once.
     #[arg(long, value_name = "START")]
     drop: Vec<String>,
-    /// Take only what begins with this. May be given more than once.
+    /// Take only what begins with this. May be passed more than once.
     #[arg(long, value_name = "START")]
     only: Vec<String>,
 }
@@ -106,7 +107,7 @@ fn copy(arguments: &CopyFlags) -> Result<Report> {
     Ok(Report { text, json: json!({ "to": to, "tensors": written }) })
 }
 
-/// Copies a checkpoint; `value` may give another value for a tensor.
+/// Copies a checkpoint; `value` may return another value for a tensor.
 pub(super) fn copy_to(
     reader: &Reader,
     to: &Path,

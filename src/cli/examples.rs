@@ -1,4 +1,4 @@
-//! Inputs given as dictionaries of features: serialised `tf.train.Example` messages.
+//! Inputs passed as dictionaries of features: serialised `tf.train.Example` messages.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Inputs as the command line gives them.
+//! Inputs of the command line.
 
 use super::{examples, literal};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -13,9 +13,9 @@ use std::{collections::BTreeMap, fs, io::Read};
 /// The inputs of a call.
 #[derive(Args)]
 pub(super) struct InputArguments {
-    /// Inputs from files: `x=file.npy`, `y=file.npz[key]`, `z=-` for an array on standard input, and
-    /// `image=@cat.jpg` for the bytes of a file, or the pixels of an image where numbers are expected
-    /// (`@-`: of standard input); several with semicolons between them.
+    /// Inputs from files: `x=file.npy`, `y=file.npz[key]`, `z=-` for an array on standard input,
+    /// and `image=@cat.jpg` for the bytes of a file, or the pixels of an image where numbers are
+    /// expected (`@-`: of standard input); several with semicolons between them.
     #[arg(long, value_name = "NAME=FILE")]
     inputs: Vec<String>,
     /// Inputs as Python literals: `x=[[1.0, 2.0]]`; several with semicolons between them.
@@ -28,7 +28,7 @@ pub(super) struct InputArguments {
 }
 
 impl InputArguments {
-    /// The names of the inputs that are given.
+    /// The names of the inputs that are passed.
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl InputArguments {
         Ok(names)
     }
 
-    /// The tensors. `specs` are the inputs that there are: arrays of files are cast to their dtypes,
-    /// as in TensorFlow's tool.
+    /// The tensors. `specs` are the inputs that there are: arrays of files are cast to their
+    /// dtypes, as in TensorFlow's tool.
     ///
     /// # Errors
     ///
@@ -82,14 +82,14 @@ impl InputArguments {
     }
 }
 
-/// The name and the list of an input given as examples.
+/// The name and the list of an input passed as examples.
 fn example_pair(text: &str) -> Result<(&str, &str)> {
     let pair =
         text.split_once('=').with_context(|| format!("`{text}` is not of the form name=value"))?;
     Ok((pair.0.trim(), pair.1.trim()))
 }
 
-/// The tensor that a file gives for an input.
+/// The tensor of a file for an input.
 fn of_file(context: &Context, file: &str, spec: &TensorSpec) -> Result<HostTensor> {
     match file.strip_prefix('@') {
         Some("-") => of_content(context, standard_input()?, spec),
@@ -118,8 +118,8 @@ fn array(path: &str) -> Result<HostTensor> {
     Ok(npy::read(path)?)
 }
 
-/// The bytes of a file as a string, or the pixels of an image, from 0 to 255; in a batch of one where
-/// the input has a dimension for that.
+/// The bytes of a file as a string, or the pixels of an image, from 0 to 255; in a batch of one
+/// where the input has a dimension for that.
 fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<HostTensor> {
     let rank = spec.shape.rank();
     if spec.dtype == DType::String {
@@ -143,8 +143,8 @@ fn of_content(context: &Context, bytes: Vec<u8>, spec: &TensorSpec) -> Result<Ho
     cast(context, image, spec.dtype)
 }
 
-/// An array as one of this dtype: floats are rounded, integers must fit. Arrays of other dtypes stay
-/// as they are, which the signature refuses.
+/// An array as one of this dtype: floats are rounded, integers must fit. Arrays of other dtypes
+/// stay as they are, which the signature refuses.
 fn cast(context: &Context, tensor: HostTensor, to: DType) -> Result<HostTensor> {
     let from = tensor.dtype();
     let is_number = |dtype: DType| dtype.is_float() || dtype.is_integer() || dtype == DType::Bool;

@@ -6,7 +6,7 @@ use ferroflow::ir::{DType, HostTensor, Shape};
 use num_complex::Complex;
 use py_literal::Value;
 
-/// The tensor of dtype `dtype` that a literal stands for: a number, text or truth value, or nested
+/// The tensor of dtype `dtype` that a literal stands for: a number, text or bool, or nested
 /// lists of them. `np.zeros(shape)` and `np.ones(shape)` stand for tensors full of those.
 pub(super) fn tensor(text: &str, dtype: DType) -> Result<HostTensor> {
     let text = text.trim();

@@ -50,13 +50,14 @@ pub(super) struct RunArguments {
     /// Run on this device, such as `WGPU` or `/device:WGPU:0`.
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// The threads that share the work of one op; one per processor if not given.
+    /// The threads that share the work of one op; one per processor by default.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Call so many times more, and tell how long the calls took.
     #[arg(long, value_name = "N", conflicts_with = "placement")]
     repeat: Option<usize>,
-    /// Write the ops of the call to this file, with their times, for `chrome://tracing` or Perfetto.
+    /// Write the ops of the call to this file, with their times, for `chrome://tracing` or
+    /// Perfetto.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["repeat", "outputs"])]
     profile: Option<PathBuf>,
     /// Tell which call ran where, and what was copied.
@@ -120,17 +121,17 @@ pub(super) fn run(arguments: RunArguments) -> Result<Report> {
     let model = progress::during("loading", || load(&context, &folder, &options))?;
     let key = &arguments.signature_def;
     let specs = model.signature_inputs(key)?;
-    let given = arguments.inputs.tensors(&context, &specs)?;
+    let inputs = arguments.inputs.tensors(&context, &specs)?;
     let estimate = match arguments.memory_estimate {
-        true => Some(model.signature_memory(key, &given)?),
+        true => Some(model.signature_memory(key, &inputs)?),
         false => None,
     };
     context.take_placements(); // Those of what runs while a model is loaded.
     let call = || match &arguments.profile {
-        None => Ok(model.call_signature(key, &given)?),
+        None => Ok(model.call_signature(key, &inputs)?),
         Some(path) => {
             let options = RunOptions { trace_level: TraceLevel::Ops };
-            let (outputs, metadata) = model.call_signature_with(key, &given, &options)?;
+            let (outputs, metadata) = model.call_signature_with(key, &inputs, &options)?;
             chrome_trace::write(path, &metadata)?;
             Ok(outputs)
         }
@@ -185,9 +186,9 @@ fn run_graph(context: &Context, path: &Path, arguments: &RunArguments) -> Result
         Ok((name.to_string(), ferroflow::ir::TensorSpec::new(ty.dtype, ty.shape)))
     };
     let specs: Vec<_> = names.into_iter().map(spec).collect::<Result<_>>()?;
-    let given = arguments.inputs.tensors(context, &specs)?;
+    let inputs = arguments.inputs.tensors(context, &specs)?;
     let feeds: Vec<(&str, EagerTensor)> =
-        given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+        inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let fetches: Vec<&str> = arguments.outputs.iter().map(String::as_str).collect();
     let mut report = called(context, arguments, || {
         let results = session.run(&feeds, &fetches, &[])?;
@@ -199,7 +200,7 @@ fn run_graph(context: &Context, path: &Path, arguments: &RunArguments) -> Result
     Ok(report)
 }
 
-/// A context that runs what nothing places on this device, which must exist.
+/// A context that runs ops without a device of their own on this device, which must exist.
 pub(super) fn context(device: Option<&str>, threads: Option<NonZeroUsize>) -> Result<Context> {
     let plain = ContextOptions { threads, ..ContextOptions::default() };
     let Some(device) = device else { return Ok(Context::with_options(plain)) };

@@ -15,19 +15,20 @@ pub(super) fn is_target(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "mlir" || extension == "mlirbc")
 }
 
-/// Writes a signature of a model, its variables being constants: `.mlir` as text, `.mlirbc` as a portable
-/// artifact.
+/// Writes a signature of a model, its variables being constants: `.mlir` as text, `.mlirbc` as a
+/// portable artifact.
 pub(super) fn write(from: &Path, to: &Path, signature: &str, shapes: &[String]) -> Result<Report> {
     let context = Context::new();
     let session = load_session(&context, &model_folder(from)?, &LoadOptions::default())?;
     let function = freeze_function(&session, signature)?;
-    let mut given = shapes.iter().map(|text| shape(text)).collect::<Result<BTreeMap<_, _>>>()?;
+    let mut shapes_by_name =
+        shapes.iter().map(|text| shape(text)).collect::<Result<BTreeMap<_, _>>>()?;
     let mut args = Vec::with_capacity(function.inputs.len());
     for (index, name) in function.inputs.iter().enumerate() {
         let ValueType { dtype, shape, .. } = function.def.arg_type(index);
-        args.push(ValueType::new(*dtype, of_input(name, shape, given.remove(name))?));
+        args.push(ValueType::new(*dtype, of_input(name, shape, shapes_by_name.remove(name))?));
     }
-    if let Some(name) = given.keys().next() {
+    if let Some(name) = shapes_by_name.keys().next() {
         bail!("the signature has no input `{name}`, but {}", function.inputs.join(", "));
     }
     let limits = context.limits();
@@ -48,7 +49,7 @@ pub(super) fn write(from: &Path, to: &Path, signature: &str, shapes: &[String]) 
     Ok(Report { text, json })
 }
 
-/// The shape of an input: that of the signature, with the sizes that are given.
+/// The shape of an input: that of the signature, with the sizes that are passed.
 fn of_input(name: &str, own: &PartialShape, given: Option<Shape>) -> Result<Shape> {
     let Some(given) = given else {
         return own.known().with_context(|| {

@@ -1,11 +1,11 @@
 //! Data for training: files as tensors, tensors as batches.
 //!
-//! [`Arrays`] hold examples in memory and give them in shuffled [batches](Arrays::batches), the same
-//! ones for the same seed; [`read_idx`], [`read_csv`] and [`npy`](crate::npy) fill them.
-//! [`record_batches`] goes through files of records, which need not fit into memory. A [`DataPipeline`]
-//! maps, filters, shuffles, interleaves, caches and batches items of any kind, on several threads where
-//! that is asked for. [`prefetch`] prepares what comes next on a thread while the program computes;
-//! [`Progress`] shows how a training goes.
+//! [`Arrays`] hold examples in memory and give them in shuffled [batches](Arrays::batches), the
+//! same ones for the same seed; [`read_idx`], [`read_csv`] and [`npy`](crate::npy) fill them.
+//! [`record_batches`] goes through files of records, which need not fit into memory. A
+//! [`DataPipeline`] maps, filters, shuffles, interleaves, caches and batches items of any kind, on
+//! several threads where that is asked for. [`prefetch`] prepares what comes next on a thread while
+//! the program computes; [`Progress`] shows how a training goes.
 //!
 //! ```
 //! use ferroflow::{Tensor, data::{Arrays, BatchOptions, prefetch}};
@@ -94,7 +94,7 @@ pub enum Error {
         /// Those of this one.
         found: String,
     },
-    /// An error of a function that the program gave.
+    /// An error of a function that the program passed.
     #[error(transparent)]
     Function(Box<dyn std::error::Error + Send + Sync>),
 }

@@ -1,8 +1,9 @@
 //! Weights of archives in the layers of a network.
 //!
-//! `config.json` has the classes of the layers in order. Their groups are named by the class in snake
-//! case and a number, in them are variables in the order trainable, not trainable, and groups by the
-//! names of fields (source: `_save_container_state` and `_save_state` in `keras/src/saving/saving_lib.py`).
+//! `config.json` has the classes of the layers in order. Their groups are named by the class in
+//! snake case and a number, in them are variables in the order trainable, not trainable, and groups
+//! by the names of fields (source: `_save_container_state` and `_save_state` in
+//! `keras/src/saving/saving_lib.py`).
 
 use super::{KerasFileError, KerasFileProblem, config, read_all};
 use ferroflow_ir::{HostTensor, Limits};
@@ -17,8 +18,8 @@ use std::{
     path::Path,
 };
 
-/// Gives the layers of a network the weights that a `.keras` archive has for its layers, in order.
-/// Layers without weights do not count, on either side. Returns the number of variables.
+/// Sets the weights of the layers of a network to those that a `.keras` archive has for its layers,
+/// in order. Layers without weights do not count, on either side. Returns the number of variables.
 ///
 /// ```
 /// use ferroflow::{keras_file, nn::{BatchNorm, Dense, Layer, Mode, Sequential, Weights, Relu}};
@@ -37,8 +38,8 @@ use std::{
 ///
 /// # Errors
 ///
-/// When the file cannot be read or is no archive, or when layers differ in number, or their variables
-/// in name, number, dtype or shape. Then no variable has changed.
+/// When the file cannot be read or is no archive, or when layers differ in number, or their
+/// variables in name, number, dtype or shape. Then no variable has changed.
 pub fn load_weights(network: &Sequential, path: impl AsRef<Path>) -> Result<usize, KerasFileError> {
     let path = path.as_ref();
     load(network, path).map_err(|problem| KerasFileError { path: path.into(), problem })

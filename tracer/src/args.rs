@@ -1,4 +1,4 @@
-//! Arguments of functions: tuples of nests, and what may be given for them.
+//! Arguments of functions: tuples of nests, and what may be passed for them.
 
 #![expect(non_snake_case, reason = "values of tuples go by the names of their types")]
 #![expect(clippy::unused_unit, reason = "the tuple of no arguments is made as the others are")]
@@ -231,7 +231,7 @@ pub trait Body<A>: Send + Sync + 'static {
 }
 
 macro_rules! arities {
-    ($($count:literal: $($name:ident $given:ident)*;)*) => {$(
+    ($($count:literal: $($name:ident $arg:ident)*;)*) => {$(
         impl<$($name: Nest + 'static),*> Args for ($($name,)*) {
             type Callable<R_: 'static> = dyn Fn($($name),*) -> Result<R_> + Send + Sync;
 
@@ -270,10 +270,10 @@ macro_rules! arities {
             }
         }
 
-        impl<$($name,)* $($given: IntoArg<$name>),*> IntoArgs<($($name,)*)> for ($($given,)*) {
+        impl<$($name,)* $($arg: IntoArg<$name>),*> IntoArgs<($($name,)*)> for ($($arg,)*) {
             fn into_args(self) -> ($($name,)*) {
-                let ($($given,)*) = self;
-                ($($given.into_arg(),)*)
+                let ($($arg,)*) = self;
+                ($($arg.into_arg(),)*)
             }
         }
 

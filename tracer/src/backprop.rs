@@ -23,8 +23,8 @@ use ferroflow_ir::{
     Attrs, HostTensor, OpDef, ValueType,
     emit::{Emit, ValueId},
     gradient::{
-        CustomGradient, Differentiated, GradientIndex, Kept, RecordedCall, Refused, Slices,
-        Tangent, control, differentiate,
+        Cotangent, CustomGradient, Differentiated, GradientIndex, Kept, RecordedCall, Refused,
+        Slices, control, differentiate,
     },
     op, registry,
 };
@@ -60,7 +60,7 @@ impl TensorEmit {
         result.map_err(|error| self.error.take().unwrap_or_else(|| error.into()))
     }
 
-    /// Keeps an error, and gives it to the walk.
+    /// Keeps an error, and returns it to the walk.
     pub(crate) fn fail(&mut self, op: &'static str, error: Error) -> ferroflow_ir::Error {
         let (code, detail) = (error.code(), error.to_string());
         self.error.get_or_insert(error);
@@ -68,10 +68,10 @@ impl TensorEmit {
     }
 
     /// Gradient that the walk found for a source.
-    pub(crate) fn gradient(&self, tangent: Tangent, source: &Tensor) -> TensorGradient {
+    pub(crate) fn gradient(&self, tangent: Cotangent, source: &Tensor) -> TensorGradient {
         match tangent {
-            Tangent::Dense(id) => TensorGradient::Dense(self.tensor(id).clone()),
-            Tangent::Slices(Slices { values, indices }) => {
+            Cotangent::Dense(id) => TensorGradient::Dense(self.tensor(id).clone()),
+            Cotangent::Slices(Slices { values, indices }) => {
                 TensorGradient::Slices(Box::new(IndexedSlices {
                     values: self.tensor(values).clone(),
                     indices: self.tensor(indices).clone(),
@@ -134,17 +134,17 @@ fn call_functions(
     trace.call(StagedCall { op, attrs, inputs, name: "gradients", location: Some(location) })
 }
 
-/// A function in the form that tapes need, once for each order of derivatives.
+/// A function in the variant that tapes need, once for each order of derivatives.
 #[derive(Clone)]
 pub(crate) struct Level {
     forward: ConcreteFunction,
     backward: ConcreteFunction,
     parts: Arc<Differentiated>,
-    /// The number of results of the form that is differentiated here.
+    /// The number of results of the variant that is differentiated here.
     n_results: usize,
 }
 
-/// The forms of a function for derivatives of up to this order.
+/// The variants of a function for derivatives of up to this order.
 pub(crate) fn levels(
     function: &ConcreteFunction,
     wanted: &[bool],
@@ -168,7 +168,7 @@ pub(crate) fn levels(
     Ok(levels)
 }
 
-/// Calls a function in the form that tapes need; `inputs` are its arguments and captures.
+/// Calls a function in the variant that tapes need; `inputs` are its arguments and captures.
 #[track_caller]
 pub(crate) fn call_function(
     levels: Vec<Level>,
@@ -211,7 +211,7 @@ impl CustomGradient for OfFunction {
         emit: &mut dyn Emit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
+    ) -> ferroflow_ir::Result<Vec<Option<Cotangent>>> {
         let highest = dys.iter().rposition(Option::is_some).unwrap_or(0);
         let Some(level) = self.levels.iter().find(|level| highest < level.n_results) else {
             let what = "a derivative of higher order than there were tapes around it".into();
@@ -237,15 +237,15 @@ impl CustomGradient for OfFunction {
             Err(error) => return Err(emit.fail(call.op.name, error)),
         };
         let ids: Vec<ValueId> = found.into_iter().map(|tensor| emit.add(tensor)).collect();
-        let tangent = |place: &Option<GradientIndex>| {
+        let cotangent = |place: &Option<GradientIndex>| {
             place.map(|place| match place {
-                GradientIndex::Dense(index) => Tangent::Dense(ids[index]),
+                GradientIndex::Dense(index) => Cotangent::Dense(ids[index]),
                 GradientIndex::Slices(index) => {
-                    Tangent::Slices(Slices { values: ids[index], indices: ids[index + 1] })
+                    Cotangent::Slices(Slices { values: ids[index], indices: ids[index + 1] })
                 }
             })
         };
-        Ok(level.parts.gradients.iter().map(tangent).collect())
+        Ok(level.parts.gradients.iter().map(cotangent).collect())
     }
 }
 
@@ -261,7 +261,8 @@ pub(crate) fn tensors<'a>(
     })
 }
 
-/// Stages a branch or a loop in the form that keeps what its gradients need, once for each order.
+/// Stages a branch or a loop in the variant that keeps what its gradients need, once for each
+/// order.
 pub(crate) fn staged_with_gradient(
     trace: &Arc<FuncGraph>,
     call: StagedCall<'_>,
@@ -274,17 +275,18 @@ pub(crate) fn staged_with_gradient(
         None => op.output_dtypes(&attrs)?.len(),
     };
     let types = results.map(<[ValueType]>::to_vec).unwrap_or_default();
-    let mut given: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
-    let form = Form { attrs: attrs.clone(), types: types.clone(), n_results: visible };
-    let recorded = recorded_form(trace, op, form, order, &mut given);
+    let mut inputs_and_state: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
+    let recorded =
+        RecordedCallParts { attrs: attrs.clone(), types: types.clone(), n_results: visible };
+    let recorded = recorded_call(trace, op, recorded, order, &mut inputs_and_state);
     let (attrs, types, gradient): (_, _, Arc<dyn CustomGradient>) = match recorded {
         Ok((form, gradients)) => (form.attrs, form.types, Arc::new(OfStaged { gradients })),
         Err(error) => {
-            given.truncate(inputs.len());
+            inputs_and_state.truncate(inputs.len());
             (attrs, types, Arc::new(Refused(into_ir(error))))
         }
     };
-    let inputs: Vec<&Tensor> = given.iter().collect();
+    let inputs: Vec<&Tensor> = inputs_and_state.iter().collect();
     let call = StagedCall { op, attrs, inputs: &inputs, name, location };
     let types = results.is_some().then_some(&types[..]);
     let outputs = trace.add_call(call, types)?;
@@ -292,22 +294,22 @@ pub(crate) fn staged_with_gradient(
     Ok(outputs.into_iter().take(visible).collect())
 }
 
-/// A branch or a loop on its way to the form that keeps what gradients need.
-struct Form {
+/// A branch or a loop on its way to the variant that keeps what gradients need.
+struct RecordedCallParts {
     attrs: Attrs,
     types: Vec<ValueType>,
     n_results: usize,
 }
 
-/// The form that keeps what gradients need, whose further inputs are put into `given`, and its
-/// gradients.
-fn recorded_form(
+/// The variant that keeps what gradients need, whose further inputs are added to the arguments, and
+/// its gradients.
+fn recorded_call(
     trace: &Arc<FuncGraph>,
     op: &'static OpDef,
-    mut form: Form,
+    mut form: RecordedCallParts,
     order: usize,
     given: &mut Vec<Tensor>,
-) -> Result<(Form, StagedGradients)> {
+) -> Result<(RecordedCallParts, StagedGradients)> {
     let mut gradients = Vec::with_capacity(order);
     for _ in 0..order {
         let input_types: Vec<ValueType> = given.iter().map(Tensor::value_type).collect();
@@ -327,7 +329,7 @@ fn recorded_form(
     Ok((form, gradients))
 }
 
-/// Gradients for each order of derivatives, with the numbers of results that the form it is the
+/// Gradients for each order of derivatives, with the numbers of results that the variant it is the
 /// gradient of has, and that the form for this order has.
 type StagedGradients = Vec<(usize, usize, Arc<dyn CustomGradient>)>;
 
@@ -361,7 +363,7 @@ impl CustomGradient for OfStaged {
         emit: &mut dyn Emit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
+    ) -> ferroflow_ir::Result<Vec<Option<Cotangent>>> {
         let highest = dys.iter().rposition(Option::is_some).unwrap_or(0);
         let (n_results, gradient) = self.for_results(highest);
         let mut cut = call.clone();
@@ -370,7 +372,7 @@ impl CustomGradient for OfStaged {
     }
 }
 
-/// Stages a call and shows it to the tapes; branches and loops in a form that keeps what their
+/// Stages a call and shows it to the tapes; branches and loops in a variant that keeps what their
 /// gradients need.
 pub(crate) fn staged(
     trace: &Arc<FuncGraph>,

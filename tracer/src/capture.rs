@@ -138,8 +138,8 @@ impl Capture {
         }
     }
 
-    /// The value for a function that runs eagerly whenever it is called; none for what is taken from
-    /// the surroundings of each call.
+    /// The value for a function that runs eagerly whenever it is called; none for what is taken
+    /// from the surroundings of each call.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Captures {
         }
     }
 
-    /// The captures, and the arguments they came in by. First come those that the surroundings of a
+    /// The captures, and the arguments they came in by. First come those that the environment of a
     /// call give.
     pub(crate) fn into_parts(mut self) -> (Vec<Capture>, Vec<NodeId>) {
         self.list.sort_by_key(|(capture, _)| !matches!(capture, Capture::Ambient(_)));

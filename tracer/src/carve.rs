@@ -37,7 +37,7 @@ impl ConcreteFunction {
         self.carve(inputs, outputs, OtherEffects::Drop)
     }
 
-    /// As [`prune`](ConcreteFunction::prune), but says what becomes of the effects that do not lie
+    /// As [`prune`](ConcreteFunction::prune), but says what becomes of the effects that are not
     /// between the tensors.
     ///
     /// # Errors

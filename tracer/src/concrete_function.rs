@@ -58,7 +58,7 @@ struct Inner {
     results: Vec<ValueType>,
     effect: Effect,
     compiled: OnceLock<runtime::CallableFunction>,
-    /// The forms that tapes need, by the inputs that are tracked.
+    /// The variants that tapes need, by the inputs that are tracked.
     differentiated: Mutex<HashMap<Vec<bool>, Vec<Level>>>,
     initializers: Vec<VariableInitializer>,
     owned: Vec<Variable>,
@@ -70,7 +70,7 @@ struct Inner {
 pub struct VariableInitializer {
     /// The variable; it belongs to the code that created it.
     pub variable: runtime::ResourceHandle,
-    /// The function that gives its first value.
+    /// The function that returns its initial value.
     pub def: Arc<FunctionDef>,
     /// The functions that calls.
     pub library: Arc<FunctionLibrary>,
@@ -170,7 +170,7 @@ impl ConcreteFunction {
         &self.0.captures
     }
 
-    /// The variables it uses without being given them, as far as they still exist.
+    /// The variables it uses without being passed them, as far as they still exist.
     pub fn variables(&self) -> Vec<Variable> {
         let of_capture = |capture: &Capture| match capture {
             Capture::Resource(handle) => variable_of(handle),
@@ -306,7 +306,7 @@ impl ConcreteFunction {
         Ok(())
     }
 
-    /// The number of tensors a caller gives: all arguments but the captures.
+    /// The number of tensors a caller passes: all arguments but the captures.
     pub fn n_args(&self) -> usize {
         self.0.def.args.len() - self.0.captures.len()
     }
@@ -344,13 +344,13 @@ impl ConcreteFunction {
         options: &RunOptions,
         args: &[Tensor],
     ) -> Result<(Vec<Tensor>, RunMetadata)> {
-        let given = self.with_surroundings(args)?;
-        let run = self.compiled()?.call_with_options(options, &self.eager(&given)?);
+        let inputs = self.with_environment(args)?;
+        let run = self.compiled()?.call_with_options(options, &self.eager(&inputs)?);
         let (results, metadata) = run.map_err(|error| self.explain(error, args))?;
         Ok((results.into_iter().map(Tensor::from).collect(), metadata))
     }
 
-    /// Calls the function in the form that tapes need, if any of them tracks what it uses.
+    /// Calls the function in the variant that tapes need, if any of them tracks what it uses.
     #[track_caller]
     fn call_taped(&self, args: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
         let captured: Vec<Tensor> =
@@ -368,7 +368,7 @@ impl ConcreteFunction {
         }
     }
 
-    /// The forms that tapes need, made once.
+    /// The variants that tapes need, made once.
     fn levels(&self, tracking: recording::Tracking) -> Result<Vec<Level>> {
         let recording::Tracking { inputs, order } = tracking;
         if let Some(levels) = self.0.differentiated.lock().get(&inputs)
@@ -383,22 +383,22 @@ impl ConcreteFunction {
 
     fn run(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
         if self.0.captures.first().is_some_and(|capture| matches!(capture, Capture::Ambient(_))) {
-            return self.run_given(&self.with_surroundings(args)?);
+            return self.run_inputs(&self.with_environment(args)?);
         }
-        self.run_given(args)
+        self.run_inputs(args)
     }
 
     /// The arguments, and what surrounds the call.
-    fn with_surroundings(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+    fn with_environment(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
         let ambient = |capture: &Capture| match capture {
             Capture::Ambient(ambient) => Some(ambient.tensor()),
             Capture::Tensor(_) | Capture::Resource(_) => None,
         };
-        let surroundings = self.0.captures.iter().filter_map(ambient);
-        args.iter().cloned().map(Ok).chain(surroundings).collect()
+        let environment = self.0.captures.iter().filter_map(ambient);
+        args.iter().cloned().map(Ok).chain(environment).collect()
     }
 
-    fn run_given(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+    fn run_inputs(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
         let (compiled, args_here) = (self.compiled()?, self.eager(args)?);
         let run = match context::current_accelerator() {
             None => compiled.call_refs(&args_here),

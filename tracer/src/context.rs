@@ -1,7 +1,7 @@
 //! The thread state of calls: the context, the functions being traced, the scopes.
 //!
-//! Every function that changes it returns a guard, which restores it, also on a panic. The replica that
-//! a thread runs is the runtime's ([`ferroflow_runtime::collective`]).
+//! Every function that changes it returns a guard, which restores it, also on a panic. The replica
+//! that a thread runs is the runtime's ([`ferroflow_runtime::collective`]).
 
 use crate::{
     completed::Completed, error::Result, func_graph::FuncGraph, recording::ActiveTape,
@@ -115,7 +115,7 @@ pub fn list_physical_devices() -> Vec<String> {
     with_context_ref(Context::device_names)
 }
 
-/// Waits for all that devices were given to do until now: [`Context::sync_devices`].
+/// Waits for all that devices have to do until now: [`Context::sync_devices`].
 ///
 /// # Errors
 ///
@@ -224,8 +224,8 @@ pub fn device<R>(device: &str, body: impl FnOnce() -> Result<R>) -> Result<R> {
     body()
 }
 
-/// Runs `body` such that every call in it runs after the calls that gave `tensors`. Outside traces
-/// they have run already.
+/// Runs `body` such that every call in it runs after the calls that returned `tensors`. Outside
+/// traces they have run already.
 pub fn control_dependencies<R>(tensors: &[&Tensor], body: impl FnOnce() -> R) -> R {
     let tensors = tensors.iter().map(|&tensor| tensor.clone()).collect();
     let _guard = scope(
@@ -424,8 +424,8 @@ impl Drop for Inside {
 
 static RUNS_EAGERLY: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Makes functions run their bodies eagerly on every call, in place of traces: a debugger then steps
-/// through them, and every tensor has a value. For the whole process.
+/// Makes functions run their bodies eagerly on every call, in place of traces: a debugger then
+/// steps through them, and every tensor has a value. For the whole process.
 pub fn run_functions_eagerly(eagerly: bool) {
     RUNS_EAGERLY.store(eagerly, std::sync::atomic::Ordering::Relaxed);
 }

@@ -106,12 +106,12 @@ impl ControlOrder {
         self.aliases.get(&handle).copied().unwrap_or(handle)
     }
 
-    /// Makes a node run even if nobody uses its results.
+    /// Makes a node run even if no node uses its results.
     pub(crate) fn require(&mut self, node: NodeId) {
         self.must_run.push(node);
     }
 
-    /// The nodes that run even if nobody uses their results.
+    /// The nodes that run even if no node uses their results.
     pub(crate) fn into_must_run(self) -> Vec<NodeId> {
         self.must_run
     }

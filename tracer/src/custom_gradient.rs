@@ -14,7 +14,7 @@ use crate::{
 };
 use ferroflow_ir::{
     emit::{Emit, ValueId},
-    gradient::{CustomGradient, RecordedCall, Slices, Tangent},
+    gradient::{Cotangent, CustomGradient, RecordedCall, Slices},
     registry,
 };
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// The gradients of arguments from those of results.
 type Backward = dyn Fn(&[Tensor]) -> Result<Vec<Option<TensorGradient>>> + Send + Sync;
 
-/// Calls `function`, whose gradient is code: it returns its results, and what takes the gradients of
-/// its results to those of `args`. Tapes around the call do not see what it does, tapes that it makes
-/// do; variables that it reads get no gradient.
+/// Calls `function`, whose gradient is code: it returns its results, and what takes the gradients
+/// of its results to those of `args`. Tapes around the call do not see what it does, tapes that it
+/// makes do; variables that it reads get no gradient.
 ///
 /// ```
 /// use ferroflow_tracer::{GradientTape, Tensor, custom_gradient};
@@ -70,9 +70,9 @@ where
     recorded(outputs, &inputs, Arc::new(checked))
 }
 
-/// The results as tensors of their own, so that an argument that is given back is told apart from
-/// itself; shown to the tapes. In a trace they are part of the graph, with the gradient: who
-/// differentiates it later, in whatever way, finds it there.
+/// The results as tensors of their own, so that an argument that is returned unchanged is told
+/// apart from itself; shown to the tapes. In a trace they are part of the graph, with the gradient:
+/// who differentiates it later, in whatever way, finds it there.
 #[track_caller]
 fn recorded(
     outputs: Vec<Tensor>,
@@ -164,7 +164,7 @@ struct OfCode {
     backward: Arc<Backward>,
     /// The number of results that the code knows.
     n_results: usize,
-    /// The number of inputs before those that the code gives gradients of; they have none.
+    /// The number of inputs before those that the code returns gradients of; they have none.
     passed: usize,
 }
 
@@ -174,7 +174,7 @@ impl CustomGradient for OfCode {
         emit: &mut dyn Emit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> ferroflow_ir::Result<Vec<Option<Tangent>>> {
+    ) -> ferroflow_ir::Result<Vec<Option<Cotangent>>> {
         let emit = tensors(emit, call.op.name)?;
         self.run(emit, call, dys).map_err(|error| emit.fail(call.op.name, error))
     }
@@ -186,23 +186,23 @@ impl OfCode {
         emit: &mut TensorEmit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> Result<Vec<Option<Tangent>>> {
+    ) -> Result<Vec<Option<Cotangent>>> {
         let results = dys.iter().zip(&call.outputs).take(self.n_results);
-        let given = results.map(|(dy, &output)| match dy {
+        let gradients = results.map(|(dy, &output)| match dy {
             Some(dy) => Ok(emit.tensor(*dy).clone()),
             None => emit.tensor(output).zeros_like(),
         });
-        let given = given.collect::<Result<Vec<_>>>()?;
-        let found = (self.backward)(&given)?;
-        let mut tangent = |gradient: TensorGradient| match gradient {
-            TensorGradient::Dense(tensor) => Tangent::Dense(emit.add(tensor)),
+        let gradients = gradients.collect::<Result<Vec<_>>>()?;
+        let found = (self.backward)(&gradients)?;
+        let mut cotangent = |gradient: TensorGradient| match gradient {
+            TensorGradient::Dense(tensor) => Cotangent::Dense(emit.add(tensor)),
             TensorGradient::Slices(slices) => {
                 let IndexedSlices { values, indices, .. } = *slices;
                 let (values, indices) = (emit.add(values), emit.add(indices));
-                Tangent::Slices(Slices { values, indices })
+                Cotangent::Slices(Slices { values, indices })
             }
         };
-        let found = found.into_iter().map(|gradient| gradient.map(&mut tangent));
+        let found = found.into_iter().map(|gradient| gradient.map(&mut cotangent));
         Ok(std::iter::repeat_n(None, self.passed).chain(found).collect())
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn checks_numerics() -> bool {
     CHECKS_NUMERICS.load(Ordering::Relaxed)
 }
 
-/// Checks the results of a call, if that was asked for: whoever uses them uses what was checked.
+/// Checks the results of a call, if that was asked for: their users get what was checked.
 pub(crate) fn check(op: &OpDef, outputs: &mut Outputs, location: SourceLocation) -> Result<()> {
     if !checks_numerics() || op.name == "CheckNumericsV2" {
         return Ok(());
@@ -38,11 +38,11 @@ pub(crate) fn check(op: &OpDef, outputs: &mut Outputs, location: SourceLocation)
     let floats = outputs.iter_mut().enumerate().filter(|(_, output)| output.dtype().is_float());
     for (index, output) in floats {
         let trace = context::current_trace();
-        let place = trace.as_ref().map_or_else(
+        let function = trace.as_ref().map_or_else(
             || "called eagerly".to_string(),
             |trace| format!("in function `{}`", trace.name()),
         );
-        let message = format!("result {index} of op {} {place}, at {location}", op.name);
+        let message = format!("result {index} of op {} {function}, at {location}", op.name);
         let attrs = Attrs::new().with("message", AttrValue::string(message));
         *output = call(CHECK.record(), attrs, &[output], "", location)?.remove(0);
         if let Some(trace) = trace {

@@ -30,8 +30,8 @@ impl GradientTape {
     ///
     /// # Errors
     ///
-    /// As [`gradient`](GradientTape::gradient); [`Error::Conversion`] when the shape of the target is
-    /// not known.
+    /// As [`gradient`](GradientTape::gradient); [`Error::Conversion`] when the shape of the target
+    /// is not known.
     #[track_caller]
     pub fn jacobian(&self, target: &Tensor, source: &Tensor) -> Result<Option<Tensor>> {
         let shape = known_shape(target)?;
@@ -44,7 +44,8 @@ impl GradientTape {
     /// The Jacobians of the rows of `target` by the rows of `source` of the same number, where no
     /// row depends on others: of shape `[batch, ..target row, ..source row]`.
     ///
-    /// One backward walk is made for each element of a row of the target, whose shape must be known.
+    /// One backward walk is made for each element of a row of the target, whose shape must be
+    /// known.
     ///
     /// # Errors
     ///
@@ -181,7 +182,7 @@ pub fn jvp(
     Ok((y, dy))
 }
 
-/// The Hessian of a function that gives a scalar, times a direction, for each of its arguments.
+/// The Hessian of a function that returns a scalar, times a direction, for each of its arguments.
 ///
 /// ```
 /// use ferroflow_tracer::{Tensor, derivatives::hessian_vector_product};
@@ -215,10 +216,10 @@ pub fn hessian_vector_product(
         .filter_map(|(gradient, direction)| Some((gradient?, Some(direction.clone()))))
         .unzip();
     let options = GradientOptions { output_gradients: Some(weights), zero_unconnected: true };
-    let products = outer.gradient_with(&gradients, args, &options)?;
+    let directional = outer.gradient_with(&gradients, args, &options)?;
     let zeros = |(product, arg): (Option<Tensor>, &Tensor)| match product {
         Some(product) => Ok(product),
         None => arg.zeros_like(),
     };
-    products.into_iter().zip(args).map(zeros).collect()
+    directional.into_iter().zip(args).map(zeros).collect()
 }

@@ -44,7 +44,7 @@ pub enum Error {
         index: usize,
         /// The dtype or spec it takes.
         expected: String,
-        /// Value found in its place.
+        /// Value found instead.
         found: String,
     },
     /// A tensor of a trace that is used outside it.
@@ -114,7 +114,7 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// A result that functions cannot give.
+    /// A result that functions cannot return.
     #[error(
         "function `{function}` must return tensors, nothing, or structures of them; found return \
          value {found}"
@@ -152,7 +152,7 @@ pub enum Error {
         /// Largest number of times.
         limit: usize,
     },
-    /// Branches of a conditional that give values of different structures or dtypes.
+    /// Branches of a conditional that return values of different structures or dtypes.
     #[error(
         "all branches of `{construct}` must give values of the same structure and dtypes: {what} \
          is {first} in one branch and {second} in another"
@@ -184,7 +184,7 @@ pub enum Error {
         /// Rule for variables of loops.
         rule: &'static str,
     },
-    /// A value that a branch or loop whose condition is a tensor must give, but does not.
+    /// A value that a branch or loop whose condition is a tensor must return, but does not.
     #[error("{what} under a condition that is a tensor, {why}")]
     ControlFlow {
         /// Action of the code.
@@ -255,8 +255,8 @@ fn fallback(flat: &Option<Box<str>>) -> String {
 }
 
 impl Error {
-    /// An error of the user's own code, to be passed on by `?`. An error of this crate stays what it
-    /// is.
+    /// An error of the user's own code, to be passed on by `?`. An error of this crate stays what
+    /// it is.
     ///
     /// ```
     /// use ferroflow_tracer::Error;

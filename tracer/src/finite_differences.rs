@@ -46,9 +46,9 @@ fn domain(op: &str) -> (f64, f64) {
 fn elementwise(op: &'static OpDef, numbers: &mut Numbers) -> Option<Recipe> {
     let is_plain = |kind: ArgKind| matches!(kind, ArgKind::One(ArgType::Attr("T")));
     let takes = op.inputs.iter().all(|arg| is_plain(arg.kind));
-    let gives = op.outputs.iter().all(|arg| is_plain(arg.kind));
+    let is_supported = op.outputs.iter().all(|arg| is_plain(arg.kind));
     let f64_fits = op.attr("T").is_some_and(|attr| attr.check(op.name, &DType::F64.into()).is_ok());
-    if !matches!(op.lowering, Lowering::Elementwise(_)) || !takes || !gives || !f64_fits {
+    if !matches!(op.lowering, Lowering::Elementwise(_)) || !takes || !is_supported || !f64_fits {
         return None;
     }
     let count = op.inputs.len();

@@ -20,8 +20,8 @@ impl ConcreteFunction {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`] when there are more captures than arguments, or the type of a result is
-    /// not known.
+    /// [`Error::Conversion`] when there are more captures than arguments, or the type of a result
+    /// is not known.
     pub fn from_def(
         name: &str,
         def: FunctionDef,
@@ -58,7 +58,7 @@ impl ConcreteFunction {
         make(name.clone(), def, library, captures, types, Vec::new())
     }
 
-    /// The function of a part of this one's graph, which gives values of these types. It owns the
+    /// The function of a part of this one's graph, which returns values of these types. It owns the
     /// same variables.
     pub(crate) fn with_def(
         &self,
@@ -92,11 +92,11 @@ fn make(
     owned: Vec<Variable>,
 ) -> Result<ConcreteFunction> {
     let (n_args, n_captures) = (def.args.len(), captures.len());
-    let n_given = n_args.checked_sub(n_captures).ok_or_else(|| Error::Conversion {
+    let n_passed = n_args.checked_sub(n_captures).ok_or_else(|| Error::Conversion {
         expected: format!("no more than {n_args} captures, one for each argument"),
         found: n_captures.to_string(),
     })?;
-    let names = (0..n_given).map(|index| def.arg_name(index));
+    let names = (0..n_passed).map(|index| def.arg_name(index));
     let specs: Vec<ParameterSpec> = names.clone().map(ParameterSpec::new).collect();
     let parameters = names.enumerate().map(|(index, name)| {
         let ty = def.arg_type(index);

@@ -1,8 +1,9 @@
 //! The traces of a function, and which of them a call takes.
 //!
 //! The key of a trace is the type of the function and what around the call changes the graph: the
-//! context, and the replica of a strategy that the thread runs. The device scopes around a call are no part of it; where a function runs is said by its
-//! callers, and what its own code pins to a device stays there.
+//! context, and the replica of a strategy that the thread runs. The device scopes around a call are
+//! no part of it; where a function runs is said by its callers, and what its own code pins to a
+//! device stays there.
 
 use crate::{
     concrete_function::ConcreteFunction, context, error::Result, nest::Nest, tensor::Tensor,
@@ -31,33 +32,33 @@ type Table = TypeDispatchTable<Arc<CachedTrace>>;
 /// The traces of a function.
 #[derive(Default, Debug)]
 pub(crate) struct FunctionCache {
-    /// By where they were made, the place of the first trace first.
-    tables: Vec<(Place, Table)>,
+    /// By where they were made, the position of the first trace first.
+    tables: Vec<(CallEnvironment, Table)>,
     /// The trace of the last call that needed a lookup, with the types of its arguments.
     last: Option<Last>,
 }
 
 #[derive(Debug)]
 struct Last {
-    place: Place,
+    place: CallEnvironment,
     types: Vec<TraceType>,
     trace: Arc<CachedTrace>,
 }
 
 /// Where a call is made, as far as that changes the graph.
 #[derive(Debug)]
-struct Place {
+struct CallEnvironment {
     context: Context,
     /// The rank of the replica, and the number of replicas.
     replica: Option<(usize, usize)>,
 }
 
-impl Place {
-    fn here() -> Place {
-        Place { context: context::context(), replica: replica() }
+impl CallEnvironment {
+    fn here() -> CallEnvironment {
+        CallEnvironment { context: context::context(), replica: replica() }
     }
 
-    /// Whether a call made here is made at this place.
+    /// Whether a call made here is made at this position.
     fn is_here(&self) -> bool {
         context::with_context_ref(|here| here.is(&self.context)) && self.replica == replica()
     }
@@ -85,7 +86,7 @@ impl FunctionCache {
 
     /// Remembers which trace arguments of exactly these types take.
     pub(crate) fn remember(&mut self, types: Vec<TraceType>, trace: &Arc<CachedTrace>) {
-        self.last = Some(Last { place: Place::here(), types, trace: trace.clone() });
+        self.last = Some(Last { place: CallEnvironment::here(), types, trace: trace.clone() });
     }
 
     /// Adds a trace. Traces for objects that are gone make room, then the oldest beyond `limit`.
@@ -103,7 +104,7 @@ impl FunctionCache {
             None => {
                 let mut table = Table::default();
                 table.insert(ty, trace);
-                self.tables.push((Place::here(), table));
+                self.tables.push((CallEnvironment::here(), table));
             }
         }
     }

@@ -18,7 +18,7 @@ use std::{fmt, sync::Arc};
 pub enum ArgSpec {
     /// This type; Rust values are converted to the tensors it asks for.
     Type(TraceType),
-    /// A list whose elements are all of one spec, of this length if one is given.
+    /// A list whose elements are all of one spec, of this length if one is passed.
     ListOf(Box<ArgSpec>, Option<usize>),
     /// Any value of Rust; each makes a trace of its own.
     HostValue,
@@ -69,24 +69,24 @@ pub struct ParameterSpec {
     pub name: Arc<str>,
     /// Ways in which arguments may be passed for it.
     pub kind: ParameterKind,
-    /// Value when no argument is passed; it must be given if `None`.
+    /// Value when no argument is passed; it must be set if `None`.
     pub default: Option<NestedValue>,
 }
 
 impl ParameterSpec {
-    /// A parameter that must be given, by position or name.
+    /// A parameter that must be set, by position or name.
     pub fn new(name: &str) -> ParameterSpec {
         let kind = ParameterKind::PositionalOrKeyword;
         ParameterSpec { name: name.into(), kind, default: None }
     }
 
-    /// The same parameter, with a value for when no argument is given.
+    /// The same parameter, with a value for when no argument is passed.
     #[must_use]
     pub fn or(self, default: impl Into<NestedValue>) -> ParameterSpec {
         ParameterSpec { default: Some(default.into()), ..self }
     }
 
-    /// The same parameter, given in another way.
+    /// The same parameter, passed in another way.
     #[must_use]
     pub fn of_kind(self, kind: ParameterKind) -> ParameterSpec {
         ParameterSpec { kind, ..self }
@@ -217,8 +217,8 @@ pub(crate) fn bind(
     mut kwargs: Vec<(&str, NestedValue)>,
 ) -> Result<Vec<NestedValue>, String> {
     let takes_any = parameters.iter().any(|p| p.kind == ParameterKind::VarPositional);
-    let places = parameters.iter().filter(|p| p.kind != ParameterKind::KeywordOnly).count();
-    if args.len() > places && !takes_any {
+    let n_positional = parameters.iter().filter(|p| p.kind != ParameterKind::KeywordOnly).count();
+    if args.len() > n_positional && !takes_any {
         return Err("too many positional arguments".into());
     }
     let mut args = args.into_iter();

@@ -23,7 +23,7 @@ pub struct GradientOptions {
 pub enum TensorGradient {
     /// A tensor of the same shape.
     Dense(Tensor),
-    /// Rows, for some places.
+    /// Rows, for some indices.
     Slices(Box<IndexedSlices>),
 }
 
@@ -76,34 +76,35 @@ impl TensorGradient {
     }
 }
 
-/// Rows for some places in the first dimension of a tensor, zeros elsewhere. A place that occurs
+/// Rows for some indices in the first dimension of a tensor, zeros elsewhere. An index that occurs
 /// more than once has the sum of its rows.
 #[derive(Debug, Clone)]
 pub struct IndexedSlices {
     /// The rows.
     pub values: Tensor,
-    /// Their places, a vector.
+    /// Their indices, a vector.
     pub indices: Tensor,
     /// The tensor, or the handle of the variable, that has these rows.
     pub(crate) like: Tensor,
 }
 
 impl IndexedSlices {
-    /// Rows for some places of `like`, a tensor or the handle of a variable.
+    /// Rows for some indices of `like`, a tensor or the handle of a variable.
     pub fn new(values: Tensor, indices: Tensor, like: Tensor) -> IndexedSlices {
         IndexedSlices { values, indices, like }
     }
 
-    /// The same rows, each place once.
+    /// The same rows, each index once.
     ///
     /// # Errors
     ///
     /// When the rows do not fit.
     #[track_caller]
     pub fn summed(&self) -> Result<(Tensor, Tensor)> {
-        let [places, positions] = ops::unique(&self.indices)?;
-        let rows = ops::unsorted_segment_sum(&self.values, &positions, &ops::size(&places)?)?;
-        Ok((rows, places))
+        let [unique_indices, positions] = ops::unique(&self.indices)?;
+        let rows =
+            ops::unsorted_segment_sum(&self.values, &positions, &ops::size(&unique_indices)?)?;
+        Ok((rows, unique_indices))
     }
 
     /// The tensor of these rows.

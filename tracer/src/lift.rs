@@ -11,7 +11,7 @@ use ferroflow_ir::{FunctionLibrary, FunctionType, HostTensor, TraceType};
 use ferroflow_runtime::{self as runtime, EagerTensor};
 use std::sync::Arc;
 
-/// Gives variables that a trace creates their first values, in the order they were made.
+/// Initializes variables that a trace creates, in the order they were made.
 /// `arguments` are those of the call, if there is one.
 pub(crate) fn initialize(
     function: &str,
@@ -47,15 +47,15 @@ fn evaluate(
     let mut def = first.def.clone();
     let mut args: Vec<EagerTensor> = Vec::new();
     if first.needs_arguments {
-        let given =
+        let arguments =
             arguments.ok_or_else(|| wrong("depends on arguments, which are not given yet"))?;
-        if given.iter().any(Tensor::is_symbolic) {
+        if arguments.iter().any(Tensor::is_symbolic) {
             return Err(wrong(
                 "depends on arguments that are symbolic themselves: call the function outside \
                  other functions first",
             ));
         }
-        args = given.iter().map(|arg| Ok(arg.eager()?.clone())).collect::<Result<_>>()?;
+        args = arguments.iter().map(|arg| Ok(arg.eager()?.clone())).collect::<Result<_>>()?;
     } else {
         let n_args = def.args.len() - first.captures.len();
         Arc::make_mut(&mut def).args.drain(..n_args);

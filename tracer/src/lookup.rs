@@ -273,7 +273,7 @@ impl MutableHashTable {
         self.key_dtype
     }
 
-    /// Gives keys these values.
+    /// Sets the values of keys.
     ///
     /// # Errors
     ///

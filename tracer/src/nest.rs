@@ -1,4 +1,4 @@
-//! Rust values made of tensors: what functions take and give.
+//! Rust values made of tensors: the arguments and results of functions.
 
 #![expect(non_snake_case, reason = "values of tuples go by the names of their types")]
 

@@ -47,7 +47,7 @@ impl fmt::Debug for TrackableResource {
 }
 
 impl TrackableResource {
-    /// State that `create` makes and `initialize` fills, given its handle. Both run now, and are
+    /// State that `create` makes and `initialize` fills, by its handle. Both run now, and are
     /// functions of the model when that is saved.
     ///
     /// # Errors

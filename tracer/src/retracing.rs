@@ -23,7 +23,7 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
-    /// Notes that call `call` was traced; gives a warning if that happens too often.
+    /// Notes that call `call` was traced; returns a warning if that happens too often.
     pub(crate) fn traced(&mut self, function: &str, call: u64, cause: &str) -> Option<&str> {
         self.traced.push_back(call);
         while self.traced.front().is_some_and(|&first| call - first >= HISTORY) {
@@ -43,7 +43,7 @@ impl Detector {
         self.warnings.last().map(String::as_str)
     }
 
-    /// The warnings given so far.
+    /// The warnings so far.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }

@@ -31,9 +31,9 @@ use std::{
 /// It records from its creation until [`gradient`](GradientTape::gradient) is asked for, until
 /// [`end`](GradientTape::end), or until it is dropped: the calls of ops and functions made on this
 /// thread, eager or in the trace it was created in. Trainable variables are watched when they are
-/// read, other tensors when asked for by [`watch`](GradientTape::watch). What a gradient computes is
-/// recorded by the tapes around it, which gives derivatives of any order; inside a trace it is part
-/// of the graph.
+/// read, other tensors when asked for by [`watch`](GradientTape::watch). What a gradient computes
+/// is recorded by the tapes around it, which gives derivatives of any order; inside a trace it is
+/// part of the graph.
 ///
 /// ```
 /// use ferroflow_tracer::{GradientTape, Tensor, Variable};
@@ -66,9 +66,9 @@ impl GradientTape {
 
     /// A tape that records from now on.
     pub fn with_options(options: TapeOptions) -> GradientTape {
-        let home = context::trace_id();
+        let trace_id = context::trace_id();
         let (paused, state) = (AtomicU32::new(0), Mutex::default());
-        let tape = Arc::new(ActiveTape { options, home, paused, state });
+        let tape = Arc::new(ActiveTape { options, home: trace_id, paused, state });
         context::push_tape(&tape);
         GradientTape(tape)
     }
@@ -250,19 +250,19 @@ impl TapeSnapshot {
             return Err(Error::Conversion { expected, found: weights.len().to_string() });
         }
         let mut seeds = Vec::with_capacity(targets.len());
-        let mut given = Vec::with_capacity(targets.len());
+        let mut upstream = Vec::with_capacity(targets.len());
         for (index, target) in targets.iter().enumerate() {
             if !is_differentiable(target.dtype()) || target.dtype() == DType::Resource {
                 return Err(not_differentiable("the target of a gradient", target));
             }
             let weight = options.output_gradients.as_ref().and_then(|list| list[index].clone());
-            given.push(match weight {
+            upstream.push(match weight {
                 Some(weight) => weight,
                 None => target.ones_like()?,
             });
         }
         let ids: Vec<ValueId> = sources.iter().map(|source| self.id(source)).collect();
-        for (target, weight) in targets.iter().zip(given) {
+        for (target, weight) in targets.iter().zip(upstream) {
             let target = self.id(target);
             self.values.push(weight);
             seeds.push((target, ValueId(self.values.len() as u32 - 1)));

@@ -57,7 +57,7 @@ pub(crate) enum Repr {
     Failed(Arc<Failed>),
 }
 
-/// A tensor that an operator failed to compute: whoever uses it gets the error.
+/// A tensor that an operator failed to compute: its users get the error.
 pub(crate) struct Failed {
     error: Error,
     ty: ValueType,
@@ -133,7 +133,7 @@ impl Tensor {
         self.value("an eager call")
     }
 
-    /// The tensor with its value, given up by its holder.
+    /// The tensor with its value, released by its holder.
     ///
     /// # Errors
     ///
@@ -162,8 +162,8 @@ impl Tensor {
         }
     }
 
-    /// The tensor in place of which `error` came up: it fails where it is used. Dtype and shape stay
-    /// those of this one.
+    /// The tensor in place of which `error` came up: it fails where it is used. Dtype and shape
+    /// stay those of this one.
     pub(crate) fn failed(&self, error: Error) -> Tensor {
         Tensor(Repr::Failed(Arc::new(Failed { error, ty: self.value_type() })), Id::new())
     }
@@ -197,13 +197,13 @@ impl Tensor {
     ///
     /// # Errors
     ///
-    /// [`Error::Symbolic`] in a trace; when the dtype is not that of `T`, or there are more elements
-    /// or none.
+    /// [`Error::Symbolic`] in a trace; when the dtype is not that of `T`, or there are more
+    /// elements or none.
     pub fn to_scalar<T: Element>(&self) -> Result<T> {
         Ok(self.host()?.as_scalar::<T>()?)
     }
 
-    /// The only element, a truth value.
+    /// The only element, a bool.
     ///
     /// # Errors
     ///
@@ -303,7 +303,7 @@ impl From<&Tensor> for Tensor {
 impl TryFrom<&Tensor> for bool {
     type Error = Error;
 
-    /// The only element, a truth value: [`Tensor::to_bool`].
+    /// The only element, a bool: [`Tensor::to_bool`].
     fn try_from(tensor: &Tensor) -> Result<bool> {
         tensor.to_bool()
     }

@@ -144,7 +144,7 @@ fn without_unneeded(def: &FunctionDef) -> Result<FunctionDef> {
     Ok(needed)
 }
 
-/// Makes a variable of this name, whose first value `initial` gives for its shape, outside the
+/// Makes a variable of this name, whose initial value `initial` returns for its shape, outside the
 /// trace.
 ///
 /// # Errors
@@ -192,7 +192,7 @@ fn with_graph<R>(use_graph: impl FnOnce(&FuncGraph) -> R) -> Result<R> {
     Ok(use_graph(&trace))
 }
 
-/// Sets a variable; gives its value afterwards, such that whoever uses it has the variable set.
+/// Sets a variable; returns its value afterwards, such that its users see the variable set.
 ///
 /// # Errors
 ///
@@ -202,7 +202,7 @@ pub fn assign(variable: &Variable, value: impl IntoOperand) -> Result<Tensor> {
     ops::variable::update_and_read(variable, "AssignVariableOp", value, Location::caller())
 }
 
-/// Adds to a variable; gives its value afterwards, such that whoever uses it has that done.
+/// Adds to a variable; returns its value afterwards, such that its users see that done.
 ///
 /// # Errors
 ///
@@ -212,7 +212,7 @@ pub fn assign_add(variable: &Variable, value: impl IntoOperand) -> Result<Tensor
     ops::variable::update_and_read(variable, "AssignAddVariableOp", value, Location::caller())
 }
 
-/// Subtracts from a variable; gives its value afterwards, such that whoever uses it has that done.
+/// Subtracts from a variable; returns its value afterwards, such that its users see that done.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ pub enum WebError {
     /// Loading or running failed.
     #[error(transparent)]
     Model(#[from] Error),
-    /// A file has no place in a folder.
+    /// A file does not belong in a folder.
     #[error("a file of the model: {0}")]
     File(#[from] std::io::Error),
     /// A dtype that there is not.

@@ -1,4 +1,4 @@
-//! A model, and what a run of it gives.
+//! A model, and what a run of it returns.
 
 use crate::{
     error::{WebError, set},
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, panic::AssertUnwindSafe};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// A loaded model, with its variables. After a panic in a call it is as usable as before: the runtime
-/// makes an error of it and throws the frame away.
+/// A loaded model, with its variables. After a panic in a call it is as usable as before: the
+/// runtime makes an error of it and throws the frame away.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct WebModel(AssertUnwindSafe<LoadedFiles>);
@@ -31,8 +31,8 @@ struct LoadedFiles {
 
 #[wasm_bindgen]
 impl WebModel {
-    /// Loads a SavedModel from its files: paths from the model's folder, and contents. All calls of the
-    /// model together may hold `memory` bytes.
+    /// Loads a SavedModel from its files: paths from the model's folder, and contents. All calls of
+    /// the model together may hold `memory` bytes.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Names of the files that a model is made of, for whoever downloads them.
+//! Names of the files that a model is made of, for the code that downloads them.
 
 use crate::error::WebError;
 use ferroflow_ir::Limits;

@@ -7,8 +7,8 @@ use js_sys::Uint8Array;
 use std::panic::AssertUnwindSafe;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// A tensor. Elements lie in memory as typed arrays of the same dtype have them; 16-bit floats as their
-/// bits, complex numbers as pairs, truth values as bytes.
+/// A tensor. Elements are stored in memory as typed arrays of the same dtype have them; 16-bit
+/// floats as their bits, complex numbers as pairs, truth values as bytes.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct WebTensor(AssertUnwindSafe<HostTensor>);

@@ -24,7 +24,7 @@ pub(crate) enum BuildProfile {
     Release,
 }
 
-/// Builds programs of the root package; gives the path of the first.
+/// Builds programs of the root package; returns the path of the first.
 pub(crate) fn build_workers(
     root: &Path,
     features: &str,
@@ -40,7 +40,7 @@ pub(crate) fn build_workers(
     built(build, programs[0])
 }
 
-/// Runs a build; gives the path of the program or library that it made of a target.
+/// Runs a build; returns the path of the program or library that it made of a target.
 pub(crate) fn built(mut build: Command, target: &str) -> Result<PathBuf> {
     build.args(["--message-format", "json-render-diagnostics"]);
     let messages = String::from_utf8(output(build)?)?;

@@ -1,6 +1,10 @@
 //! `tidy`: the house rules that the compiler does not check.
 
-use crate::{command, metrics::words::bad_beginnings, source};
+use crate::{
+    command,
+    metrics::{glossary, tree},
+    source,
+};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::{fs, path::Path};
@@ -52,8 +56,8 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/src/cuda/graph.rs",
     "kernels/src/cuda/memory.rs",
     "kernels/src/cuda/probe.rs",
-    "kernels/src/cuda/products/library.rs",
-    "kernels/src/cuda/products/multiply.rs",
+    "kernels/src/cuda/matmul/library.rs",
+    "kernels/src/cuda/matmul/multiply.rs",
     "kernels/simulator/src/calls.rs",
     "kernels/simulator/src/compiler.rs",
     "kernels/simulator/src/descriptions.rs",
@@ -62,8 +66,8 @@ const UNSAFE_FILES: &[&str] = &[
     "kernels/simulator/src/launch.rs",
     "kernels/simulator/src/memory.rs",
     "kernels/simulator/src/memory_calls.rs",
-    "kernels/simulator/src/product.rs",
-    "kernels/simulator/src/product_calls.rs",
+    "kernels/simulator/src/matmul.rs",
+    "kernels/simulator/src/matmul_calls.rs",
     "kernels/src/elementwise/tile/lanes/avx2.rs",
     "kernels/src/elementwise/tile/lanes/avx512.rs",
     "kernels/src/elementwise/tile/lanes/mod.rs",
@@ -88,6 +92,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
         findings.extend(check_source(&name, &text));
+    }
+    for file in tree::source_files(root)? {
+        let hits = glossary::hits(&file.name, &file.text);
+        findings.extend(hits.iter().map(|hit| hit.finding(&file.name)));
     }
     for finding in &findings {
         eprintln!("{finding}");
@@ -131,7 +139,7 @@ fn check_source(name: &str, text: &str) -> Vec<String> {
             }
         }
     }
-    findings.extend(bad_beginnings(text).into_iter().map(|line| {
+    findings.extend(glossary::bad_beginnings(text).into_iter().map(|line| {
         format!("{name}:{line}: documentation begins with a noun, not with a question word")
     }));
     findings

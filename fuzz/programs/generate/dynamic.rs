@@ -148,7 +148,7 @@ fn fill(g: &mut Gen) -> Option<()> {
 fn assertion(g: &mut Gen) -> Option<()> {
     let x = g.find(Seen::is_tensor)?;
     let size = g.call("Size", &[x])?;
-    let holds = g.op("GreaterEqual", vec![value(size), int(0)], Attrs::new())?;
-    let args = vec![value(holds), value(size)];
+    let is_large = g.op("GreaterEqual", vec![value(size), int(0)], Attrs::new())?;
+    let args = vec![value(is_large), value(size)];
     g.emit(Head::Op("Assert", Attrs::new()), args, Vec::new(), 0, None).map(drop)
 }

@@ -38,7 +38,7 @@ impl Expr {
         Expr { nodes, root: ExprId(root as u32), fault: self.fault }
     }
 
-    /// The expression of node `root`, with the nodes for which `cut` gives a position as inputs.
+    /// The expression of node `root`, with the nodes for which `cut` returns a position as inputs.
     #[must_use]
     pub fn part(&self, root: ExprId, cut: impl Fn(ExprId) -> Option<usize>) -> Expr {
         let (mut nodes, mut known) = (Vec::new(), HashMap::new());

@@ -40,7 +40,7 @@ pub enum Prim {
     Trunc,
     /// To the nearest integer, halves to even.
     Rint,
-    /// Complement of the bits; of a bool, the other truth value.
+    /// Complement of the bits; of a bool, the other bool.
     Not,
     /// The number of one bits, as `u8`.
     PopCount,
@@ -82,14 +82,14 @@ pub enum Prim {
     IgammaGradA,
     /// The Hurwitz zeta function.
     Zeta,
-    /// Comparisons give a bool.
+    /// Comparisons return a bool.
     Eq,
     Ne,
     Lt,
     Le,
     Gt,
     Ge,
-    /// Tests give a bool.
+    /// Tests return a bool.
     IsNan,
     IsInf,
     IsFinite,

@@ -218,7 +218,7 @@ impl<'s> Scalar<'s> {
         trunc => Trunc;
         /// The nearest integer, halves to even.
         rint => Rint;
-        /// The other truth value, or the complement of the bits.
+        /// The other bool, or the complement of the bits.
         not => Not;
         /// The number of one bits.
         pop_count => PopCount;
@@ -290,7 +290,7 @@ impl<'s> Scalar<'s> {
 
 /// A scalar, or a literal that becomes one of the other operand's dtype.
 pub trait IntoScalar<'s> {
-    /// The scalar, given the other operand.
+    /// The scalar, for the other operand.
     fn into_scalar(self, other: Scalar<'s>) -> Scalar<'s>;
 }
 

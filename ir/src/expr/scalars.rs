@@ -91,7 +91,7 @@ impl Scalars<'_> {
         self.attrs.bool(name).unwrap_or_else(|error| self.fail(error, false))
     }
 
-    /// Gives integer arithmetic that fails this status.
+    /// Sets the status of integer arithmetic that fails.
     pub fn fails_with(&self, code: Code) {
         self.fault.set(Some(code));
     }

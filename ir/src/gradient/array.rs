@@ -11,9 +11,9 @@ pub(crate) fn same<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([b.dy(0)])
 }
 
-/// Each result is the input in its place.
+/// Each result is the input of its position.
 pub(crate) fn each_same<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    (0..b.ys().len()).map(|index| b.given_dy(index).map(Grad::Dense)).collect()
+    (0..b.ys().len()).map(|index| b.present_dy(index).map(Grad::Dense)).collect()
 }
 
 pub(crate) fn reshape<'e>(b: &Backprop<'e>) -> Grads<'e> {
@@ -247,7 +247,7 @@ pub(crate) fn matrix_set_diag_v3<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([inner, diag_part("MatrixDiagPartV3", b, b.x(2))])
 }
 
-/// Adds each element of a patch to the place it was taken from. An image that holds the numbers of
+/// Adds each element of a patch to the index it was taken from. An image that holds the numbers of
 /// its places tells where that is.
 pub(crate) fn extract_image_patches<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
@@ -255,11 +255,11 @@ pub(crate) fn extract_image_patches<'e>(b: &Backprop<'e>) -> Grads<'e> {
         return b.postponed("its gradient needs a known shape");
     };
     let [n, h, w, c] = dims[..] else { return b.unsupported("its gradient needs four dimensions") };
-    let taps = out[3] / c.max(1);
+    let n_offsets = out[3] / c.max(1);
     let numbers: Vec<i64> = (1..=h * w).collect();
     let image = x.int_vector(&numbers).reshape(&[1, h, w, 1]);
-    let places = b.with_attrs("ExtractImagePatches", [image]).reshape(&[-1]) - 1.0;
-    let rows = dy.reshape(&[n, out[1] * out[2] * taps, c]).transpose(&[1, 0, 2]);
-    let total = call("UnsortedSegmentSum", [rows, places, x.literal(h * w)]);
+    let indices = b.with_attrs("ExtractImagePatches", [image]).reshape(&[-1]) - 1.0;
+    let rows = dy.reshape(&[n, out[1] * out[2] * n_offsets, c]).transpose(&[1, 0, 2]);
+    let total = call("UnsortedSegmentSum", [rows, indices, x.literal(h * w)]);
     grads([total.transpose(&[1, 0, 2]).reshape(&dims)])
 }

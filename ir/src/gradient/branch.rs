@@ -1,13 +1,13 @@
 //! Gradients of branches.
 
 use super::{
-    carried::has_custom_gradient,
     control::{
         Backward, BodyKind, Extra, Recorded, dense_or_zeros, dtypes, result_types, retyped,
         with_functions,
     },
     extent::CopyBudget,
     function::{Differentiated, Kept, differentiate_within, unique},
+    loaded::has_custom_gradient,
     reach::Reach,
     sketch::{Sketch, without_shape},
     walk::is_differentiable,
@@ -26,7 +26,7 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A choice that also gives what the branch that ran keeps.
+/// A choice that also returns what the branch that ran keeps.
 pub(super) fn branches(
     extent: &CopyBudget<'_>,
     op: &'static OpDef,
@@ -54,7 +54,7 @@ pub(super) fn branches(
         forward.push(filled(library, &part.forward, n_results, number, &kept)?);
         let mut sketch = Sketch::on(Graph::new());
         let dys = seeds.iter().map(|&seed| sketch.argument(without_shape(&types[number][seed])));
-        let mut given: Vec<ValueId> = dys.collect::<Result<_>>()?;
+        let mut passed: Vec<ValueId> = dys.collect::<Result<_>>()?;
         let xs: Vec<ValueId> =
             arguments.iter().map(|ty| sketch.argument(ty.clone())).collect::<Result<_>>()?;
         let ys: Vec<ValueId> = types[number][..n_results]
@@ -75,14 +75,14 @@ pub(super) fn branches(
             }
         }
         for place in &part.kept {
-            given.push(match *place {
+            passed.push(match *place {
                 Kept::Argument(index) => xs[index],
                 Kept::Result(index) if index >= n_results => own[index - n_results],
                 Kept::Result(index) => ys[index],
             });
         }
         library.share_function(&part.backward)?;
-        let found = sketch.call_function(&part.backward, &given)?;
+        let found = sketch.call_function(&part.backward, &passed)?;
         let results: Vec<ValueId> = with_any
             .iter()
             .map(|&index| dense_or_zeros(&mut sketch, part.gradients[index], &found, xs[index]))
@@ -124,7 +124,7 @@ pub(super) fn branches(
     Ok(Recorded { attrs: recorded, inputs: Vec::new(), added, gradient: Arc::new(gradient) })
 }
 
-/// A branch that gives what all branches keep: its own values, zeros for those of others.
+/// A branch that returns what all branches keep: its own values, zeros for those of others.
 fn filled(
     library: &FunctionLibrary,
     forward: &FunctionDef,

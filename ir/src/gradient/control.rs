@@ -1,10 +1,10 @@
 //! Gradients of branches and loops.
 //!
-//! A call of functions is replaced by one that also gives what its gradient needs. The gradient of a
-//! branch is a branch, on the same condition, between the gradients of the two functions: each gets
-//! what either of them keeps, zeros standing for what the other one would have kept. The gradient
-//! of a loop is a loop that runs as many times, backwards: what each iteration keeps was appended to
-//! lists, from which it is taken again, last first.
+//! A call of functions is replaced by one that also gives what its gradient needs. The gradient of
+//! a branch is a branch, on the same condition, between the gradients of the two functions: each
+//! gets what either of them keeps, zeros standing for what the other one would have kept. The
+//! gradient of a loop is a loop that runs as many times, backwards: what each iteration keeps was
+//! appended to lists, from which it is taken again, last first.
 
 use super::{
     branch::branches,
@@ -14,7 +14,7 @@ use super::{
     repeat::a_loop,
     shapes,
     sketch::{Sketch, type_of},
-    walk::{CustomGradient, RecordedCall, Tangent},
+    walk::{Cotangent, CustomGradient, RecordedCall},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -29,7 +29,7 @@ use crate::{
 };
 use std::{fmt, sync::Arc};
 
-/// A call that also gives what its gradient needs.
+/// A call that also returns what its gradient needs.
 pub struct Recorded {
     /// The attributes it has in place of those of the original.
     pub attrs: Attrs,
@@ -128,7 +128,7 @@ pub(super) fn with_gradient_within(
     }
 }
 
-/// Checks that a function takes and gives what its caller hands on: a file may say anything.
+/// Checks that a function takes and returns what its caller hands on: a file may say anything.
 fn check_signature(def: &FunctionDef, arguments: &[DType], results: &[DType]) -> Result<()> {
     check_arguments(def, arguments)?;
     let found = dtypes(&result_types(def)?);
@@ -160,7 +160,8 @@ fn misfit(
     Error::argument(def.name.to_string(), what, expected, found)
 }
 
-/// The attributes with other functions, in the order of [`functions_of`](crate::function::functions_of).
+/// The attributes with other functions, in the order of
+/// [`functions_of`](crate::function::functions_of).
 pub(super) fn with_functions(op: &OpDef, attrs: &Attrs, names: &[Arc<str>]) -> Attrs {
     let mut attrs = attrs.clone();
     let mut named = names.iter().map(|name| NameAttrList::new(name.clone()));
@@ -244,14 +245,14 @@ impl CustomGradient for Backward {
             BodyKind::Branch => input.checked_sub(1),
             BodyKind::Loop { .. } => (input < self.n_inputs).then_some(input),
         };
-        let is_given = |result: usize| given.get(result) == Some(&true);
+        let is_present = |result: usize| given.get(result) == Some(&true);
         // Gradients of what was added for this one are for another to refuse.
         let is_of_others = given.iter().skip(self.n_results).any(|&given| given);
         // An input with which no branch does anything that has a gradient has none, not one of zero.
         let has_gradient = self.gradients.get(input).is_some_and(Option::is_some);
         argument
             .filter(|_| has_gradient && !is_of_others && !self.has_custom)
-            .is_some_and(|argument| !self.reach.has_any(argument, is_given))
+            .is_some_and(|argument| !self.reach.has_any(argument, is_present))
     }
 
     fn backward(
@@ -259,7 +260,7 @@ impl CustomGradient for Backward {
         emit: &mut dyn Emit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> Result<Vec<Option<Tangent>>> {
+    ) -> Result<Vec<Option<Cotangent>>> {
         if dys[self.n_results..].iter().any(Option::is_some) {
             let what = "a derivative of higher order than there were tapes around it".into();
             return Err(Error::Unsupported { op: call.op.name.into(), what });
@@ -290,7 +291,7 @@ impl CustomGradient for Backward {
             }
         }
         let found = emit.emit(self.op, self.attrs.clone(), &inputs)?;
-        let gradient = |place: &Option<usize>| place.map(|index| Tangent::Dense(found[index]));
+        let gradient = |place: &Option<usize>| place.map(|index| Cotangent::Dense(found[index]));
         Ok(self.gradients.iter().map(gradient).collect())
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{
     back::Back,
-    carried, control,
+    control,
     extent::CopyBudget,
     function::has_gradient,
+    loaded,
     sketch::{Sketch, add_argument, type_of},
     walk::{CustomGradient, RecordedCall},
 };
@@ -75,7 +76,7 @@ impl<'a> FunctionCopy<'a> {
             return Err(Error::argument(def.name.to_string(), "arguments", expected, args.len()));
         }
         self.extent.enter(def)?;
-        let captured = carried::captured_nodes(self.library, def);
+        let captured = loaded::captured_nodes(self.library, def);
         let live: HashSet<NodeId> =
             def.graph.reachable_from(def.live_nodes(self.library).into_iter().chain(captured));
         let mut moved: HashMap<NodeId, SmallVec<[Outlet; 2]>> = HashMap::new();
@@ -91,13 +92,13 @@ impl<'a> FunctionCopy<'a> {
             let inputs = node.inputs().iter().map(|input| find(&moved, *input));
             let inputs: SmallVec<[Outlet; 4]> = inputs.collect::<Result<_>>()?;
             let outputs = self.node(node, &inputs).map_err(node.locate(&def.name))?;
-            if let Some(own) = carried::of_node(self.library, def, node) {
+            if let Some(own) = loaded::of_node(self.library, def, node) {
                 gradients.push((self.calls.len() - 1, own));
             }
             moved.insert(id, outputs);
         }
         for (call, own) in gradients {
-            self.give_gradient(call, own, &moved)?;
+            self.attach_gradient(call, own, &moved)?;
         }
         self.extent.leave();
         let results = def.results.iter().map(|(_, outlet)| find(&moved, *outlet));
@@ -109,19 +110,19 @@ impl<'a> FunctionCopy<'a> {
         Ok(results)
     }
 
-    /// Gives a call the gradient that its node brings along.
-    fn give_gradient(
+    /// Attaches the gradient that its node names to a call.
+    fn attach_gradient(
         &mut self,
         call: usize,
-        found: Result<carried::FoundGradient>,
+        found: Result<loaded::FoundGradient>,
         moved: &HashMap<NodeId, SmallVec<[Outlet; 2]>>,
     ) -> Result<()> {
         let copied = &mut self.calls[call];
-        copied.custom = Some(carried::custom(self.library, copied.op, &found));
+        copied.custom = Some(loaded::custom(self.library, copied.op, &found));
         let (Ok(found), Some(output)) = (found, copied.outputs.first()) else { return Ok(()) };
         let captures: Vec<Outlet> =
             found.captures.iter().map(|&outlet| find(moved, outlet)).collect::<Result<_>>()?;
-        copied.attrs = Arc::new(carried::note(&copied.attrs, &self.graph, &captures));
+        copied.attrs = Arc::new(loaded::note(&copied.attrs, &self.graph, &captures));
         *self.graph.node_mut(output.node).attrs = copied.attrs.clone();
         copied.inputs.extend(captures);
         Ok(())
@@ -139,7 +140,7 @@ impl<'a> FunctionCopy<'a> {
                 let Some(gradient) = self.library.gradient_of(&callee.name) else {
                     return Ok(self.inline(&callee, op.handed_on(inputs))?.into());
                 };
-                let gradient = Arc::new(carried::OfFunction(self.library.get(&gradient)?));
+                let gradient = Arc::new(loaded::OfFunction(self.library.get(&gradient)?));
                 let outputs = output_types(node, op)?;
                 self.add(node, op, node.attrs.clone(), inputs, outputs, Some(gradient))
             }

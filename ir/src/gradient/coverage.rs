@@ -9,7 +9,7 @@ use crate::{
 /// The ops for which `ops.gradient_registry` of TensorFlow 2.21 has a function.
 const TENSORFLOW: &str = include_str!("tensorflow.txt");
 
-/// Those whose function gives nothing, or an error, in TensorFlow.
+/// Those whose function returns nothing, or an error, in TensorFlow.
 const WITHOUT: &[&str] = &[
     "ArgMax",              // Gives no gradient.
     "ArgMin",              // Gives no gradient.

@@ -11,19 +11,19 @@ fn of_type(dtype: DType) -> Attrs {
     Attrs::new().with("type", dtype)
 }
 
-/// Places, values and sizes of a matrix.
+/// Coordinates, values and sizes of a matrix.
 fn sparse<'e>(matrix: Value<'e>, dtype: DType) -> CallResults<'e> {
     calls_with("CSRSparseMatrixToSparseTensor", of_type(dtype), &[matrix])
 }
 
-/// The matrix of these values at the places of another.
-fn at_places<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
+/// The matrix of these values at the coordinates of another.
+fn at_coordinates<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
     call("SparseTensorToCSRSparseMatrix", [places.at(0), values, places.at(2)])
 }
 
 pub(crate) fn to_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    let places = sparse(b.x(0), b.dtype("type")).at(0);
-    grads([call("DenseToCSRSparseMatrix", [b.dy(0), places])])
+    let coordinates = sparse(b.x(0), b.dtype("type")).at(0);
+    grads([call("DenseToCSRSparseMatrix", [b.dy(0), coordinates])])
 }
 
 pub(crate) fn to_sparse<'e>(b: &Backprop<'e>) -> Grads<'e> {
@@ -50,7 +50,8 @@ fn turned(b: &Backprop<'_>, transpose: &str, adjoint: &str) -> (bool, bool) {
     (b.flag(transpose) || b.flag(adjoint), b.flag(adjoint))
 }
 
-/// The places of entries but for their rows, or but for their columns: those of rows of a factor.
+/// The coordinates of entries but for their rows, or but for their columns: those of rows of a
+/// factor.
 fn rows_at<'e>(places: Value<'e>, rank: usize, column: bool) -> Value<'e> {
     let index = rank as i64 - 2 + i64::from(column);
     let own = places.slice(&[0, index], &[-1, 1]);
@@ -86,7 +87,7 @@ pub(crate) fn times_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
             call("GatherNd", [of, rows_at(entries.at(0), rank, column)])
         };
         let values = (rows(dy, a_swapped) * rows(factor, !a_swapped)).sum(&[1], false);
-        at_places(&entries, if a_conjugated { values.adjoint() } else { values })
+        at_coordinates(&entries, if a_conjugated { values.adjoint() } else { values })
     };
     // The adjoint of the turned matrix, times `dy`; that of a transposed one is its conjugate.
     let by_factor = || {
@@ -118,7 +119,7 @@ pub(crate) fn times<'e>(b: &Backprop<'e>) -> Grads<'e> {
             }
         }
     };
-    let product = |a, b| call_with("SparseMatrixSparseMatMul", of_type(dtype), [a, b]);
+    let sparse_matmul = |a, b| call_with("SparseMatrixSparseMatMul", of_type(dtype), [a, b]);
     // What is at the places of the entries of a factor, which may be fewer.
     let by = |found: Value<'e>, factor: Value<'e>, (swapped, conjugated): (bool, bool)| {
         let attrs = of_type(dtype).with("conjugate", conjugated);
@@ -126,12 +127,12 @@ pub(crate) fn times<'e>(b: &Backprop<'e>) -> Grads<'e> {
             true => call_with("SparseMatrixTranspose", attrs, [found]),
             false => found,
         };
-        let places = sparse(factor, dtype).at(0);
-        call("DenseToCSRSparseMatrix", [dense(found), places])
+        let coordinates = sparse(factor, dtype).at(0);
+        call("DenseToCSRSparseMatrix", [dense(found), coordinates])
     };
     let turns = [turned(b, "transpose_a", "adjoint_a"), turned(b, "transpose_b", "adjoint_b")];
     b.both(
-        || by(product(dy, adjoint(y, turns[1])), x, turns[0]),
-        || by(product(adjoint(x, turns[0]), dy), y, turns[1]),
+        || by(sparse_matmul(dy, adjoint(y, turns[1])), x, turns[0]),
+        || by(sparse_matmul(adjoint(x, turns[0]), dy), y, turns[1]),
     )
 }

@@ -7,7 +7,7 @@
 
 use super::{
     Gradient, GradientRule,
-    walk::{RecordedCall, Ruled, Tangent, by_rule, dense, expanded},
+    walk::{Cotangent, RecordedCall, Ruled, by_rule, dense, expanded},
 };
 use crate::{
     attr::{AttrValue, Attrs, NameAttrList},
@@ -78,12 +78,12 @@ pub(super) fn deferred(
     call: &RecordedCall,
     dys: &[Option<ValueId>],
     wanted: &[bool],
-) -> Result<Vec<Option<Tangent>>> {
+) -> Result<Vec<Option<Cotangent>>> {
     let host = call.op.host_inputs(&call.attrs)?;
     let pick =
         |of_host: bool| call.inputs.iter().zip(&host).filter(move |(_, host)| **host == of_host);
-    let given = |index: &usize| dys[*index].is_some();
-    let present: Vec<i64> = (0..dys.len()).filter(given).map(|index| index as i64).collect();
+    let present = |index: &usize| dys[*index].is_some();
+    let present: Vec<i64> = (0..dys.len()).filter(present).map(|index| index as i64).collect();
     let asked: Vec<usize> = (0..call.inputs.len()).filter(|&index| wanted[index]).collect();
     // Rules take results, formulas compute theirs.
     let results = match Way::of(call.op)? {
@@ -114,7 +114,7 @@ pub(super) fn deferred(
     let found = emit.emit(op, attrs, &inputs)?;
     let mut gradients = vec![None; call.inputs.len()];
     for (index, id) in asked.into_iter().zip(found) {
-        gradients[index] = Some(Tangent::Dense(id));
+        gradients[index] = Some(Cotangent::Dense(id));
     }
     Ok(gradients)
 }

@@ -93,17 +93,17 @@ fn operand<'e>(
 ) -> Value<'e> {
     let (x, term, output) = (b.x(index), equation.inputs[index], equation.output);
     let other = (equation.inputs.len() == 2).then(|| (b.x(1 - index), equation.inputs[1 - index]));
-    let given = |label: u8| {
+    let is_known = |label: u8| {
         let in_other = other.as_ref().is_some_and(|(_, term)| term.labels().any(|l| l == label));
         in_other || output.labels().any(|l| l == label)
     };
     let mut labels = Vec::new();
-    for label in term.labels().filter(|&label| given(label)) {
+    for label in term.labels().filter(|&label| is_known(label)) {
         if !labels.contains(&label) {
             labels.push(label);
         }
     }
-    let is_summed = term.labels().any(|label| !given(label));
+    let is_summed = term.labels().any(|label| !is_known(label));
     let has_dots =
         output.after.is_some() || other.as_ref().is_some_and(|(_, term)| term.after.is_some());
     let mut axes = Axes { dots: has_dots, labels };
@@ -112,26 +112,29 @@ fn operand<'e>(
         terms.push(names.term(term));
         values.push(other.adjoint());
     }
-    let mut gradient = product(&terms, &axes.text(names), &values);
+    let mut gradient = contraction(&terms, &axes.text(names), &values);
     if axes.dots {
         let own = Axes { dots: term.after.is_some(), labels: axes.labels.clone() };
-        let like =
-            if own.is(&term) { x } else { product(&[names.term(&term)], &own.text(names), &[x]) };
+        let like = if own.is(&term) {
+            x
+        } else {
+            contraction(&[names.term(&term)], &own.text(names), &[x])
+        };
         gradient = shapes::sum_to_shape_of(gradient, like);
         axes = own;
     }
     let whole = names.term(&term);
     if is_summed {
         let terms = [axes.text(names), whole.clone()];
-        return product(&terms, &whole, &[gradient, x.ones_like()]);
+        return contraction(&terms, &whole, &[gradient, x.ones_like()]);
     }
     if axes.is(&term) {
         return gradient;
     }
-    product(&[axes.text(names)], &whole, &[gradient])
+    contraction(&[axes.text(names)], &whole, &[gradient])
 }
 
-fn product<'e>(terms: &[String], result: &str, values: &[Value<'e>]) -> Value<'e> {
+fn contraction<'e>(terms: &[String], result: &str, values: &[Value<'e>]) -> Value<'e> {
     let equation = format!("{}->{result}", terms.join(","));
     calls_with("Einsum", Attrs::new().with("equation", &*equation), values).at(0)
 }

@@ -96,13 +96,13 @@ pub(crate) fn svd<'e>(b: &Backprop<'e>) -> Grads<'e> {
     };
     let mut inner = diagonal(b.dy(0));
     let mut outer = Vec::new();
-    if let Some(du) = b.given_dy(1) {
+    if let Some(du) = b.present_dy(1) {
         inner = inner + turned(u, du).batch_matmul(scale, false, false);
         let outside = du - u.batch_matmul(u.batch_matmul(du, true, false), false, false);
         let scaled = outside.batch_matmul(inverse, false, false);
         outer.push(scaled.batch_matmul(v, false, true));
     }
-    if let Some(dv) = b.given_dy(2) {
+    if let Some(dv) = b.present_dy(2) {
         inner = inner + scale.batch_matmul(turned(v, dv), false, false);
         let outside = dv - v.batch_matmul(v.batch_matmul(dv, true, false), false, false);
         let scaled = u.batch_matmul(inverse, false, false);

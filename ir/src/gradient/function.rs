@@ -1,4 +1,4 @@
-//! Gradients of functions: a function that also gives what its gradient needs, and the gradient.
+//! Gradients of functions: a function that also returns what its gradient needs, and the gradient.
 //!
 //! [`differentiate`] copies a function, calls inlined, and walks the copy backwards into a second
 //! graph. Whatever the second graph uses of the first becomes one more result of the first and an
@@ -10,7 +10,7 @@ use super::{
     copy::FunctionCopy,
     extent::CopyBudget,
     sketch::type_of,
-    walk::{InlinedResults, RecordedCall, Slices, Tangent, backward_through, is_differentiable},
+    walk::{Cotangent, InlinedResults, RecordedCall, Slices, backward_through, is_differentiable},
 };
 use crate::{
     dtype::DType,
@@ -53,7 +53,7 @@ pub enum Kept {
 pub enum GradientIndex {
     /// A tensor.
     Dense(usize),
-    /// Rows, and the places of the rows in the next result.
+    /// Rows, and the indices of the rows in the next result.
     Slices(usize),
 }
 
@@ -62,8 +62,8 @@ pub enum GradientIndex {
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`](crate::Error::Unsupported), with the node, when a gradient has to go through an op without a rule;
-/// whatever else is wrong with the function.
+/// [`Error::Unsupported`](crate::Error::Unsupported), with the node, when a gradient has to go
+/// through an op without a rule; whatever else is wrong with the function.
 pub fn differentiate(
     library: &FunctionLibrary,
     def: &FunctionDef,
@@ -111,14 +111,15 @@ pub(super) fn differentiate_within(
     let mut outlets = Vec::new();
     let mut gradients = Vec::with_capacity(args.len());
     for index in 0..args.len() {
-        let tangent = if wanted.get(index) == Some(&true) { found.next().flatten() } else { None };
-        gradients.push(match tangent {
+        let cotangent =
+            if wanted.get(index) == Some(&true) { found.next().flatten() } else { None };
+        gradients.push(match cotangent {
             None => None,
-            Some(Tangent::Dense(id)) => {
+            Some(Cotangent::Dense(id)) => {
                 outlets.push(back.outlet(id)?);
                 Some(GradientIndex::Dense(outlets.len() - 1))
             }
-            Some(Tangent::Slices(Slices { values, indices })) => {
+            Some(Cotangent::Slices(Slices { values, indices })) => {
                 outlets.push(back.outlet(values)?);
                 outlets.push(back.outlet(indices)?);
                 Some(GradientIndex::Slices(outlets.len() - 2))
@@ -212,7 +213,8 @@ mod tests {
         verify::verify_graph(&parts.backward.graph).unwrap();
     }
 
-    /// `g(a, b, c) = (a + a, tanh(b), stopped c)`, called by `f`, which returns the results in `used`.
+    /// `g(a, b, c) = (a + a, tanh(b), stopped c)`, called by `f`, which returns the results in
+    /// `used`.
     fn part_of_a_call(used: &[usize]) -> (FunctionLibrary, FunctionDef) {
         let args = |builder: &mut GraphBuilder| {
             ["a", "b", "c"].map(|name| builder.arg(name, vector(3)).unwrap())

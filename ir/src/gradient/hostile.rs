@@ -1,7 +1,7 @@
-//! Functions from files may say anything: differentiating them gives a gradient or an error.
+//! Functions from files may say anything: differentiating them returns a gradient or an error.
 
 use super::{
-    CarriedCapture, CarriedGradient, differentiate, extent::CopyBudget,
+    LoadedCapture, LoadedGradient, differentiate, extent::CopyBudget,
     function::differentiate_within,
 };
 use crate::{
@@ -23,7 +23,7 @@ fn named(name: &str) -> AttrValue {
     AttrValue::Func(NameAttrList::new(name))
 }
 
-/// A function of a truth value and a number that hands both to a call of functions.
+/// A function of a bool and a number that hands both to a call of functions.
 fn caller(name: &str, op: &str, attrs: Attrs, results: &[DType]) -> FunctionDef {
     let mut builder = GraphBuilder::new();
     let condition = builder.arg("condition", ty(DType::Bool)).unwrap();
@@ -156,16 +156,16 @@ fn with_own_gradient(library: &FunctionLibrary) -> FunctionDef {
     def
 }
 
-fn carried(function: &str, node: &str, gradients: Vec<Option<usize>>) -> CarriedGradient {
-    let capture = CarriedCapture { function: "f".into(), node: node.into(), index: 0 };
-    CarriedGradient { function: function.into(), gradients, captures: vec![capture] }
+fn loaded(function: &str, node: &str, gradients: Vec<Option<usize>>) -> LoadedGradient {
+    let capture = LoadedCapture { function: "f".into(), node: node.into(), index: 0 };
+    LoadedGradient { function: function.into(), gradients, captures: vec![capture] }
 }
 
 #[test]
 fn a_gradient_that_is_part_of_the_program_is_called() {
     let library = FunctionLibrary::new();
     let def = with_own_gradient(&library);
-    library.carry_gradient("Own-1", carried("own", "factor", vec![Some(0)]));
+    library.carry_gradient("Own-1", loaded("own", "factor", vec![Some(0)]));
     let parts = differentiate(&library, &def, &[true]).unwrap();
     let calls = parts
         .backward
@@ -181,10 +181,10 @@ fn a_gradient_that_is_part_of_the_program_is_called() {
 #[test]
 fn gradients_that_do_not_fit_are_an_error() {
     for (gradient, expected) in [
-        (carried("absent", "factor", vec![Some(0)]), "function `absent` does not exist"),
-        (carried("own", "elsewhere", vec![Some(0)]), "value `elsewhere:0` does not exist"),
-        (carried("own", "factor", vec![Some(7)]), "`7 of `own`, for Identity`"),
-        (carried("f", "factor", vec![Some(0)]), "f: arguments must be 2 tensors, found 1"),
+        (loaded("absent", "factor", vec![Some(0)]), "function `absent` does not exist"),
+        (loaded("own", "elsewhere", vec![Some(0)]), "value `elsewhere:0` does not exist"),
+        (loaded("own", "factor", vec![Some(7)]), "`7 of `own`, for Identity`"),
+        (loaded("f", "factor", vec![Some(0)]), "f: arguments must be 2 tensors, found 1"),
     ] {
         let library = FunctionLibrary::new();
         let def = with_own_gradient(&library);

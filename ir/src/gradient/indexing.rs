@@ -7,7 +7,7 @@ use crate::{
     emit::{Value, call, call_with, calls_with},
 };
 
-/// Rows of `dy` and their places in the first dimension of `params`.
+/// Rows of `dy` and their indices in the first dimension of `params`.
 fn slices<'e>(params: Value<'e>, indices: Value<'e>, dy: Value<'e>) -> Grads<'e> {
     let (count, indices) = (shapes::size(indices), flat(indices));
     let inner = match params.rank() {
@@ -45,7 +45,7 @@ pub(crate) fn resource_gather_nd<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([call("ScatterNd", [b.x(1), b.dy(0), shape])])
 }
 
-/// The places within the batch are numbered through, so that one sum by place serves all.
+/// The indices within the batch are numbered through, so that one sum by index serves all.
 pub(crate) fn gather_v2<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, indices, dy) = (b.x(0), b.x(1), b.dy(0));
     let (axis, batch) = (b.x(2).ints().and_then(|axis| axis.first().copied()), b.int("batch_dims"));
@@ -128,9 +128,9 @@ pub(crate) fn dynamic_partition<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, parts) = (b.x(0), b.x(1));
     let numbers = shapes::range(shapes::size(parts).cast(DType::I32)).reshape_like(parts);
     let attrs = Attrs::new().with("num_partitions", b.ys().len() as i64);
-    let places = calls_with("DynamicPartition", attrs, &[numbers, parts]);
+    let indices = calls_with("DynamicPartition", attrs, &[numbers, parts]);
     let dys = (0..b.ys().len()).map(|index| b.dy(index));
-    let inputs: Vec<Value<'e>> = places.values().iter().copied().chain(dys).collect();
+    let inputs: Vec<Value<'e>> = indices.values().iter().copied().chain(dys).collect();
     let attrs = Attrs::new().with("N", b.ys().len() as i64);
     grads([calls_with("ParallelDynamicStitch", attrs, &inputs).at(0).reshape_like(x)])
 }
@@ -154,7 +154,7 @@ pub(crate) fn top_k<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let k = shapes::dim(places, rank - 1);
     let rows = shapes::product(shapes::part(x.shape_vector(), 0, rank as i64 - 1));
     let starts = (shapes::range(rows) * width).reshape(&[-1, 1]);
-    let places = places.cast(DType::I64).reshape_to(shapes::join(&[rows, k])) + starts;
-    let sum = call("UnsortedSegmentSum", [dy.reshape_to(minus), flat(places), total]);
+    let indices = places.cast(DType::I64).reshape_to(shapes::join(&[rows, k])) + starts;
+    let sum = call("UnsortedSegmentSum", [dy.reshape_to(minus), flat(indices), total]);
     grads([sum.reshape_like(x)])
 }

@@ -91,7 +91,7 @@ pub(crate) fn triangular_solve<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([part(by_matrix(by_rhs, b.y(0), adjoint), lower), by_rhs])
 }
 
-/// Rows moved down (by -1: up) by one place along the axis before the last, zeros moving in.
+/// Rows moved down (by -1: up) by one row along the axis before the last, zeros moving in.
 fn moved(x: Value<'_>, down: bool) -> Option<Value<'_>> {
     moved_along(x, x.rank()? - 2, down)
 }
@@ -171,7 +171,7 @@ pub(crate) fn eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
         }
     };
     let by_values = call("MatrixDiag", [b.dy(0)]);
-    let inner = match b.given_dy(1).filter(|_| b.flag("compute_v")) {
+    let inner = match b.present_dy(1).filter(|_| b.flag("compute_v")) {
         None => by_values,
         Some(dy) => {
             let row = call("ExpandDims", [values, values.literal(-2i64)]);
@@ -190,9 +190,9 @@ pub(crate) fn eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([if is_real { math::real(found) } else { found }])
 }
 
-/// The derivative in a direction is a block of the exponential of a matrix of four blocks (Van Loan,
-/// "Computing integrals involving the matrix exponential", 1978); that of the adjoint matrix in the
-/// direction `dy` is the gradient.
+/// The derivative in a direction is a block of the exponential of a matrix of four blocks (Van
+/// Loan, "Computing integrals involving the matrix exponential", 1978); that of the adjoint matrix
+/// in the direction `dy` is the gradient.
 pub(crate) fn exponential<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (adjoint, dy) = (adjoint_of(b.x(0)), b.dy(0));
     let Some(dims) = adjoint.dims() else {
@@ -214,7 +214,7 @@ pub(crate) fn self_adjoint_eig<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (values, vectors) = (b.y(0), b.y(1));
     let diagonal = |x: Value<'e>| call("MatrixDiag", [x]);
     let by_values = diagonal(b.dy(0).cast(vectors.dtype()));
-    let inner = if b.flag("compute_v") && b.given_dy(1).is_some() {
+    let inner = if b.flag("compute_v") && b.present_dy(1).is_some() {
         let row = call("ExpandDims", [values, values.literal(-2i64)]);
         let column = call("ExpandDims", [values, values.literal(-1i64)]);
         let gaps = row - column;

@@ -44,7 +44,7 @@ pub(crate) fn push_back<'e>(b: &Backprop<'e>) -> Grads<'e> {
 }
 
 pub(crate) fn pop_back<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    let list = b.given_dy(0).unwrap_or_else(|| empty_like(b, b.y(0)));
+    let list = b.present_dy(0).unwrap_or_else(|| empty_like(b, b.y(0)));
     grads([call_with("TensorListPushBack", b.element(), [list, b.dy(1)])])
 }
 

@@ -8,13 +8,13 @@ use crate::{
 
 pub(crate) fn matmul<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let factors = [b.x(0).adjoint(), b.x(1).adjoint()];
-    let product = |a: Value<'e>, b: Value<'e>, ta: bool, tb: bool| a.matmul(b, ta, tb);
-    both(b, factors, [b.flag("transpose_a"), b.flag("transpose_b")], product)
+    let matmul = |a: Value<'e>, b: Value<'e>, ta: bool, tb: bool| a.matmul(b, ta, tb);
+    both(b, factors, [b.flag("transpose_a"), b.flag("transpose_b")], matmul)
 }
 
 pub(crate) fn batch_matmul<'e>(b: &Backprop<'e>) -> Grads<'e> {
-    let product = |a: Value<'e>, b: Value<'e>, ta: bool, tb: bool| a.batch_matmul(b, ta, tb);
-    both(b, [b.x(0), b.x(1)], [b.flag("adj_x"), b.flag("adj_y")], product)
+    let matmul = |a: Value<'e>, b: Value<'e>, ta: bool, tb: bool| a.batch_matmul(b, ta, tb);
+    both(b, [b.x(0), b.x(1)], [b.flag("adj_x"), b.flag("adj_y")], matmul)
 }
 
 /// Both gradients of `op(x) · op(y)`, where `op` transposes as the flags say.

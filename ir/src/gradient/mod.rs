@@ -21,7 +21,6 @@
 pub(crate) mod array;
 mod back;
 mod branch;
-mod carried;
 pub(crate) mod collective;
 pub mod control;
 pub(crate) mod conv;
@@ -40,6 +39,7 @@ mod hostile;
 pub(crate) mod indexing;
 pub(crate) mod linalg;
 pub(crate) mod list;
+mod loaded;
 pub(crate) mod math;
 pub(crate) mod matmul;
 pub(crate) mod nn;
@@ -58,12 +58,12 @@ pub(crate) mod sparse;
 pub(crate) mod tensor_array;
 mod walk;
 
-pub use carried::{FoundGradient, custom_gradient, with_captures};
-pub use custom::{CarriedCapture, CarriedGradient};
+pub use custom::{LoadedCapture, LoadedGradient};
 pub use function::{Differentiated, GradientIndex, Kept, differentiate};
+pub use loaded::{FoundGradient, custom_gradient, with_captures};
 pub use sketch::Sketch;
 pub use walk::{
-    CustomGradient, RecordedCall, Refused, Slices, Tangent, backward, dense, is_differentiable,
+    Cotangent, CustomGradient, RecordedCall, Refused, Slices, backward, dense, is_differentiable,
 };
 
 use crate::{
@@ -80,7 +80,7 @@ use std::cell::Cell;
 /// Gradient rule of an op.
 #[derive(Debug, Clone, Copy)]
 pub enum Gradient {
-    /// Through its formula if it is a composite op; otherwise nobody has written it yet.
+    /// Through its formula if it is a composite op; otherwise it is not written yet.
     Missing,
     /// Not at all: the op is flat, discrete, or stops gradients on purpose.
     Zero,
@@ -106,11 +106,11 @@ pub type Grads<'e> = Vec<Option<Grad<'e>>>;
 pub enum Grad<'e> {
     /// A tensor of the shape of the value.
     Dense(Value<'e>),
-    /// Rows for some places of the first dimension, zero elsewhere. A place may occur many times.
+    /// Rows for some indices of the first dimension, zero elsewhere. An index may occur many times.
     Slices {
         /// The rows.
         values: Value<'e>,
-        /// Their places, a vector.
+        /// Their indices, a vector.
         indices: Value<'e>,
     },
 }
@@ -176,7 +176,7 @@ impl<'e> Backprop<'e> {
     }
 
     /// The gradient of result `index`, if anything depends on it.
-    pub fn given_dy(&self, index: usize) -> Option<Value<'e>> {
+    pub fn present_dy(&self, index: usize) -> Option<Value<'e>> {
         self.dy[index]
     }
 

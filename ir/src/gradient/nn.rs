@@ -21,10 +21,10 @@ fn column(x: Value<'_>) -> Value<'_> {
     call("ExpandDims", [x, x.literal(-1i64)])
 }
 
-/// The gradient by the logits: of the loss, and of the gradient that the op gives beside it.
+/// The gradient by the logits: of the loss, and of the gradient that the op returns beside it.
 fn cross_entropy_by_logits<'e>(b: &Backprop<'e>) -> Option<Value<'e>> {
-    let by_loss = b.given_dy(0).map(|dy| column(dy) * b.y(1));
-    let by_gradient = b.given_dy(1).map(|dy| {
+    let by_loss = b.present_dy(0).map(|dy| column(dy) * b.y(1));
+    let by_gradient = b.present_dy(1).map(|dy| {
         let softmax = call("Softmax", [b.x(0)]);
         (dy - (dy * softmax).sum(&[-1], true)) * softmax
     });
@@ -36,9 +36,9 @@ fn cross_entropy_by_logits<'e>(b: &Backprop<'e>) -> Option<Value<'e>> {
 
 pub(crate) fn cross_entropy<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let by_labels = |dy: Value<'e>| column(dy) * -call("LogSoftmax", [b.x(0)]);
-    let by_loss = b.given_dy(0).filter(|_| b.needs(1)).map(by_labels);
+    let by_loss = b.present_dy(0).filter(|_| b.needs(1)).map(by_labels);
     // TensorFlow leaves this out: its second derivative by logits and labels is 0.
-    let by_gradient = b.given_dy(1).filter(|_| b.needs(1)).map(|dy| -dy);
+    let by_gradient = b.present_dy(1).filter(|_| b.needs(1)).map(|dy| -dy);
     let by_labels = match (by_loss, by_gradient) {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
@@ -54,7 +54,7 @@ pub(crate) fn lrn<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([b.with_attrs("LRNGrad", [b.dy(0), b.x(0), b.y(0)])])
 }
 
-/// Batch normalisation: with the statistics of the batch, or with those that were given.
+/// Batch normalisation: with the statistics of the batch, or with those that were passed.
 fn batch_norm<'e>(b: &Backprop<'e>, name: &str, reserved: usize) -> Grads<'e> {
     let (x, scale) = (b.x(0), b.x(1));
     let is_training = b.flag("is_training");
@@ -95,7 +95,7 @@ pub(crate) fn fake_quant_per_channel<'e>(b: &Backprop<'e>) -> Grads<'e> {
     fake_quant(b, "FakeQuantWithMinMaxVarsPerChannelGradient")
 }
 
-/// Inside the range the gradient passes; TensorFlow gives none to the range.
+/// Inside the range the gradient passes; TensorFlow returns none to the range.
 pub(crate) fn quantize_v4<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, low, high) = (b.x(0), b.x(1), b.x(2));
     let dx = inside_range(b.dy(0), [x, low, high], b.int("axis"));
@@ -243,7 +243,7 @@ pub(crate) fn rgb_to_hsv<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([calls_with("Pack", Attrs::new().with("axis", -1i64), &parts).at(0)])
 }
 
-/// The op is linear, first in columns, then in rows: images of single pixels give the weights.
+/// The op is linear, first in columns, then in rows: images of single pixels return the weights.
 pub(crate) fn scale_and_translate<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (x, dy) = (b.x(0), b.dy(0));
     let [rows, columns] = [0, 1].map(|axis| {
@@ -296,10 +296,10 @@ fn moved_pixels<'e>(
 
 /// The gradient of images whose rows and columns were mixed with these weights.
 fn unmoved<'e>(dy: Value<'e>, rows: Value<'e>, columns: Value<'e>) -> Value<'e> {
-    let product = |equation: &str, a: Value<'e>, b: Value<'e>| {
+    let einsum = |equation: &str, a: Value<'e>, b: Value<'e>| {
         calls_with("Einsum", Attrs::new().with("equation", equation), &[a, b]).at(0)
     };
-    product("bhpc,pw->bhwc", product("bopc,oh->bhpc", dy, rows), columns)
+    einsum("bhpc,pw->bhwc", einsum("bopc,oh->bhpc", dy, rows), columns)
 }
 
 /// The gradients of batch normalisation as arithmetic, to be differentiated once more. When

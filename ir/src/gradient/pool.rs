@@ -106,7 +106,7 @@ struct Side<'e> {
 }
 
 impl<'e> Side<'e> {
-    /// Windows begin and end where the sequence says; those that overlap have one place more.
+    /// Windows begin and end where the sequence says; those that overlap have one position more.
     fn new(borders: Value<'e>, size: i64, n_windows: i64, overlap: i64) -> Side<'e> {
         let first = borders.slice(&[0], &[n_windows]);
         let end = borders.slice(&[1], &[n_windows]) + borders.literal(overlap);
@@ -114,22 +114,22 @@ impl<'e> Side<'e> {
         Side { first, end: end.minimum(borders.literal(size)), size, longest }
     }
 
-    /// The place in each window that lies `offset` behind its first, and whether there is one.
+    /// The position in each window that is `offset` behind its first, and whether there is one.
     fn at(&self, offset: i64) -> (Value<'e>, Value<'e>) {
-        let place = self.first + self.first.literal(offset);
-        (place.minimum(place.literal(self.size - 1)), place.less(self.end))
+        let position = self.first + self.first.literal(offset);
+        (position.minimum(position.literal(self.size - 1)), position.less(self.end))
     }
 
-    /// The numbers of places in the windows.
+    /// The numbers of positions in the windows.
     fn lengths(&self) -> Value<'e> {
         (self.end - self.first).cast(DType::F64)
     }
 
-    /// For each place and window 1 where the place is in the window, `[size, windows]`.
+    /// For each position and window 1 where the position is in the window, `[size, windows]`.
     fn membership(&self) -> Value<'e> {
         let (first, end) = (self.first, self.end);
-        let places = shapes::range(first.literal(self.size)).reshape(&[-1, 1]);
-        call("LogicalAnd", [places.greater_equal(first), places.less(end)]).cast(DType::F64)
+        let positions = shapes::range(first.literal(self.size)).reshape(&[-1, 1]);
+        call("LogicalAnd", [positions.greater_equal(first), positions.less(end)]).cast(DType::F64)
     }
 }
 
@@ -145,7 +145,8 @@ pub(crate) fn max_pool_3d<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads([b.with_attrs("MaxPool3DGrad", [b.x(0), b.y(0), b.dy(0)])])
 }
 
-/// Of the gradient of a pool: linear in the gradient it takes, flat in what the pool saw and gave.
+/// Of the gradient of a pool: linear in the gradient it takes, flat in what the pool saw and
+/// returned.
 fn linear<'e>(b: &Backprop<'e>, other: &str) -> Grads<'e> {
     let mut inputs = b.xs().to_vec();
     inputs[2] = b.dy(0);
@@ -179,34 +180,34 @@ pub(crate) fn max_pool_3d_grad_grad<'e>(b: &Backprop<'e>) -> Grads<'e> {
 
 pub(crate) fn max_pool_with_argmax<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let has_batch = b.flag("include_batch_in_index");
-    grads([to_places(b.x(0), b.dy(0), b.y(1), has_batch)])
+    grads([scattered_to(b.x(0), b.dy(0), b.y(1), has_batch)])
 }
 
 /// Sums of `dy` where the maxima of `x` are: numbers within one image, or within the batch.
-pub(crate) fn to_places<'e>(
+pub(crate) fn scattered_to<'e>(
     x: Value<'e>,
     dy: Value<'e>,
     places: Value<'e>,
     has_batch: bool,
 ) -> Value<'e> {
-    let places = within_batch(x, places, has_batch);
-    let sum = call("UnsortedSegmentSum", [dy.reshape(&[-1]), places, shapes::size(x)]);
+    let positions = within_batch(x, places, has_batch);
+    let sum = call("UnsortedSegmentSum", [dy.reshape(&[-1]), positions, shapes::size(x)]);
     sum.reshape_like(x)
 }
 
-/// The elements of `x` at the places of maxima, as [`to_places`] tells them.
-pub(crate) fn at_places<'e>(x: Value<'e>, places: Value<'e>, has_batch: bool) -> Value<'e> {
+/// The elements of `x` at the positions of maxima, as [`scattered_to`] tells them.
+pub(crate) fn gathered_at<'e>(x: Value<'e>, places: Value<'e>, has_batch: bool) -> Value<'e> {
     let flat = within_batch(x, places, has_batch);
     call("Gather", [x.reshape(&[-1]), flat]).reshape_like(places)
 }
 
-/// Places within the batch `x`, as a vector.
+/// Positions within the batch `x`, as a vector.
 fn within_batch<'e>(x: Value<'e>, places: Value<'e>, has_batch: bool) -> Value<'e> {
-    let places = places.cast(DType::I64);
+    let positions = places.cast(DType::I64);
     if has_batch {
-        return places.reshape(&[-1]);
+        return positions.reshape(&[-1]);
     }
     let (batch, size) = (shapes::dim(x, 0), shapes::size(x));
     let per_image = call("FloorDiv", [size, batch.maximum(x.literal(1i64))]);
-    (places + (shapes::range(batch) * per_image).reshape(&[-1, 1, 1, 1])).reshape(&[-1])
+    (positions + (shapes::range(batch) * per_image).reshape(&[-1, 1, 1, 1])).reshape(&[-1])
 }

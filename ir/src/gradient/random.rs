@@ -1,5 +1,5 @@
-//! Gradients of samples by the parameters of their distribution: by implicit reparameterization, the
-//! sample moves so that its place in the distribution stays.
+//! Gradients of samples by the parameters of their distribution: by implicit reparameterization,
+//! the sample moves so that its place in the distribution stays.
 //!
 //! M. Figurnov, S. Mohamed and A. Mnih, "Implicit reparameterization gradients" (2018).
 
@@ -27,7 +27,7 @@ pub(crate) fn truncated_normal<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let standard = |x: Value<'e>| (x - mean) / deviation;
     let (low, high, sample) = (standard(b.x(6)), standard(b.x(7)), standard(y));
     let below = distribution(low);
-    let place = (distribution(sample) - below) / (distribution(high) - below);
+    let quantile = (distribution(sample) - below) / (distribution(high) - below);
     let by_limit = |limit: Value<'e>, share: Value<'e>| {
         share * (0.5 * (sample.square() - limit.square())).exp()
     };
@@ -40,7 +40,7 @@ pub(crate) fn truncated_normal<'e>(b: &Backprop<'e>) -> Grads<'e> {
         None,
         sum(sample.ones_like(), 4),
         sum(sample, 5),
-        sum(by_limit(low, 1.0 - place), 6),
-        sum(by_limit(high, place), 7),
+        sum(by_limit(low, 1.0 - quantile), 6),
+        sum(by_limit(high, quantile), 7),
     ]
 }

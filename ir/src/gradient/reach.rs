@@ -18,7 +18,7 @@ use std::collections::HashMap;
 pub(super) struct Reach(Vec<FixedBitSet>);
 
 impl Reach {
-    /// Of one call of a function. Calls in it are taken to depend on all they are given.
+    /// Of one call of a function. Calls in it are taken to depend on all they are passed.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Reach {
         Reach(all)
     }
 
-    /// Whether one of the results that are `given` depends on an argument.
+    /// Whether one of the results with a cotangent depends on an argument.
     pub(super) fn has_any(&self, argument: usize, given: impl Fn(usize) -> bool) -> bool {
         self.0.get(argument).is_none_or(|results| results.ones().any(given))
     }

@@ -9,7 +9,7 @@ use crate::{
     emit::{Composite, Value, calls_with},
 };
 
-/// The places of the gates, and of the new input, among the columns of the weights.
+/// The indices of the gates, and of the new input, among the columns of the weights.
 #[derive(Clone, Copy)]
 struct Order {
     input: i64,
@@ -206,10 +206,10 @@ impl<'e> Run<'_, 'e> {
         let (dstates, doutputs) = (per_step(self.by_states), per_step(self.by_outputs));
         let recurrent = self.x[4].slice(&[inputs, 0], &[-1, -1]);
         let mut found: Vec<Value<'e>> = Vec::new();
-        let mut carried: Option<(Value<'e>, Value<'e>)> = None;
+        let mut later: Option<(Value<'e>, Value<'e>)> = None;
         for step in (0..steps as usize).rev() {
             let (mut ds, mut dh) = (dstates[step], doutputs[step]);
-            if let Some((state, output)) = carried {
+            if let Some((state, output)) = later {
                 (ds, dh) = (ds + state, dh + output);
             }
             let doutput = dh * by_output[step];
@@ -221,12 +221,12 @@ impl<'e> Run<'_, 'e> {
             let parts: Vec<Value<'e>> = parts.into_iter().map(|(_, part)| part).collect();
             let sums = Value::concat(&parts, 1) * is_real[step];
             let state = self.looking(self.looking(ds * forget[step], 0, dinput), 1, dforget);
-            carried = Some((state * is_real[step], sums.matmul(recurrent, false, true)));
+            later = Some((state * is_real[step], sums.matmul(recurrent, false, true)));
             found.push(sums);
         }
         found.reverse();
         let all = calls_with("Pack", Attrs::new().with("axis", 0i64), &found).at(0);
-        let (by_state, by_hidden) = carried.unwrap_or((self.x[2], self.x[3]));
+        let (by_state, by_hidden) = later.unwrap_or((self.x[2], self.x[3]));
         (all, by_state, by_hidden)
     }
 }

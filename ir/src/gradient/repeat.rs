@@ -1,13 +1,13 @@
 //! Gradients of loops.
 
 use super::{
-    carried::has_custom_gradient,
     control::{
         Backward, BodyKind, Extra, Recorded, added_rows, dense_or_zeros, dtypes, result_types,
         retyped, with_functions, zeros,
     },
     extent::CopyBudget,
     function::{Differentiated, GradientIndex, Kept, differentiate_within, has_gradient, unique},
+    loaded::has_custom_gradient,
     reach::Reach,
     sketch::Sketch,
     walk::is_differentiable,
@@ -234,19 +234,19 @@ fn backward_loop(
     }
     let popped_for =
         |saved: Saved| popped.iter().find(|(other, _)| *other == saved).map(|(_, id)| *id);
-    let mut given: Vec<ValueId> = part
+    let mut passed: Vec<ValueId> = part
         .seeds
         .iter()
         .map(|seed| dys[seeds.iter().position(|index| index == seed).expect("same rule")])
         .collect();
     for kept in &part.kept {
-        given.push(match (popped_for(Saved::Kept(*kept)), kept) {
+        passed.push(match (popped_for(Saved::Kept(*kept)), kept) {
             (Some(id), _) => id,
             (None, Kept::Argument(index)) => finals[*index],
             (None, Kept::Result(_)) => unreachable!("results that are kept have lists"),
         });
     }
-    let found = sketch.call_function(&part.backward, &given)?;
+    let found = sketch.call_function(&part.backward, &passed)?;
     for (&index, &dy) in seeds.iter().zip(dys) {
         let shape = popped_for(Saved::ShapeBefore(index));
         results.push(match (part.gradients[index], shape, popped_for(Saved::Before(index))) {

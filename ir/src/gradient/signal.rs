@@ -45,7 +45,7 @@ pub(crate) fn ifft3d<'e>(b: &Backprop<'e>) -> Grads<'e> {
     scaled(b, "FFT3D", 3, false)
 }
 
-/// The transform gives half of what a complex one would: the rest gets no gradient.
+/// The transform returns half of what a complex one would: the rest gets no gradient.
 pub(crate) fn rfft<'e>(b: &Backprop<'e>) -> Grads<'e> {
     half(b, "IFFT", 1)
 }

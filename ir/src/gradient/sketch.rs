@@ -155,7 +155,7 @@ pub(super) fn constant(graph: &Graph, outlet: Outlet) -> Option<&HostTensor> {
     if node.op.name() == "Const" { node.attrs.tensor("value").ok() } else { None }
 }
 
-/// Adds a call whose attributes follow from its inputs, what is given, and the defaults.
+/// Adds a call whose attributes follow from its inputs, what is passed, and the defaults.
 pub(super) fn add_call(
     graph: &mut Graph,
     op: &'static OpDef,

@@ -14,8 +14,8 @@ pub(crate) fn add<'e>(b: &Backprop<'e>) -> Grads<'e> {
     grads
 }
 
-/// The elements of a dense tensor, which broadcasts, at the places of a sparse one.
-fn places<'e>(indices: Value<'e>, shape: Value<'e>, dense: Value<'e>) -> Option<Value<'e>> {
+/// The elements of a dense tensor, which broadcasts, at the indices of a sparse one.
+fn flat_indices<'e>(indices: Value<'e>, shape: Value<'e>, dense: Value<'e>) -> Option<Value<'e>> {
     let added = shape.partial_shape().dim(0)? as i64 - dense.rank()? as i64;
     let own = dense.shape_vector();
     let ones = dense.int_vector(&vec![1; added as usize]);
@@ -26,7 +26,7 @@ fn places<'e>(indices: Value<'e>, shape: Value<'e>, dense: Value<'e>) -> Option<
 
 fn with_dense<'e>(b: &Backprop<'e>, is_quotient: bool) -> Grads<'e> {
     let (values, dense, dy) = (b.x(1), b.x(3), b.dy(0));
-    let Some(places) = places(b.x(0), b.x(2), dense) else {
+    let Some(places) = flat_indices(b.x(0), b.x(2), dense) else {
         return b.postponed("its gradient needs known ranks");
     };
     let others = call("GatherNd", [dense, places]);
@@ -66,8 +66,8 @@ pub(crate) fn reduce_sum<'e>(b: &Backprop<'e>) -> Grads<'e> {
     // The sizes of `dy` with 1 for each reduced axis, and what takes places to places in it.
     let sizes = shape * kept + reduced;
     let scale = call("Maximum", [shape * reduced + kept, b.vector(&vec![1i64; rank])]);
-    let places = call("FloorDiv", [indices, scale]);
-    only(1, call("GatherNd", [dy.reshape_to(sizes), places]))
+    let flat_indices = call("FloorDiv", [indices, scale]);
+    only(1, call("GatherNd", [dy.reshape_to(sizes), flat_indices]))
 }
 
 /// Numbers in place of the values tell where each value went.
@@ -127,7 +127,7 @@ pub(crate) fn to_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
 /// The dense tensor counts where the sparse one has elements.
 pub(crate) fn plus_dense<'e>(b: &Backprop<'e>) -> Grads<'e> {
     let (dense, dy) = (b.x(3), b.dy(0));
-    let Some(places) = places(b.x(0), b.x(2), dense) else {
+    let Some(places) = flat_indices(b.x(0), b.x(2), dense) else {
         return b.postponed("its gradient needs known ranks");
     };
     let by_dense = call("ScatterNd", [places, dy, dense.shape_vector()]);

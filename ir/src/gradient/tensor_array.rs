@@ -8,8 +8,8 @@ use crate::{
     emit::{Value, calls_with},
 };
 
-/// The array of gradients, and the flow that orders it after what gave `flow`. Each walk has its
-/// own: what an earlier one has added up does not count again.
+/// The array of gradients, and the flow that orders it after what returned `flow`. Each walk has
+/// its own: what an earlier one has added up does not count again.
 fn array<'e>(b: &Backprop<'e>, flow: Value<'e>) -> (Value<'e>, Value<'e>) {
     let attrs = Attrs::new().with("source", &*format!("gradients_{}", b.walk()));
     let found = calls_with("TensorArrayGradV3", attrs, &[b.x(0), flow]);

@@ -66,7 +66,7 @@ impl fmt::Debug for RecordedCall {
     }
 }
 
-/// The gradient of one call, given as code.
+/// The gradient of one call, passed as code.
 pub trait CustomGradient: Send + Sync {
     /// The gradients of the inputs from those of the results.
     ///
@@ -78,10 +78,10 @@ pub trait CustomGradient: Send + Sync {
         emit: &mut dyn Emit,
         call: &RecordedCall,
         dys: &[Option<ValueId>],
-    ) -> Result<Vec<Option<Tangent>>>;
+    ) -> Result<Vec<Option<Cotangent>>>;
 
-    /// Whether all inputs have gradients of zero where all results do. A program's own gradients may
-    /// be any functions, and are called with zeros.
+    /// Whether all inputs have gradients of zero where all results do. A program's own gradients
+    /// may be any functions, and are called with zeros.
     fn keeps_zeros(&self) -> bool {
         false
     }
@@ -102,26 +102,26 @@ impl CustomGradient for Refused {
         _: &mut dyn Emit,
         _: &RecordedCall,
         _: &[Option<ValueId>],
-    ) -> Result<Vec<Option<Tangent>>> {
+    ) -> Result<Vec<Option<Cotangent>>> {
         Err(self.0.clone())
     }
 }
 
 /// The gradient of a value, as it leaves the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tangent {
+pub enum Cotangent {
     /// A tensor of the shape of the value.
     Dense(ValueId),
-    /// Rows for some places of the first dimension.
+    /// Rows for some indices of the first dimension.
     Slices(Slices),
 }
 
-/// Rows, and their places in the first dimension.
+/// Rows, and their indices in the first dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slices {
     /// The rows.
     pub values: ValueId,
-    /// Their places.
+    /// Their indices.
     pub indices: ValueId,
 }
 
@@ -141,8 +141,8 @@ pub(super) struct InlinedResults {
     pub(super) values: Vec<ValueId>,
 }
 
-/// The gradients of `sources`, given those of some results (`seeds`), through `calls`, which are in
-/// the order in which they were made. `None` where no seed depends on a source.
+/// The gradients of `sources`, passed those of some results (`seeds`), through `calls`, which are
+/// in the order in which they were made. `None` where no seed depends on a source.
 ///
 /// # Errors
 ///
@@ -153,7 +153,7 @@ pub fn backward(
     calls: &[RecordedCall],
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
-) -> Result<Vec<Option<Tangent>>> {
+) -> Result<Vec<Option<Cotangent>>> {
     backward_through(emit, (calls, &[]), seeds, sources)
 }
 
@@ -163,13 +163,13 @@ pub(super) fn backward_through(
     (calls, inlined): (&[RecordedCall], &[InlinedResults]),
     seeds: &[(ValueId, ValueId)],
     sources: &[ValueId],
-) -> Result<Vec<Option<Tangent>>> {
+) -> Result<Vec<Option<Cotangent>>> {
     static WALKS: AtomicU64 = AtomicU64::new(0);
     let walk = WALKS.fetch_add(1, Ordering::Relaxed);
     let needed = depending_on(emit, calls, sources);
     let mut found = Found::default();
     for &(value, gradient) in seeds {
-        found.add(value, Tangent::Dense(gradient));
+        found.add(value, Cotangent::Dense(gradient));
     }
     let mut inlined = inlined.iter().rev().peekable();
     for (index, call) in calls.iter().enumerate().rev() {
@@ -192,9 +192,9 @@ pub(super) fn backward_through(
         if !has_gradient {
             found.note_zeros(call, &mut wanted, |_| true);
         } else if let Some(custom) = &call.custom {
-            let given: SmallVec<[bool; 8]> =
+            let seeded: SmallVec<[bool; 8]> =
                 call.outputs.iter().map(|output| found.parts.contains_key(output)).collect();
-            found.note_zeros(call, &mut wanted, |index| custom.is_zero(index, &given));
+            found.note_zeros(call, &mut wanted, |index| custom.is_zero(index, &seeded));
         }
         if !wanted.contains(&true) {
             continue;
@@ -208,7 +208,7 @@ pub(super) fn backward_through(
     inlined.for_each(|results| found.complete(&results.values, &needed));
     let mut gradient = |&source: &ValueId| match found.total(emit, source)? {
         None if found.zeros.contains_key(&source) => {
-            Ok(Some(Tangent::Dense(control::zeros(emit, source)?)))
+            Ok(Some(Cotangent::Dense(control::zeros(emit, source)?)))
         }
         total => Ok(total),
     };
@@ -220,10 +220,10 @@ pub(super) fn backward_through(
 /// # Errors
 ///
 /// Whatever is wrong with the calls that this takes.
-pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<ValueId> {
+pub fn dense(emit: &mut dyn Emit, gradient: Cotangent, like: ValueId) -> Result<ValueId> {
     let slices = match gradient {
-        Tangent::Dense(id) => return Ok(id),
-        Tangent::Slices(_) => gradient,
+        Cotangent::Dense(id) => return Ok(id),
+        Cotangent::Slices(_) => gradient,
     };
     let emitter = Emitter::new(emit);
     let dense = filled(grad(&emitter, slices), emitter.at(like));
@@ -231,7 +231,7 @@ pub fn dense(emit: &mut dyn Emit, gradient: Tangent, like: ValueId) -> Result<Va
     Ok(dense.id().expect("no error was noted"))
 }
 
-/// Whether a call is one of a list of elements without gradients, such as truth values or strings.
+/// Whether a call is one of a list of elements without gradients, such as bools or strings.
 /// Handles of variables have gradients: those of what the variables hold.
 fn has_opaque_elements(call: &RecordedCall) -> bool {
     call.attrs.dtype("element_dtype").is_ok_and(|dtype| !is_differentiable(dtype))
@@ -261,13 +261,13 @@ fn depending_on(
 /// The gradients found so far, in parts that are still to be added up.
 #[derive(Default)]
 struct Found {
-    parts: FastMap<ValueId, SmallVec<[Tangent; 2]>>,
+    parts: FastMap<ValueId, SmallVec<[Cotangent; 2]>>,
     /// Values whose gradient is zero, but for its parts.
     zeros: FastMap<ValueId, ()>,
 }
 
 impl Found {
-    fn add(&mut self, value: ValueId, part: Tangent) {
+    fn add(&mut self, value: ValueId, part: Cotangent) {
         self.parts.entry(value).or_default().push(part);
     }
 
@@ -286,7 +286,7 @@ impl Found {
     fn make_zeros(&mut self, emit: &mut dyn Emit, call: &RecordedCall) -> Result<()> {
         for &output in &call.outputs {
             if self.zeros.contains_key(&output) {
-                self.add(output, Tangent::Dense(control::zeros(emit, output)?));
+                self.add(output, Cotangent::Dense(control::zeros(emit, output)?));
             }
         }
         Ok(())
@@ -308,7 +308,7 @@ impl Found {
     }
 
     /// The sum of the parts; slices stay slices if all parts are.
-    fn total(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<Tangent>> {
+    fn total(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<Cotangent>> {
         let Some(parts) = self.parts.get(&value) else { return Ok(None) };
         if let [part] = parts[..] {
             return Ok(Some(part));
@@ -317,7 +317,7 @@ impl Found {
         let emitter = Emitter::new(emit);
         let total = sum(&emitter, value, &parts);
         emitter.finish()?;
-        let total = tangent(total);
+        let total = cotangent(total);
         self.parts.insert(value, SmallVec::from_slice(&[total]));
         Ok(Some(total))
     }
@@ -325,36 +325,36 @@ impl Found {
     fn dense(&mut self, emit: &mut dyn Emit, value: ValueId) -> Result<Option<ValueId>> {
         match self.total(emit, value)? {
             None => Ok(None),
-            Some(Tangent::Dense(id)) => Ok(Some(id)),
-            Some(slices @ Tangent::Slices(_)) => {
+            Some(Cotangent::Dense(id)) => Ok(Some(id)),
+            Some(slices @ Cotangent::Slices(_)) => {
                 let id = dense(emit, slices, value)?;
-                self.parts.insert(value, SmallVec::from_slice(&[Tangent::Dense(id)]));
+                self.parts.insert(value, SmallVec::from_slice(&[Cotangent::Dense(id)]));
                 Ok(Some(id))
             }
         }
     }
 }
 
-fn grad<'e>(emitter: &'e Emitter<'e>, part: Tangent) -> Grad<'e> {
+fn grad<'e>(emitter: &'e Emitter<'e>, part: Cotangent) -> Grad<'e> {
     match part {
-        Tangent::Dense(id) => Grad::Dense(emitter.at(id)),
-        Tangent::Slices(Slices { values, indices }) => {
+        Cotangent::Dense(id) => Grad::Dense(emitter.at(id)),
+        Cotangent::Slices(Slices { values, indices }) => {
             Grad::Slices { values: emitter.at(values), indices: emitter.at(indices) }
         }
     }
 }
 
-fn tangent(grad: Grad<'_>) -> Tangent {
+fn cotangent(grad: Grad<'_>) -> Cotangent {
     let id = |value: Value<'_>| value.id().expect("no error was noted");
     match grad {
-        Grad::Dense(value) => Tangent::Dense(id(value)),
+        Grad::Dense(value) => Cotangent::Dense(id(value)),
         Grad::Slices { values, indices } => {
-            Tangent::Slices(Slices { values: id(values), indices: id(indices) })
+            Cotangent::Slices(Slices { values: id(values), indices: id(indices) })
         }
     }
 }
 
-fn sum<'e>(emitter: &'e Emitter<'e>, value: ValueId, parts: &[Tangent]) -> Grad<'e> {
+fn sum<'e>(emitter: &'e Emitter<'e>, value: ValueId, parts: &[Cotangent]) -> Grad<'e> {
     let parts: Vec<Grad<'e>> = parts.iter().map(|&part| grad(emitter, part)).collect();
     let slices: Vec<(Value<'e>, Value<'e>)> = parts
         .iter()
@@ -438,7 +438,7 @@ fn one_call(
 
 /// Answer of a gradient rule.
 pub(super) enum Ruled {
-    Found(Vec<Option<Tangent>>),
+    Found(Vec<Option<Cotangent>>),
     /// It needs to know more of shapes.
     Postponed(Error),
 }
@@ -481,7 +481,7 @@ pub(super) fn by_rule(
         let rule = "its gradient rule gives a value that no op computes".into();
         return Err(Error::Malformed { node: call.op.name.into(), rule });
     }
-    Ok(Ruled::Found(grads.into_iter().map(|grad| grad.map(tangent)).collect()))
+    Ok(Ruled::Found(grads.into_iter().map(|grad| grad.map(cotangent)).collect()))
 }
 
 /// Sums gradients to the shapes of inputs that were broadcast.
@@ -501,7 +501,7 @@ impl Found {
         &mut self,
         call: &RecordedCall,
         wanted: &[bool],
-        grads: impl IntoIterator<Item = Option<Tangent>>,
+        grads: impl IntoIterator<Item = Option<Cotangent>>,
     ) {
         let inputs = call.inputs.iter().zip(wanted);
         for ((&input, &wanted), grad) in inputs.zip(grads) {
@@ -521,7 +521,7 @@ fn through(
     call: &RecordedCall,
     dys: &[Option<ValueId>],
     wanted: &[bool],
-) -> Result<Vec<Option<Tangent>>> {
+) -> Result<Vec<Option<Cotangent>>> {
     match deferred::is_expandable(emit, call)? {
         true => expanded(formula, emit, call, dys),
         false => deferred::deferred(emit, call, dys, wanted),
@@ -534,7 +534,7 @@ pub(super) fn expanded(
     emit: &mut dyn Emit,
     call: &RecordedCall,
     dys: &[Option<ValueId>],
-) -> Result<Vec<Option<Tangent>>> {
+) -> Result<Vec<Option<Cotangent>>> {
     let mut recorder = Recorder { emit, calls: Vec::new() };
     let results = emit::expand_by(formula, &mut recorder, call.op, &call.attrs, &call.inputs)?;
     let calls = recorder.calls;

@@ -1,4 +1,4 @@
-//! Ops that exist for what happens around them: assertions, places in the order of execution,
+//! Ops that exist for what happens around them: assertions, positions in the order of execution,
 //! printing, the time.
 
 use crate::{

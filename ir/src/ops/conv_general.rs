@@ -11,15 +11,15 @@ use std::borrow::Cow;
 
 /// Numbers of batch dimensions and of spatial ones.
 fn split(context: &OpContext<'_>, rank: usize) -> Result<(usize, usize)> {
-    let given = context.attrs.int("batch_dims")?;
-    let batch = usize::try_from(given)
+    let batch_dims = context.attrs.int("batch_dims")?;
+    let batch = usize::try_from(batch_dims)
         .ok()
         .filter(|batch| (1..=3).contains(&rank.saturating_sub(batch + 1)));
     let Some(batch) = batch else {
         return Err(context.wrong_attr(
             "batch_dims",
             format!("fewer than {rank} dimensions"),
-            given,
+            batch_dims,
         ));
     };
     match rank - batch - 1 {

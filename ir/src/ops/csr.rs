@@ -15,7 +15,7 @@ use crate::{
 /// The dtypes of entries.
 const ENTRIES: &[DType] = &[DType::F32, DType::F64, DType::C64, DType::C128];
 
-/// An op on such a matrix that gives one.
+/// An op on such a matrix that returns one.
 const MATRIX: OpDef = OpDef {
     inputs: &[arg_of("input", DType::Variant)],
     outputs: &[arg_of("output", DType::Variant)],
@@ -143,7 +143,7 @@ pub(super) static OPS: &[OpDef] = &[
         attrs: &[ty("type", F32_F64)],
         lowering: Lowering::Composite(|c| {
             let entries = entries(c.x(0), c.dtype_attr("type"));
-            vec![at_places(
+            vec![at_coordinates(
                 &entries,
                 call("SparseSoftmax", [entries.at(0), entries.at(1), entries.at(2)]),
             )]
@@ -192,9 +192,9 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Composite(|c| {
             let rank = c.x(0).shape().num_elements() as i64;
-            let places = c.x(0).slice(&[0], &[0]).reshape(&[0, rank]);
+            let coordinates = c.x(0).slice(&[0], &[0]).reshape(&[0, rank]);
             let values = c.x(0).slice(&[0], &[0]).cast(c.dtype_attr("type"));
-            vec![call("SparseTensorToCSRSparseMatrix", [places, values, c.x(0)])]
+            vec![call("SparseTensorToCSRSparseMatrix", [coordinates, values, c.x(0)])]
         }),
         ..MATRIX
     },
@@ -213,13 +213,13 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-/// Places, values and sizes of a matrix.
+/// Coordinates, values and sizes of a matrix.
 fn entries<'e>(matrix: Value<'e>, dtype: DType) -> CallResults<'e> {
     calls_with("CSRSparseMatrixToSparseTensor", Attrs::new().with("type", dtype), &[matrix])
 }
 
-/// The matrix of these values at the places of another.
-fn at_places<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
+/// The matrix of these values at the coordinates of another.
+fn at_coordinates<'e>(places: &CallResults<'e>, values: Value<'e>) -> Value<'e> {
     call("SparseTensorToCSRSparseMatrix", [places.at(0), values, places.at(2)])
 }
 
@@ -233,7 +233,7 @@ fn added<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (of_a, of_b) = (a.at(1) * c.x(2), b.at(1) * c.x(3));
     let inputs = [a.at(0), of_a, a.at(2), b.at(0), of_b, b.at(2), least];
     let sum = calls_with("SparseAdd", Attrs::new(), &inputs);
-    vec![at_places(&sum, sum.at(1))]
+    vec![at_coordinates(&sum, sum.at(1))]
 }
 
 fn scaled<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
@@ -242,20 +242,20 @@ fn scaled<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
         0 => b,
         _ => call("GatherNd", [b.reshape(&[-1]), a.at(0).slice(&[0, 0], &[-1, 1])]),
     };
-    vec![at_places(&a, a.at(1) * factor)]
+    vec![at_coordinates(&a, a.at(1) * factor)]
 }
 
 /// Each entry times what its gradient has beyond the mean of the row.
 fn softmax_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let dtype = c.dtype_attr("type");
     let y = entries(c.x(0), dtype);
-    let (places, values, dims) = (y.at(0), y.at(1), y.at(2));
+    let (coordinates, values, dims) = (y.at(0), y.at(1), y.at(2));
     let dense = call_with("CSRSparseMatrixToDense", Attrs::new().with("type", dtype), [c.x(1)]);
-    let dy = call("GatherNd", [dense, places]);
-    let inputs = [places, dy * values, dims, c.vector(&[-1i32])];
+    let dy = call("GatherNd", [dense, coordinates]);
+    let inputs = [coordinates, dy * values, dims, c.vector(&[-1i32])];
     let of_rows = call_with("SparseReduceSum", Attrs::new().with("keep_dims", true), inputs);
-    let means = call("SparseDenseCwiseMul", [places, values.ones_like(), dims, of_rows]);
-    vec![at_places(&y, (dy - means) * values)]
+    let means = call("SparseDenseCwiseMul", [coordinates, values.ones_like(), dims, of_rows]);
+    vec![at_coordinates(&y, (dy - means) * values)]
 }
 
 fn vectors(context: &mut OpContext<'_>) -> Result<()> {

@@ -30,7 +30,7 @@ const DIAGONAL: &[DType] = &[
     DType::C128,
 ];
 
-/// Matrices with given diagonals.
+/// Matrices with specified diagonals.
 const MATRIX_DIAG: OpDef = OpDef {
     inputs: &[
         arg("diagonal", "T"),

@@ -64,7 +64,7 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-/// Scalars give scalars.
+/// Scalars return scalars.
 fn scalars(context: &mut OpContext<'_>) -> Result<()> {
     (0..context.n_inputs()).try_for_each(|index| context.check_rank(index, 0))?;
     infer::scalar(context)

@@ -383,7 +383,7 @@ fn unused(shape: &PartialShape) -> Result<Shape> {
     Shape::new(shape.dims().unwrap_or_default().iter().map(|dim| dim.unwrap_or(0)))
 }
 
-/// Results have the shapes the attribute gives, if it gives any.
+/// Results have the shapes of the attribute, if it has any.
 fn output_shapes(context: &mut OpContext<'_>) -> Result<()> {
     let shapes = context.attrs.shapes("output_shapes")?.to_vec();
     if shapes.len() == context.n_outputs() {

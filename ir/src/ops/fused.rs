@@ -1,5 +1,5 @@
-//! Ops that TensorFlow's graph optimiser makes of a product, a convolution or a normalisation and the
-//! ops after it. Graphs that were saved after optimisation have them.
+//! Ops that TensorFlow's graph optimiser makes of a product, a convolution or a normalisation and
+//! the ops after it. Graphs that were saved after optimisation have them.
 //!
 //! Source: TensorFlow's `remapper.cc` for the ops in `fused_ops` and the order of their arguments,
 //! `nn_ops.cc` for the interfaces.
@@ -174,8 +174,8 @@ pub(super) static OPS: &[OpDef] = &[
         ],
         infer: matmul::matmul,
         lowering: Lowering::Composite(|c| {
-            let product = c.x(0).matmul(c.x(1), c.flag("transpose_a"), c.flag("transpose_b"));
-            vec![epilogue(c, product)]
+            let matmul = c.x(0).matmul(c.x(1), c.flag("transpose_a"), c.flag("transpose_b"));
+            vec![epilogue(c, matmul)]
         }),
         ..OpDef::PURE
     },

@@ -252,8 +252,8 @@ fn dynamic_stitch(context: &mut OpContext<'_>) -> Result<()> {
     let n = context.n_inputs() / 2;
     let mut row: Option<SmallVec<[Dim; 6]>> = None;
     for index in 0..n {
-        let (places, data) = (context.shape(index), context.shape(n + index));
-        let (Some(places), Some(dims)) = (places.dims(), data.dims()) else { continue };
+        let (indices, data) = (context.shape(index), context.shape(n + index));
+        let (Some(places), Some(dims)) = (indices.dims(), data.dims()) else { continue };
         let prefix = dims.get(..places.len());
         let fits = prefix.is_some_and(|prefix| {
             let rows = PartialShape::ranked(prefix.iter().copied());

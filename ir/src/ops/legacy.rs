@@ -463,8 +463,8 @@ pub(super) static OPS: &[OpDef] = &[
 fn rows<'e>(c: &Composite<'e>, name: &str) -> Vec<Value<'e>> {
     let (x, n_rows) = (c.x(0), c.x(0).shape()[0]);
     let n_rows = i32::try_from(n_rows).unwrap_or(i32::MAX).max(1);
-    let places = call("FloorMod", [c.x(1), c.scalar(n_rows)]).reshape(&[-1, 1]);
-    vec![call(name, [x, places, c.x(2)])]
+    let rows = call("FloorMod", [c.x(1), c.scalar(n_rows)]).reshape(&[-1, 1]);
+    vec![call(name, [x, rows, c.x(2)])]
 }
 
 /// Source: `BatchNormGrad` in `tensorflow/core/kernels/batch_norm_op.h`.

@@ -14,7 +14,7 @@ use crate::{
 
 const SOLVABLE: &[DType] = &[DType::F64, DType::F32, DType::C64, DType::C128];
 
-/// A function of square matrices that gives matrices of the same size.
+/// A function of square matrices that returns matrices of the same size.
 pub(super) const SQUARE: OpDef = OpDef {
     inputs: &[arg("input", "T")],
     outputs: &[arg("output", "T")],
@@ -384,10 +384,9 @@ fn least_squares<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (rows, columns) = (shape[shape.rank() - 2], shape[shape.rank() - 1]);
     if c.flag("fast") {
         let is_tall = rows >= columns;
-        let product = a.batch_matmul(a, is_tall, !is_tall);
-        let diagonal =
-            call("MatrixDiagPart", [product]) + call("StopGradient", [c.x(2)]).cast(dtype);
-        let normal = call("MatrixSetDiag", [product, diagonal]);
+        let gram = a.batch_matmul(a, is_tall, !is_tall);
+        let diagonal = call("MatrixDiagPart", [gram]) + call("StopGradient", [c.x(2)]).cast(dtype);
+        let normal = call("MatrixSetDiag", [gram, diagonal]);
         return vec![match is_tall {
             true => call("MatrixSolve", [normal, a.batch_matmul(b, true, false)]),
             false => a.batch_matmul(call("MatrixSolve", [normal, b]), true, false),
@@ -429,8 +428,8 @@ fn cholesky_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
         let attrs = Attrs::new().with("T", l.dtype()).with("lower", true).with("adjoint", true);
         c.call1("MatrixTriangularSolve", attrs, &[l, right])
     };
-    let product = l.batch_matmul(band(grad, -1), true, false);
-    let halved = band(product, -1) - band(product, 0) * 0.5;
+    let gram = l.batch_matmul(band(grad, -1), true, false);
+    let halved = band(gram, -1) - band(gram, 0) * 0.5;
     let result = solve(adjoint(solve(halved)));
     vec![(result + adjoint(result)) * 0.5]
 }

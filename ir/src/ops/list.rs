@@ -14,7 +14,7 @@ use crate::{
     spec::TensorSpec,
 };
 
-/// An op on a list that gives a list.
+/// An op on a list that returns a list.
 const UPDATE: OpDef = OpDef {
     outputs: &[arg_of("output_handle", DType::Variant)],
     attrs: &[any_ty("element_dtype")],

@@ -44,7 +44,7 @@ const OPERATOR: OpDef = OpDef {
 const COMPARISON: OpDef =
     OpDef { outputs: &[arg_of("z", DType::Bool)], attrs: &[ty("T", REALS)], ..OPERATOR };
 
-/// An operator on truth values.
+/// An operator on bools.
 const LOGICAL: OpDef = OpDef {
     inputs: &[arg_of("x", DType::Bool), arg_of("y", DType::Bool)],
     attrs: &[],
@@ -991,7 +991,8 @@ fn chops(from: DType, to: DType) -> bool {
     }
 }
 
-/// The error function. TensorFlow's for `f64` gives NaN at infinity, by subtracting it from itself.
+/// The error function. TensorFlow's for `f64` returns NaN at infinity, by subtracting it from
+/// itself.
 fn erf(x: Scalar<'_>) -> Scalar<'_> {
     #[expect(clippy::eq_op, reason = "NaN where x is infinite, 0 elsewhere")]
     let nothing = x - x;
@@ -1034,7 +1035,7 @@ fn divide<'s>(x: Scalar<'s>, y: Scalar<'s>) -> Scalar<'s> {
     if x.dtype().is_integer() { x.trunc_div(y) } else { x / y }
 }
 
-/// The nearest integer. TensorFlow's x86 build gives 0 for every 32- and 64-bit integer.
+/// The nearest integer. TensorFlow's x86 build returns 0 for every 32- and 64-bit integer.
 fn round(x: Scalar<'_>) -> Scalar<'_> {
     match x.dtype() {
         DType::I32 | DType::I64 => x.like(0.0),

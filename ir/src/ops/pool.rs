@@ -307,7 +307,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Composite(|c| {
             let has_batch = c.flag("include_batch_in_index");
-            vec![gradient::pool::at_places(c.x(1), c.x(2), has_batch)]
+            vec![gradient::pool::gathered_at(c.x(1), c.x(2), has_batch)]
         }),
         ..OpDef::PURE
     },
@@ -368,7 +368,7 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Composite(|c| {
             let has_batch = c.flag("include_batch_in_index");
-            vec![gradient::pool::to_places(c.x(0), c.x(1), c.x(2), has_batch)]
+            vec![gradient::pool::scattered_to(c.x(0), c.x(1), c.x(2), has_batch)]
         }),
         ..OpDef::PURE
     },

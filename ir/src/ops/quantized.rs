@@ -20,7 +20,7 @@ const ROUND_MODES: AttrDef =
 const MODES: AttrDef = one_of("mode", &["MIN_COMBINED", "MIN_FIRST", "SCALED"])
     .or(AttrDefault::String("MIN_COMBINED"));
 
-/// A function of quantised numbers and their range; gives numbers and their range.
+/// A function of quantised numbers and their range; returns numbers and their range.
 const ON_RANGE: OpDef = OpDef {
     inputs: &[arg("input", "Tinput"), arg_of("input_min", F32), arg_of("input_max", F32)],
     outputs: &[arg("output", "out_type"), arg_of("output_min", F32), arg_of("output_max", F32)],
@@ -726,7 +726,7 @@ pub(super) static OPS: &[OpDef] = &[
                 return Err(context.wrong_attr(attr, expected, "an axis"));
             }
             one_per_slice(context, 6..8, to)?;
-            uniform_product(context)
+            uniform_matmul(context)
         },
         lowering: Lowering::Kernel,
         ..OpDef::PURE
@@ -752,7 +752,7 @@ pub(super) static OPS: &[OpDef] = &[
         infer: |context| {
             let columns = columns(context, "rhs_quantization_axis")?;
             one_per_slice(context, 2..4, columns)?;
-            uniform_product(context)
+            uniform_matmul(context)
         },
         lowering: Lowering::Kernel,
         ..OpDef::PURE
@@ -893,7 +893,7 @@ fn columns(context: &OpContext<'_>, axis: &'static str) -> Result<Option<Partial
 }
 
 /// The result of a product of two matrices has the rows of the first and the columns of the second.
-fn uniform_product(context: &mut OpContext<'_>) -> Result<()> {
+fn uniform_matmul(context: &mut OpContext<'_>) -> Result<()> {
     context.check_rank(0, 2)?;
     context.check_rank(1, 2)?;
     let (inner, rows) = (context.shape(0).dim(1), context.shape(1).dim(0));

@@ -1,7 +1,7 @@
 //! Convolutions and matmuls of quantised numbers with their bias, ReLU and requantisation.
 //!
-//! TensorFlow's graph tools make them of other ops, for oneDNN. Operands are taken as integers times a
-//! scale: the end of the range with the larger magnitude belongs to the largest integer.
+//! TensorFlow's graph tools make them of other ops, for oneDNN. Operands are taken as integers
+//! times a scale: the end of the range with the larger magnitude belongs to the largest integer.
 //!
 //! Source: `mkl_conv_ops.cc`, `mkl_qmatmul_op.cc` and `mkl_quantized_conv_ops.h` of TensorFlow for
 //! scales and ranges; what it computes of ranges that do not begin at 0 was found by running it.
@@ -76,7 +76,7 @@ const WITH_BIAS: OpDef = OpDef {
     ..TO_WIDE
 };
 
-/// A convolution to bytes of a given range.
+/// A convolution to bytes of a specified range.
 const TO_BYTES: OpDef = OpDef {
     inputs: &[
         INPUT,
@@ -379,8 +379,8 @@ fn conv_rest(context: &mut OpContext<'_>) -> Result<()> {
         }
         range = PartialShape::vector(own);
     }
-    let is_given = position(context.op, MIN_FREEZED.name).is_some();
-    check_rest(context, if is_given { PartialShape::scalar() } else { range })
+    let is_frozen = position(context.op, MIN_FREEZED.name).is_some();
+    check_rest(context, if is_frozen { PartialShape::scalar() } else { range })
 }
 
 fn dense_shape(context: &mut OpContext<'_>) -> Result<()> {
@@ -527,7 +527,7 @@ fn operands<'e>(c: &Composite<'e>) -> [[Value<'e>; 2]; 2] {
     [[c.x(3), c.x(4)], [c.x(5), c.x(6)]]
 }
 
-fn product_sums<'e>(c: &Composite<'e>) -> Value<'e> {
+fn matmul_sums<'e>(c: &Composite<'e>) -> Value<'e> {
     sums(c, "QuantizedMatMul", c.attrs.clone().with("Toutput", DType::QI32))
 }
 
@@ -543,7 +543,7 @@ fn offset<'e>(c: &Composite<'e>) -> Value<'e> {
 }
 
 fn multiplied<'e>(c: &Composite<'e>, relu: bool) -> Vec<Value<'e>> {
-    let (sums, [a, b], bias) = (product_sums(c), operands(c), offset(c));
+    let (sums, [a, b], bias) = (matmul_sums(c), operands(c), offset(c));
     let scale = level(a, c.dtype(0)) * (magnitude(b) / 127.0);
     if let Some(freezed) = ends(c, MIN_FREEZED.name, MAX_FREEZED.name) {
         let out = c.dtype_attr("Toutput");
@@ -558,10 +558,10 @@ fn multiplied<'e>(c: &Composite<'e>, relu: bool) -> Vec<Value<'e>> {
     vec![wide, -range, range]
 }
 
-/// Where operands are taken as scaled, a range of `a` adds nothing to a bias, and an integer bias is
-/// in units of the upper end alone.
+/// Where operands are taken as scaled, a range of `a` adds nothing to a bias, and an integer bias
+/// is in units of the upper end alone.
 fn dequantised<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    let (sums, [a, b]) = (product_sums(c).cast(F32), operands(c));
+    let (sums, [a, b]) = (matmul_sums(c).cast(F32), operands(c));
     let is_scaled = c.string("input_quant_mode") == "SCALED";
     let bias = if is_scaled { c.x(2) } else { offset(c) };
     let [of_sums, of_bias] = match is_scaled {

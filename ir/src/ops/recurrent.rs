@@ -70,7 +70,7 @@ const SEQUENCE: OpDef = OpDef {
     ..CELL
 };
 
-/// The gradient of a run over a sequence, from what the run gave.
+/// The gradient of a run over a sequence, from what the run returned.
 const SEQUENCE_GRAD: OpDef = OpDef {
     inputs: &[
         SEQUENCE.inputs[0],
@@ -337,7 +337,7 @@ fn lstm_grad<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     ]
 }
 
-/// Checks state, weights and biases, which begin at input `first`, and gives the number of cells.
+/// Checks state, weights and biases, which begin at input `first`, and returns the number of cells.
 fn cells(context: &OpContext<'_>, first: usize, batch: Dim, inputs: Dim) -> Result<Dim> {
     let [state_batch, cells] = context.dims::<2>(first)?;
     context.same("the batch of cs_prev", batch, state_batch)?;

@@ -212,8 +212,8 @@ pub(super) fn reshape(context: &mut OpContext<'_>) -> Result<()> {
     // Sizes of 0 do not count when the size -1 is computed, if both sides have some.
     let both_empty = sizes.contains(&0) && input.contains(&0);
     let n: usize = input.iter().filter(|&&size| size != 0 || !both_empty).product();
-    let given: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1 && (size != 0)).collect();
-    let Ok(given) = Shape::from_i64(&given) else { return wrong("a shape") };
+    let known: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1 && (size != 0)).collect();
+    let Ok(given) = Shape::from_i64(&known) else { return wrong("a shape") };
     let rest = n / given.num_elements();
     let dims = sizes.iter().map(|&size| usize::try_from(size).unwrap_or(rest));
     match Shape::new(dims) {

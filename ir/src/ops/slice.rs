@@ -247,12 +247,12 @@ fn resolve_sizes(context: &OpContext<'_>, sizes: &[i64], whole: Dim) -> Result<V
         return wrong("not negative");
     }
     let open = sizes.iter().filter(|&&size| size == -1).count();
-    let given = sizes.iter().filter(|&&size| size != -1);
-    let given = given.fold(0usize, |sum, &size| sum.saturating_add(counted(size)));
+    let known = sizes.iter().filter(|&&size| size != -1);
+    let known = known.fold(0usize, |sum, &size| sum.saturating_add(counted(size)));
     let rest = match (open, whole) {
-        (0, Some(whole)) if given != whole => return wrong("parts of the whole"),
-        (1, Some(whole)) if given > whole => return wrong("parts of the whole"),
-        (0 | 1, whole) => whole.map(|whole| whole - given),
+        (0, Some(whole)) if known != whole => return wrong("parts of the whole"),
+        (1, Some(whole)) if known > whole => return wrong("parts of the whole"),
+        (0 | 1, whole) => whole.map(|whole| whole - known),
         _ => return wrong("sizes with at most one -1"),
     };
     Ok(sizes.iter().map(|&size| usize::try_from(size).ok().or(rest)).collect())

@@ -97,11 +97,11 @@ pub(super) static OPS: &[OpDef] = &[
         },
         lowering: Lowering::Composite(|c| {
             let (from, to) = (c.string("src_format"), c.string("dst_format"));
-            let places = from.bytes().map(|letter| to.bytes().position(|own| own == letter));
-            let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
-            let places = c.vector(&places).cast(c.dtype(0));
+            let axes = from.bytes().map(|letter| to.bytes().position(|own| own == letter));
+            let axes: Vec<i64> = axes.map(|place| place.unwrap_or(0) as i64).collect();
+            let axes = c.vector(&axes).cast(c.dtype(0));
             let at = call("FloorMod", [c.x(0), c.x(0).like(from.len() as f64)]);
-            vec![call("GatherV2", [places, at, c.scalar(0i32)])]
+            vec![call("GatherV2", [axes, at, c.scalar(0i32)])]
         }),
         gradient: Gradient::Zero,
         ..OpDef::PURE
@@ -136,9 +136,9 @@ pub(super) static OPS: &[OpDef] = &[
                 all.collect::<Vec<u8>>()
             };
             let (from, to) = (letters("src_format"), letters("dst_format"));
-            let places = to.iter().map(|letter| from.iter().position(|own| own == letter));
-            let places: Vec<i64> = places.map(|place| place.unwrap_or(0) as i64).collect();
-            vec![call("GatherV2", [c.x(0), c.vector(&places), c.scalar(0i32)])]
+            let axes = to.iter().map(|letter| from.iter().position(|own| own == letter));
+            let axes: Vec<i64> = axes.map(|place| place.unwrap_or(0) as i64).collect();
+            vec![call("GatherV2", [c.x(0), c.vector(&axes), c.scalar(0i32)])]
         }),
         gradient: Gradient::Zero,
         ..OpDef::PURE
@@ -330,7 +330,7 @@ fn volume_windows(attrs: &Attrs) -> Option<[PatchWindow; 3]> {
     Some([0, 1, 2].map(|axis| PatchWindow::new(sizes[axis], strides[axis], is_same)))
 }
 
-/// Every place of a window is a slice of the volumes.
+/// Every position of a window is a slice of the volumes.
 fn volume_patches<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let (x, shape) = (c.x(0), c.x(0).shape());
     let Some(windows) = volume_windows(c.attrs) else {
@@ -370,12 +370,11 @@ fn volume_patches<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 /// Where in the first order of dimensions each one of the second stands.
 fn permutation(context: &OpContext<'_>) -> Result<Vec<usize>> {
     let (from, to) = (context.attrs.string("src_format")?, context.attrs.string("dst_format")?);
-    let places: Option<Vec<usize>> =
-        to.bytes().map(|x| from.bytes().position(|y| y == x)).collect();
-    let mut sorted = places.clone().unwrap_or_default();
+    let axes: Option<Vec<usize>> = to.bytes().map(|x| from.bytes().position(|y| y == x)).collect();
+    let mut sorted = axes.clone().unwrap_or_default();
     sorted.sort_unstable();
     sorted.dedup();
-    match places {
+    match axes {
         Some(places) if matches!(from.len(), 4 | 5) && sorted.len() == from.len() => Ok(places),
         _ => Err(context.wrong_attr("dst_format", format!("the letters of {from}"), to)),
     }
@@ -584,7 +583,7 @@ fn from_batch<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     vec![x.slice(&begin, &size)]
 }
 
-/// Where batch, channels, rows and columns are, and how many channels lie together at the end.
+/// Where batch, channels, rows and columns are, and how many channels are together at the end.
 struct Layout {
     channels: usize,
     rows: usize,

@@ -79,7 +79,7 @@ pub(super) static OPS: &[OpDef] = &[
     },
 ];
 
-/// Places, elements and sizes.
+/// Coordinates, elements and sizes.
 fn sparse(context: &mut OpContext<'_>) -> Result<()> {
     context.set(0, PartialShape::of_rank(2));
     context.set(1, PartialShape::vector(None));

@@ -2,7 +2,7 @@
 
 use crate::{dtype::DType, infer, op::*};
 
-/// An op on a map that gives a map.
+/// An op on a map that returns a map.
 const UPDATE: OpDef = OpDef {
     outputs: &[arg_of("output_handle", DType::Variant)],
     attrs: &[any_ty("key_dtype"), any_ty("value_dtype")],

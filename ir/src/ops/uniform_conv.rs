@@ -269,9 +269,9 @@ fn quantized_images<'e>(x: Value<'e>, batch: usize) -> [Value<'e>; 2] {
     let zero = call("Rint", [nearer.select(from_low, from_high)]);
     let zero = zero.maximum(zero.like(least)).minimum(zero.like(most)).cast(DType::F32);
     let narrow = scale.cast(DType::F32);
-    let place = call("Floor", [x * (narrow.ones_like() / narrow) + 0.5]) + zero;
-    let place = place.minimum(place.like(most)).maximum(place.like(least)) - zero;
+    let quantized = call("Floor", [x * (narrow.ones_like() / narrow) + 0.5]) + zero;
+    let quantized = quantized.minimum(quantized.like(most)).maximum(quantized.like(least)) - zero;
     let flat = is_flat.cast(DType::F32);
     let scale = narrow * (flat.ones_like() - flat);
-    [place.cast(DType::I32), scale]
+    [quantized.cast(DType::I32), scale]
 }

@@ -15,7 +15,7 @@ use crate::{
         reduce::{combine, reduce_by, reduce_tree},
         region::{Monoid, call_function},
         scatter::{ScatterRows, scatter_by},
-        select::{MOST_ELEMENTS, chosen_places, select_and_scatter},
+        select::{MOST_ELEMENTS, chosen_indices, select_and_scatter},
         size::{broadcast, product, rank, reshape, sizes, sizes_of_rank},
         sort::{SortKey, sort_by, sort_by_keys},
         window::{Windows, reduce_window},
@@ -268,13 +268,13 @@ fn selected<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     if let Some(result) = by_op {
         return vec![result];
     }
-    let places = chosen_places(operand, &windows, &choose);
+    let indices = chosen_indices(operand, &windows, &choose);
     let count = product(&sizes(source));
     let whole = [product(&sizes(operand))];
     let rows = broadcast(initial.reshape(&[1]), &whole);
     let updates = reshape(source, &[count]);
-    let places = reshape(places, &[count]);
-    let rows = one_by_one(c, &[rows], places, &[updates], &scatter);
+    let indices = reshape(indices, &[count]);
+    let rows = one_by_one(c, &[rows], indices, &[updates], &scatter);
     rows.into_iter().map(|row| reshape(row, &sizes(operand))).collect()
 }
 
@@ -301,7 +301,7 @@ fn scattered<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 /// The most rounds of updates that a formula makes.
 const MOST_ROUNDS: i64 = 2048;
 
-/// Rows with updates made by a function: all at once where no place occurs twice, otherwise one
+/// Rows with updates made by a function: all at once where no position occurs twice, otherwise one
 /// after the other.
 fn one_by_one<'e>(
     c: &Composite<'e>,
@@ -342,7 +342,7 @@ fn one_by_one<'e>(
     rows
 }
 
-/// Rows with updates at places that differ; those at -1 are left out.
+/// Rows with updates at positions that differ; those at -1 are left out.
 fn round<'e>(
     rows: &[Value<'e>],
     places: Value<'e>,
@@ -353,12 +353,12 @@ fn round<'e>(
     let current: Vec<Value<'e>> =
         rows.iter().map(|&x| call("GatherV2", [x, inside, x.literal(0i32)])).collect();
     let new = callee.call(&[current.as_slice(), updates].concat());
-    let places = reshape(places, &[sizes_of_rank(places, 1)[0], Size::Known(1)]);
+    let indices = reshape(places, &[sizes_of_rank(places, 1)[0], Size::Known(1)]);
     let attrs = || Attrs::new().with("bad_indices_policy", "IGNORE");
     let each = rows.iter().zip(new).zip(updates);
     each.map(|((&row, new), &like)| {
         let new = broadcast(new, &sizes(like));
-        crate::emit::call_with("TensorScatterUpdate", attrs(), [row, places, new])
+        crate::emit::call_with("TensorScatterUpdate", attrs(), [row, indices, new])
     })
     .collect()
 }

@@ -14,10 +14,10 @@ use std::{
     sync::Arc,
 };
 
-/// A part of a graph: what is given to it, what it gives, what else runs.
+/// A part of a graph: its feeds, its results, what else runs.
 #[derive(Clone, Debug, Default)]
 pub struct Subgraph {
-    /// The tensors that are given, in the order of the function's arguments.
+    /// The tensors that are passed, in the order of the function's arguments.
     pub feeds: Vec<Feed>,
     /// Its results, by name.
     pub results: Vec<(String, Outlet)>,
@@ -25,12 +25,12 @@ pub struct Subgraph {
     pub targets: Vec<NodeId>,
 }
 
-/// A tensor that is given in place of what its node would compute.
+/// A tensor that is passed instead of what its node would compute.
 #[derive(Clone, Debug)]
 pub struct Feed {
     /// The tensor.
     pub outlet: Outlet,
-    /// The type of what may be given.
+    /// The type of what may be passed.
     pub ty: ValueType,
 }
 
@@ -93,7 +93,7 @@ impl Subgraph {
     }
 }
 
-/// Whether all that a node does is to give what is fed anyway. A placeholder must not run.
+/// Whether all that a node does is to return what is fed anyway. A placeholder must not run.
 fn is_replaced(graph: &Graph, id: NodeId, fed: &HashSet<Outlet>) -> bool {
     let node = &graph[id];
     let is_source = node.inputs().is_empty() && node.controls().is_empty();

@@ -142,17 +142,19 @@ impl Group {
                 inputs.push(*input);
             }
         }
-        let place = |outlet: &Outlet| {
+        let input_index = |outlet: &Outlet| {
             let position = inputs.iter().position(|input| input == outlet);
             let dtype = graph.ty(*outlet).map_or(DType::F32, |ty| ty.dtype);
             Replacement::Input(position.expect("every input was added above"), dtype)
         };
-        let moved: Vec<Replacement<'_>> = own_inputs.iter().map(place).collect();
+        let moved: Vec<Replacement<'_>> = own_inputs.iter().map(input_index).collect();
         let own = own.substitute(&moved);
         let replacements: Vec<Replacement<'_>> = self
             .inputs
             .iter()
-            .map(|input| if input.node == id { Replacement::Expr(&own) } else { place(input) })
+            .map(
+                |input| if input.node == id { Replacement::Expr(&own) } else { input_index(input) },
+            )
             .collect();
         let expr = self.expr.substitute(&replacements);
         if inputs.len() > MAX_INPUTS || expr.nodes().len() > MAX_OPERATIONS {

@@ -4,7 +4,7 @@
 //! Only what cannot fail moves, as the loop may not run at all.
 
 use super::{
-    place::{Reason, location, own_location, set_locations},
+    placement::{Reason, location, own_location, set_locations},
     specialize::Specialized,
 };
 use crate::{
@@ -187,7 +187,7 @@ impl Rebuilt {
         self.graph.add(node.with_inputs(inputs).with_outputs(types))
     }
 
-    /// Adds copies of `nodes`; gives the outlets that others use, and those that stand for them.
+    /// Adds copies of `nodes`; returns the outlets that others use, and those that stand for them.
     fn add_moved(
         &mut self,
         call: &NodeDef,

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_follow_from_arguments_and_constants() {
+    fn shapes_are_inferred_from_arguments_and_constants() {
         let (mut graph, y) = forgetful(ranked(&[Some(3), Some(4)]));
         infer_types(&mut graph).unwrap();
         assert_eq!(graph.ty(y).unwrap().shape, ranked(&[Some(6), Some(2)]));

@@ -1,8 +1,9 @@
-//! Graph to graph: each pass gives a graph that means the same and costs less.
+//! Graph to graph: each pass returns a graph that means the same and costs less.
 //!
 //! The order in which a runtime uses them: [`specialize`] (inline calls, infer types, fold
-//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`], [`attention`], [`region`]. [`functionalize`] is for those
-//! who load graphs, [`carve`] and [`infer_types`] are for whoever asks for a part of one.
+//! constants, expand formulas), [`hoist`], [`cse`], [`prune`], [`mod@widen`], [`pad`], [`fuse`],
+//! [`attention`], [`region`]. [`functionalize`] is for those who load graphs, [`carve`] and
+//! [`infer_types`] are for whoever asks for a part of one.
 
 pub mod attention;
 pub mod carve;
@@ -13,7 +14,7 @@ pub mod fuse;
 pub mod hoist;
 pub mod infer_types;
 pub mod pad;
-pub mod place;
+pub mod placement;
 pub mod prune;
 pub mod region;
 pub mod specialize;

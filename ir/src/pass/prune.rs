@@ -1,4 +1,4 @@
-//! Dead code: nodes whose results nobody needs and whose running nobody notices.
+//! Dead code: nodes whose results are not needed and whose running has no effect.
 
 use crate::{
     error::Result,

@@ -6,7 +6,7 @@
 //! no control edges (the order of the nodes is the order of effects), no calls but loops and
 //! branches, whose bodies are specialised too.
 
-use super::place::Reason;
+use super::placement::Reason;
 use crate::{
     attr::{Attrs, NameAttrList},
     dtype::DType,
@@ -72,7 +72,7 @@ pub struct Specialized {
     pub failure: Option<Error>,
     /// The aliases that were replaced by their inputs, for [`verify`](super::verify).
     pub dropped: Vec<DroppedAlias>,
-    /// The reasons why calls run where they do, once the function is [placed](super::place).
+    /// The reasons why calls run where they do, once the function is [placed](super::position).
     pub reasons: HashMap<NodeId, Reason>,
 }
 
@@ -90,7 +90,7 @@ pub struct DroppedAlias {
 }
 
 impl Specialized {
-    /// The type of result `index`; unknown in a function that fails before it gives results.
+    /// The type of result `index`; unknown in a function that fails before it returns results.
     pub fn result_type(&self, index: usize) -> Option<&ValueType> {
         self.results.get(index).and_then(|&outlet| self.graph.ty(outlet))
     }
@@ -209,7 +209,7 @@ impl Body<'_> {
         Ok(outlet)
     }
 
-    /// Rebuilds the body of a function here; gives its results.
+    /// Rebuilds the body of a function here; returns its results.
     fn inline(&mut self, function: &FunctionDef, args: &[Outlet]) -> Result<Vec<Outlet>> {
         let limits = self.specializer.limits;
         if self.path.contains(&function.name) || self.path.len() >= limits.call_depth {
@@ -415,8 +415,8 @@ impl Body<'_> {
         self.expand_by(name, formula, op, attrs, inputs)
     }
 
-    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well. The calls of a
-    /// formula are themselves what it means.
+    /// Adds the calls by which XLA computes an op. XLA asks for known shapes as well. The calls of
+    /// a formula are themselves what it means.
     fn compile(
         &mut self,
         name: &str,
@@ -518,8 +518,8 @@ impl Body<'_> {
         functions: &[&NameAttrList],
         inputs: &[Outlet],
     ) -> Result<Outlets> {
-        let (chooser, args) = (inputs[0], &inputs[1..]);
-        if let Some(value) = self.known.get(&chooser) {
+        let (predicate, args) = (inputs[0], &inputs[1..]);
+        if let Some(value) = self.known.get(&predicate) {
             let taken = chosen_branch(op.call, value, functions.len())?;
             return self.inline_call(node, functions[taken], args);
         }
@@ -537,7 +537,7 @@ impl Body<'_> {
         Ok(outlets)
     }
 
-    /// A loop: the types of its variables are widened until the body gives what it takes.
+    /// A loop: the types of its variables are widened until the body returns what it takes.
     fn repeat(
         &mut self,
         node: &NodeDef,
@@ -613,8 +613,8 @@ fn constant(op: &'static OpDef, attrs: &Attrs) -> Option<HostTensor> {
     if op.inputs.is_empty() { attrs.tensor("value").ok().cloned() } else { None }
 }
 
-/// Whether an alias can be replaced by its input. **Invariant:** an op is dropped only if its type is
-/// fully known and that of its input, or if it never changes the type: equal partial types say
+/// Whether an alias can be replaced by its input. **Invariant:** an op is dropped only if its type
+/// is fully known and that of its input, or if it never changes the type: equal partial types say
 /// nothing of the shapes at run time.
 fn is_redundant(kind: AliasKind, input: &ValueType, output: &ValueType) -> bool {
     input == output && (kind == AliasKind::Identity || output.shape.is_known())

@@ -11,7 +11,7 @@
 
 use super::{
     execution::{Execution, constant},
-    place::{location, own_location},
+    placement::{location, own_location},
     specialize::{DroppedAlias, Specialized},
 };
 use crate::{
@@ -121,9 +121,9 @@ fn check_devices(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
 fn check_passed(function: &Specialized, id: NodeId, node: &NodeDef) -> Check {
     let is_loop = node.op.def().is_some_and(|op| op.call == CallKind::While);
     let bodies = function.nested.get(&id).map_or(&[][..], Vec::as_slice);
-    let given = &node.inputs()[usize::from(!is_loop)..];
+    let passed = &node.inputs()[usize::from(!is_loop)..];
     for (index, body) in bodies.iter().enumerate() {
-        for (&arg, &input) in body.args.iter().zip(given) {
+        for (&arg, &input) in body.args.iter().zip(passed) {
             let (inside, outside) = (location(&body.graph, arg), location(&function.graph, input));
             if inside != outside && constant(&body.graph, arg).is_none() {
                 return Err(format!("an argument on `{outside}` is taken on `{inside}`"));
@@ -189,8 +189,8 @@ fn check_loop(function: &Specialized, node: &NodeDef, bodies: &[Specialized]) ->
     check_args(function, node.inputs(), node.outputs(), condition)?;
     check_args(function, node.inputs(), node.outputs(), body)?;
     for (index, ty) in node.outputs().iter().enumerate() {
-        let given = node.inputs().get(index).and_then(|&input| function.graph.ty(input));
-        if !given.is_some_and(|given| fits(given, ty)) {
+        let passed = node.inputs().get(index).and_then(|&input| function.graph.ty(input));
+        if !passed.is_some_and(|given| fits(given, ty)) {
             return Err(format!("variable {index} is {ty}, given another type"));
         }
     }
@@ -220,11 +220,11 @@ fn check_args(
     }
     for (index, ((&arg, ty), &given)) in body.args.iter().zip(types).zip(given).enumerate() {
         let arg = body.graph.ty(arg);
-        let given = function.graph.ty(given);
+        let passed = function.graph.ty(given);
         let agree = arg.is_some_and(|arg| {
             arg.dtype == ty.dtype
                 && fits(ty, arg)
-                && given.is_some_and(|given| given.dtype == ty.dtype)
+                && passed.is_some_and(|given| given.dtype == ty.dtype)
         });
         if !agree {
             return Err(format!("argument {index} is {ty}, the body takes another type"));

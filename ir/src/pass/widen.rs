@@ -1,4 +1,4 @@
-//! Products of bytes: a product of two casts from bytes to `int32` becomes one call that reads the
+//! Matmuls of bytes: a matmul of two casts from bytes to `int32` becomes one call that reads the
 //! bytes.
 //!
 //! Casts that have other users stay for these. Calls on other devices than the host are left alone:
@@ -20,7 +20,7 @@ struct WideningOps {
     products: [&'static OpDef; 3],
 }
 
-/// Makes one call of each product of bytes that were cast to `int32`.
+/// Makes one call of each matmul of bytes that were cast to `int32`.
 ///
 /// # Errors
 ///
@@ -35,7 +35,7 @@ pub fn widen(graph: &mut Graph) -> Result<()> {
     let ops = WideningOps { cast, product, products: [one, batch, broadcast] };
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
-        let Some((attrs, inputs)) = ops.product_of_bytes(graph, id) else { continue };
+        let Some((attrs, inputs)) = ops.byte_matmul(graph, id) else { continue };
         let attrs = ops.product.complete_attrs(attrs)?;
         let controls = graph[id].controls().to_vec();
         let node = graph.node_mut(id);
@@ -46,12 +46,12 @@ pub fn widen(graph: &mut Graph) -> Result<()> {
 }
 
 impl WideningOps {
-    /// Attributes and operands of a product of bytes, if a node is one.
-    fn product_of_bytes(&self, graph: &Graph, id: NodeId) -> Option<(Attrs, [Outlet; 2])> {
+    /// Attributes and operands of a matmul of bytes, if a node is one.
+    fn byte_matmul(&self, graph: &Graph, id: NodeId) -> Option<(Attrs, [Outlet; 2])> {
         let node = &graph[id];
-        let is_product = self.products.iter().any(|&op| is(node, op));
+        let is_matmul = self.products.iter().any(|&op| is(node, op));
         let [x, y] = node.inputs() else { return None };
-        if !is_product || !node.device.is_empty() {
+        if !is_matmul || !node.device.is_empty() {
             return None;
         }
         let (x, x_type) = self.bytes(graph, *x)?;
@@ -94,11 +94,11 @@ mod tests {
         };
         let (x, y) = (side("x", dtypes[0], [2, 3]), side("y", dtypes[1], [4, 3]));
         let attrs = Attrs::new().with("transpose_b", true);
-        let product = b.call_with("MatMul", "product", attrs, &[x, y]).unwrap()[0];
-        let mut function = b.finish_function("f", &[("product", product)]);
-        *function.graph.node_mut(product.node).device = device.into();
+        let matmul = b.call_with("MatMul", "product", attrs, &[x, y]).unwrap()[0];
+        let mut function = b.finish_function("f", &[("product", matmul)]);
+        *function.graph.node_mut(matmul.node).device = device.into();
         widen(&mut function.graph).unwrap();
-        let node = &function.graph[product.node];
+        let node = &function.graph[matmul.node];
         if node.op.name() == "_WideningMatMul" {
             assert!(node.attrs.bool("adj_y").unwrap() && !node.attrs.bool("adj_x").unwrap());
             let inputs = node.inputs().iter().map(|input| &*function.graph[input.node].name);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_widened_bytes_read_the_bytes() {
+    fn matmuls_of_widened_bytes_read_the_bytes() {
         use DType::{F32, I8, I16, I32, U8};
         assert_eq!(op_after([I8, I8], I32, ""), "_WideningMatMul");
         assert_eq!(op_after([U8, I8], I32, ""), "_WideningMatMul");

@@ -3,8 +3,9 @@
 //!
 //! The bits are those of [`rng_bit_generator`]. Floats are made of their high bits, normal numbers
 //! of pairs along an axis (Box and Muller, 1958), truncated normal numbers by the inverse of the
-//! cumulative distribution, classes by the largest of Gumbel-perturbed logits. Sources: TensorFlow's
-//! `tf2xla/kernels/stateless_random_ops*.cc` and `categorical_op.cc`, XLA's `builder/lib/prng.cc`.
+//! cumulative distribution, classes by the largest of Gumbel-perturbed logits. Sources:
+//! TensorFlow's `tf2xla/kernels/stateless_random_ops*.cc` and `categorical_op.cc`, XLA's
+//! `builder/lib/prng.cc`.
 
 use super::{
     bits::{unsigned, width},
@@ -42,8 +43,8 @@ fn bits<'e>(c: &Composite<'e>, index: usize, shape: &[i64], dtype: DType) -> Val
 
 /// Floats of [0, 1) of a shape; `bfloat16` is computed as `float32`.
 fn unit<'e>(c: &Composite<'e>, index: usize, shape: &[i64], dtype: DType) -> Value<'e> {
-    let word = unsigned(dtype);
-    let bits = bits(c, index, shape, word);
+    let unsigned_dtype = unsigned(dtype);
+    let bits = bits(c, index, shape, unsigned_dtype);
     let fraction: u32 = match dtype {
         DType::F64 => 52,
         DType::F16 => 10,
@@ -52,7 +53,10 @@ fn unit<'e>(c: &Composite<'e>, index: usize, shape: &[i64], dtype: DType) -> Val
     // Halves are made of their low bits, as TensorFlow's kernels make them.
     let kept = match dtype {
         DType::F16 => call("BitwiseAnd", [bits, bits.like(1023.0)]),
-        _ => call("RightShift", [bits, bits.like((width(word) - i64::from(fraction)) as f64)]),
+        _ => call(
+            "RightShift",
+            [bits, bits.like((width(unsigned_dtype) - i64::from(fraction)) as f64)],
+        ),
     };
     kept.cast(dtype) * (-f64::from(fraction)).exp2()
 }
@@ -64,7 +68,7 @@ fn computed(dtype: DType) -> DType {
 
 /// Numbers as the dtype of a call. `bfloat16` loses the low bits, so that no number becomes its
 /// upper limit.
-fn given<'e>(c: &Composite<'e>, x: Value<'e>) -> Vec<Value<'e>> {
+fn parameters<'e>(c: &Composite<'e>, x: Value<'e>) -> Vec<Value<'e>> {
     let dtype = c.dtype_attr("dtype");
     if dtype != DType::BF16 {
         return vec![x.cast(dtype)];
@@ -91,7 +95,7 @@ pub(crate) fn key_counter<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
 
 /// `StatelessRandomUniformV2`.
 pub(crate) fn uniform<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
-    given(c, unit(c, 1, &c.ints(0), computed(c.dtype_attr("dtype"))))
+    parameters(c, unit(c, 1, &c.ints(0), computed(c.dtype_attr("dtype"))))
 }
 
 /// `StatelessRandomNormalV2`: sines and cosines of pairs along an axis.
@@ -114,14 +118,14 @@ pub(crate) fn normal<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let mut whole = dims.clone();
     whole[axis] += dims[axis] % 2;
     let numbers = Value::concat(&both, axis as i64 + 1).reshape(&whole);
-    given(c, numbers.slice(&vec![0; dims.len()], &dims).reshape(&shape))
+    parameters(c, numbers.slice(&vec![0; dims.len()], &dims).reshape(&shape))
 }
 
 /// `StatelessTruncatedNormalV2`.
 pub(crate) fn truncated_normal<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let x = unit(c, 1, &c.ints(0), computed(c.dtype_attr("dtype")));
     let limits = [-LIMIT, LIMIT].map(|limit| cumulative(x.like(limit)));
-    given(c, between(x, limits))
+    parameters(c, between(x, limits))
 }
 
 /// `_StatelessParameterizedTruncatedNormalV2`: means, deviations and limits are inputs 4 to 7.
@@ -129,7 +133,7 @@ pub(crate) fn parameterized<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let x = unit(c, 1, &c.ints(0), computed(c.dtype_attr("dtype")));
     let [mean, deviation, low, high] = [4, 5, 6, 7].map(|index| c.x(index).cast(x.dtype()));
     let limits = [low, high].map(|limit| cumulative((limit - mean) / deviation));
-    given(c, mean + deviation * between(x, limits))
+    parameters(c, mean + deviation * between(x, limits))
 }
 
 /// The cumulative standard normal distribution.
@@ -152,10 +156,10 @@ fn between<'e>(uniform: Value<'e>, [low, high]: [Value<'e>; 2]) -> Value<'e> {
 /// `StatelessRandomUniformIntV2`: the limits are inputs 4 and 5.
 pub(crate) fn uniform_int<'e>(c: &Composite<'e>) -> Vec<Value<'e>> {
     let dtype = c.dtype_attr("dtype");
-    let word = unsigned(dtype);
-    let as_word = |x| super::bits::same_bits(x, word);
-    let bits = bits(c, 1, &c.ints(0), word);
-    let [low, high] = [4, 5].map(|index| as_word(c.x(index)));
+    let unsigned_dtype = unsigned(dtype);
+    let as_unsigned = |x| super::bits::same_bits(x, unsigned_dtype);
+    let bits = bits(c, 1, &c.ints(0), unsigned_dtype);
+    let [low, high] = [4, 5].map(|index| as_unsigned(c.x(index)));
     let number = low + call("FloorMod", [bits, high - low]);
     vec![super::bits::same_bits(number, dtype)]
 }

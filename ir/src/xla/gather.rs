@@ -1,4 +1,4 @@
-//! `gather`: slices of one size, at places that vectors of indices name.
+//! `gather`: slices of one size, at indices that vectors of indices name.
 
 use super::size::{Size, product, range_along, rank, reshape, sizes, transpose};
 use crate::{
@@ -68,7 +68,7 @@ struct Plan<'e, 'a> {
     slice: &'a [Size<'e>],
     whole: Vec<Size<'e>>,
     n_batch: usize,
-    /// The axes of the operand whose place has to be computed, and the others: slices have all of
+    /// The axes of the operand whose index has to be computed, and the others: slices have all of
     /// those.
     indexed: Vec<usize>,
     full: Vec<usize>,
@@ -104,38 +104,38 @@ impl<'e, 'a> Plan<'e, 'a> {
         (0..self.whole.len()).filter(|axis| !dropped(axis)).collect()
     }
 
-    /// The axes of slices whose places are computed.
+    /// The axes of slices whose indices are computed.
     fn spread(&self) -> Vec<usize> {
         let kept = self.kept();
         self.indexed.iter().copied().filter(|axis| kept.contains(axis)).collect()
     }
 
-    /// The places along an indexed axis, of rank `n_batch` + the number of spread axes.
-    fn places(&self, axis: usize, spread: &[usize]) -> Value<'e> {
+    /// The indices along an indexed axis, of rank `n_batch` + the number of spread axes.
+    fn slice_indices(&self, axis: usize, spread: &[usize]) -> Value<'e> {
         let rank = self.n_batch + spread.len();
-        let mut places = None;
+        let mut slice_indices = None;
         if let Some(position) = self.axes.start_map.iter().position(|&own| own == axis) {
             let start = component(self.indices, position);
             let last = self.whole[axis].minus(self.slice[axis]).value(start);
             let start = start.minimum(last).maximum(start.literal(0i64));
             let mut shape = sizes(start);
             shape.resize(rank, Size::Known(1));
-            places = Some(reshape(start, &shape));
+            slice_indices = Some(reshape(start, &shape));
         }
         if let Some(position) = self.axes.operand_batch.iter().position(|&own| own == axis) {
             let of_indices = self.axes.indices_batch[position];
             let at = batch_position(of_indices, self.axes.index_vector);
             let batch = range_along(self.whole[axis], at, rank, self.indices);
-            places = Some(places.map_or(batch, |places| places + batch));
+            slice_indices = Some(slice_indices.map_or(batch, |places| places + batch));
         }
         if let Some(position) = spread.iter().position(|&own| own == axis)
             && self.slice[axis].known() != Some(1)
         {
             let at = self.n_batch + position;
             let offsets = range_along(self.slice[axis], at, rank, self.indices);
-            places = Some(places.map_or(offsets, |places| places + offsets));
+            slice_indices = Some(slice_indices.map_or(offsets, |places| places + offsets));
         }
-        places.unwrap_or_else(|| self.indices.literal(0i64).reshape(&vec![1; rank]))
+        slice_indices.unwrap_or_else(|| self.indices.literal(0i64).reshape(&vec![1; rank]))
     }
 
     /// The slices: batch axes, spread axes, full axes.
@@ -145,10 +145,10 @@ impl<'e, 'a> Plan<'e, 'a> {
         shape.extend(spread.iter().map(|&axis| self.slice[axis]));
         let mut flat: Option<Value<'e>> = None;
         for &axis in &self.indexed {
-            let places = self.places(axis, &spread);
+            let slice_indices = self.slice_indices(axis, &spread);
             flat = Some(match flat {
-                None => places,
-                Some(flat) => flat * self.whole[axis].value(flat) + places,
+                None => slice_indices,
+                Some(flat) => flat * self.whole[axis].value(flat) + slice_indices,
             });
         }
         let flat = flat.unwrap_or_else(|| self.indices.literal(0i64));

@@ -139,8 +139,8 @@ fn philox<'e>(state: Value<'e>, shape: &[i64], dtype: DType) -> [Value<'e>; 2] {
     let long = state.dims().is_some_and(|dims| dims[0] > 2);
     let high = word(state, if long { 2 } else { 0 });
     let counter = counters(&[Size::Known(n_blocks)], state) + word(state, 1);
-    let carried = counter.less(word(state, 1)).cast(DType::U64);
-    let above = if long { high + carried } else { broadcast(high, &[Size::Known(n_blocks)]) };
+    let carry = counter.less(word(state, 1)).cast(DType::U64);
+    let above = if long { high + carry } else { broadcast(high, &[Size::Known(n_blocks)]) };
     let [a, b] = halves(counter);
     let [c, d] = halves(above);
     let blocks = philox4x32(halves(word(state, 0)), [a, b, c, d]);

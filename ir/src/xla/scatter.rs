@@ -1,4 +1,4 @@
-//! `scatter`: updates of slices at places that vectors of indices name.
+//! `scatter`: updates of slices at indices that vectors of indices name.
 //!
 //! A slice that is not inside as a whole is left out, as XLA does on every platform.
 
@@ -29,10 +29,10 @@ pub struct ScatterAxes {
     pub index_vector: usize,
 }
 
-/// The operand as rows, and each update as a row with the number of its place.
+/// The operand as rows, and each update as a row with the number of its index.
 #[derive(Debug, Clone)]
 pub struct ScatterRows<'e> {
-    /// The numbers of the places; -1 for updates that are left out.
+    /// The numbers of the indices; -1 for updates that are left out.
     pub places: Value<'e>,
     n_rows: Size<'e>,
     whole: Vec<Size<'e>>,
@@ -85,7 +85,7 @@ impl<'e> ScatterRows<'e> {
         for &axis in &indexed {
             let window = window_of(axis);
             let size = window.map_or(Size::Known(1), |window| all[window]);
-            let mut place = None;
+            let mut index = None;
             if let Some(position) = axes.start_map.iter().position(|&own| own == axis) {
                 let start = component(indices, position);
                 let last = whole[axis].minus(size).value(start);
@@ -95,25 +95,25 @@ impl<'e> ScatterRows<'e> {
                 shape.resize(flat_rank, Size::Known(1));
                 let inside = reshape(inside, &shape);
                 valid = Some(valid.map_or(inside, |valid| call("LogicalAnd", [valid, inside])));
-                place = Some(reshape(start, &shape));
+                index = Some(reshape(start, &shape));
             }
             if let Some(position) = axes.operand_batch.iter().position(|&own| own == axis) {
                 let at = batch_position(axes.indices_batch[position], axes.index_vector);
                 let batch = range_along(whole[axis], at, flat_rank, indices);
-                place = Some(place.map_or(batch, |place| place + batch));
+                index = Some(index.map_or(batch, |place| place + batch));
             }
             if let Some(window) = window
                 && size.known() != Some(1)
             {
                 let at = spread.iter().position(|&own| own == window).unwrap_or(0);
                 let offsets = range_along(size, scattered.len() + at, flat_rank, indices);
-                place = Some(place.map_or(offsets, |place| place + offsets));
+                index = Some(index.map_or(offsets, |place| place + offsets));
             }
             let zero = || indices.literal(0i64).reshape(&vec![1; flat_rank]);
-            let place = place.unwrap_or_else(zero);
+            let index = index.unwrap_or_else(zero);
             flat = Some(match flat {
-                None => place,
-                Some(flat) => flat * whole[axis].value(flat) + place,
+                None => index,
+                Some(flat) => flat * whole[axis].value(flat) + index,
             });
         }
         let mut flat = flat.unwrap_or_else(|| indices.literal(0i64));
@@ -122,13 +122,13 @@ impl<'e> ScatterRows<'e> {
         }
         let shape: Vec<Size<'e>> =
             update_order[..flat_rank].iter().map(|&axis| all[axis]).collect();
-        let places = reshape(broadcast(flat, &shape), &[product(&shape)]);
+        let rows = reshape(broadcast(flat, &shape), &[product(&shape)]);
         let size_of =
             |axes: &[usize]| -> Vec<Size<'e>> { axes.iter().map(|&axis| whole[axis]).collect() };
         let n_rows = product(&size_of(&indexed));
         let row = size_of(&row_axes);
         let order = indexed.into_iter().chain(row_axes).collect();
-        ScatterRows { places, n_rows, whole, row, order, update_order }
+        ScatterRows { places: rows, n_rows, whole, row, order, update_order }
     }
 
     fn rows_of(&self, value: Value<'e>, count: Size<'e>) -> Value<'e> {
@@ -196,9 +196,9 @@ pub fn scatter_by<'e>(
     let rows = ScatterRows::new(operand, indices, updates, axes);
     let through = through.unwrap_or(dtype);
     let attrs = Attrs::new().with("bad_indices_policy", "IGNORE");
-    let places = reshape(rows.places, &[sizes_of_rank(rows.places, 1)[0], Size::Known(1)]);
+    let updated = reshape(rows.places, &[sizes_of_rank(rows.places, 1)[0], Size::Known(1)]);
     let (before, new) = (rows.operand(operand).cast(through), rows.updates(updates).cast(through));
-    let after = call_with(op, attrs, [before, places, new]);
+    let after = call_with(op, attrs, [before, updated, new]);
     Some(rows.result(after.cast(dtype)))
 }
 

@@ -14,17 +14,17 @@ use crate::{
 /// A function of two tensors.
 pub type Binary<'f, 'e> = &'f dyn Fn(Value<'e>, Value<'e>) -> Value<'e>;
 
-/// The places, in the operand as one row of elements, that windows choose: the first element, and
+/// The indices, in the operand as one row of elements, that windows choose: the first element, and
 /// any later one that `select` does not prefer the chosen one to. -1 for windows without elements.
-pub fn chosen_places<'e>(
+pub fn chosen_indices<'e>(
     operand: Value<'e>,
     windows: &Windows<'e>,
     select: Binary<'_, 'e>,
 ) -> Value<'e> {
     let shape = sizes(operand);
-    let places = reshape(range(product(&shape), operand), &shape);
+    let indices = reshape(range(product(&shape), operand), &shape);
     let padded = super::window::padded(operand, operand.like(0.0), windows);
-    let places = super::window::padded(places, places.literal(-1i64), windows);
+    let indices = super::window::padded(indices, indices.literal(-1i64), windows);
     let whole = sizes_of_rank(padded, windows.size.len());
     let zero = vec![0i64; windows.size.len()];
     let part = |x: Value<'e>, offset: &[i64]| {
@@ -37,10 +37,10 @@ pub fn chosen_places<'e>(
         let steps: Vec<Size<'e>> = axes.map(|axis| windows.stride[axis].into()).collect();
         strided(x, &begin, &end, &steps)
     };
-    let (mut best, mut at) = (part(padded, &zero), part(places, &zero));
+    let (mut best, mut at) = (part(padded, &zero), part(indices, &zero));
     let mut offset = zero;
     while next(&mut offset, &windows.size) {
-        let (value, place) = (part(padded, &offset), part(places, &offset));
+        let (value, place) = (part(padded, &offset), part(indices, &offset));
         let none_yet = at.less(0.0);
         let there = place.greater_equal(0.0);
         let replaced = call("LogicalOr", [none_yet, select(best, value).logical_not()]);
@@ -84,12 +84,12 @@ pub fn select_and_scatter<'e>(
         Monoid::Second => "TensorScatterUpdate",
         _ => return None,
     };
-    let places = chosen_places(operand, windows, select);
+    let indices = chosen_indices(operand, windows, select);
     let shape = sizes(operand);
     let n = product(&sizes(source));
     let before = broadcast(initial.reshape(&[1]), &[product(&shape)]);
-    let places = reshape(places, &[n, Size::Known(1)]);
+    let indices = reshape(indices, &[n, Size::Known(1)]);
     let attrs = Attrs::new().with("bad_indices_policy", "IGNORE");
-    let after = call_with(op, attrs, [before, places, reshape(source, &[n])]);
+    let after = call_with(op, attrs, [before, indices, reshape(source, &[n])]);
     Some(reshape(after, &shape))
 }

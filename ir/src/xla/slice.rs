@@ -1,4 +1,4 @@
-//! Slices whose place is computed. Starts are moved so that the slice is inside.
+//! Slices whose index is computed. Starts are moved so that the slice is inside.
 
 use super::size::{Size, of_vector, sizes, vector};
 use crate::DType;
@@ -26,7 +26,7 @@ pub fn dynamic_slice<'e>(x: Value<'e>, starts: Value<'e>, slice: &[Size<'e>]) ->
     call("Slice", [x, begin, vector(slice, x)])
 }
 
-/// `x` with `update` in the place of the slice at computed starts.
+/// `x` with `update` instead of the slice at computed starts.
 pub fn dynamic_update_slice<'e>(x: Value<'e>, update: Value<'e>, starts: Value<'e>) -> Value<'e> {
     let size = sizes(update);
     if size.is_empty() {

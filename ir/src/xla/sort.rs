@@ -43,20 +43,20 @@ pub fn sort_by_keys<'e>(xs: &[Value<'e>], axis: usize, keys: &[SortKey<'e>]) -> 
     let Some(&first) = xs.first() else { return Vec::new() };
     let (order, back) = last(axis, rank(first));
     let whole = sizes(first);
-    let mut places: Option<Value<'e>> = None;
+    let mut positions: Option<Value<'e>> = None;
     for key in keys.iter().rev() {
         let value = transpose(broadcast(key.value, &whole), &order);
-        let value = places.map_or(value, |places| permuted(value, places));
-        let next = ascending_places(value, key.descending);
-        places = Some(places.map_or(next, |places| permuted(places, next)));
+        let value = positions.map_or(value, |positions| permuted(value, positions));
+        let next = ascending_order(value, key.descending);
+        positions = Some(positions.map_or(next, |positions| permuted(positions, next)));
     }
-    let Some(places) = places else { return xs.to_vec() };
-    xs.iter().map(|&x| transpose(permuted(transpose(x, &order), places), &back)).collect()
+    let Some(positions) = positions else { return xs.to_vec() };
+    xs.iter().map(|&x| transpose(permuted(transpose(x, &order), positions), &back)).collect()
 }
 
-/// The places of elements along the last axis, smallest (or largest) first, equal ones as they
+/// The indices of elements along the last axis, smallest (or largest) first, equal ones as they
 /// are.
-fn ascending_places<'e>(x: Value<'e>, descending: bool) -> Value<'e> {
+fn ascending_order<'e>(x: Value<'e>, descending: bool) -> Value<'e> {
     let integers = match x.dtype() {
         DType::Bool => x.cast(DType::U8),
         dtype if dtype.is_float() => total_order(x),
@@ -89,16 +89,17 @@ pub fn sort_by<'e>(xs: &[Value<'e>], axis: usize, before: Before<'_, 'e>) -> Vec
     let (columns, lines) = (spread(n - 1), spread(n));
     let sooner = broadcast(before(&columns, &lines), &square);
     let later = broadcast(before(&lines, &columns), &square);
-    let places = range(length, first);
-    let [i, j] = [[length, Size::Known(1)], [Size::Known(1), length]].map(|s| reshape(places, &s));
+    let positions = range(length, first);
+    let [i, j] =
+        [[length, Size::Known(1)], [Size::Known(1), length]].map(|s| reshape(positions, &s));
     let equal_before = call("LogicalAnd", [later.logical_not(), j.less(i)]);
     let counted = call("LogicalOr", [sooner, equal_before]).cast(DType::I32);
     let ranks = counted.sum(&[n as i64], false);
-    let places = ascending_places(ranks, false);
-    rows.iter().map(|&x| transpose(permuted(x, places), &back)).collect()
+    let ascending = ascending_order(ranks, false);
+    rows.iter().map(|&x| transpose(permuted(x, ascending), &back)).collect()
 }
 
-/// The `k` largest elements of the last axis and their places as `i32`, in the total order of
+/// The `k` largest elements of the last axis and their indices as `i32`, in the total order of
 /// floats: NaN first.
 pub fn top_k<'e>(x: Value<'e>, k: Size<'e>) -> [Value<'e>; 2] {
     let n = rank(x);
@@ -108,8 +109,8 @@ pub fn top_k<'e>(x: Value<'e>, k: Size<'e>) -> [Value<'e>; 2] {
         _ => x,
     };
     let attrs = Attrs::new().with("Tk", DType::I64).with("index_type", DType::I32);
-    let places = calls_with("TopKV2", attrs, &[keys, k.value(x)]).at(1);
+    let order = calls_with("TopKV2", attrs, &[keys, k.value(x)]).at(1);
     let axis = n as i64 - 1;
     let attrs = Attrs::new().with("batch_dims", axis);
-    [call_with("GatherV2", attrs, [x, places, x.literal(axis)]), places]
+    [call_with("GatherV2", attrs, [x, order, x.literal(axis)]), order]
 }

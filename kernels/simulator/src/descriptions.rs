@@ -1,4 +1,4 @@
-//! cuBLASLt's descriptions of products, and the functions that make them. Their meaning is that of
+//! cuBLASLt's descriptions of matmuls, and the functions that make them. Their meaning is that of
 //! NVIDIA's *cuBLAS* and of its header.
 
 #![expect(unsafe_code, reason = "these are the functions of a C library")]

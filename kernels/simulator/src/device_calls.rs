@@ -137,7 +137,7 @@ extern "C" fn cuCtxSetCurrent(context: CUcontext) -> CUresult {
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSynchronize() -> CUresult {
     let mut world = world();
-    answer(current_device().and_then(|_| world.finish_all()))
+    answer(current_device().and_then(|_| world.synchronize_all()))
 }
 
 #[unsafe(no_mangle)]
@@ -187,14 +187,14 @@ unsafe extern "C" fn cuStreamCreate(to: *mut CUstream, _: c_uint) -> CUresult {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamDestroy_v2(stream: CUstream) -> CUresult {
     let mut world = world();
-    let done = world.finish(stream as usize);
+    let done = world.synchronize(stream as usize);
     world.streams.remove(&(stream as usize));
     answer(done)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamSynchronize(stream: CUstream) -> CUresult {
-    answer(world().finish(stream as usize))
+    answer(world().synchronize(stream as usize))
 }
 
 #[unsafe(no_mangle)]
@@ -235,7 +235,7 @@ extern "C" fn cuEventQuery(event: CUevent) -> CUresult {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuEventSynchronize(event: CUevent) -> CUresult {
-    answer(world().finish_event(event as usize))
+    answer(world().synchronize_event(event as usize))
 }
 
 #[unsafe(no_mangle)]

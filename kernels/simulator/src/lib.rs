@@ -1,4 +1,4 @@
-//! NVIDIA's driver, compiler and matrix products, simulated on the host: a library that takes the
+//! NVIDIA's driver, compiler and matmuls, simulated on the host: a library that takes the
 //! place of `libcuda`, `libnvrtc` and `libcublasLt` in tests, where there is no device of NVIDIA's.
 //!
 //! `cargo xtask simulated COMMAND…` builds it, lays it where the loader looks first, and runs a
@@ -28,8 +28,8 @@ mod descriptions;
 mod device_calls;
 mod graph_calls;
 mod launch;
+mod matmul;
+mod matmul_calls;
 mod memory;
 mod memory_calls;
-mod product;
-mod product_calls;
 mod world;

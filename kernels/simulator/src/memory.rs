@@ -1,4 +1,4 @@
-//! Memory of devices, which is the host's, between zones that nobody may write to.
+//! Memory of devices, which is the host's, between zones that must not be written to.
 
 #![expect(unsafe_code, reason = "programs reach memory through pointers")]
 
@@ -116,8 +116,8 @@ impl SimulatedMemory {
         Ok(())
     }
 
-    /// Gives a block back: nobody may name it any more.
-    pub(crate) fn give(&mut self, at: usize, stream: usize) -> CudaResult {
+    /// Frees a block: calls must not name it any more.
+    pub(crate) fn free(&mut self, at: usize, stream: usize) -> CudaResult {
         let block = self.block(at)?;
         if !block.is_taken {
             return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
@@ -139,7 +139,7 @@ impl SimulatedMemory {
         Ok(())
     }
 
-    /// Frees what nobody uses, when all work is done.
+    /// Frees what is not used, when all work is done.
     pub(crate) fn trim(&mut self) -> CudaResult {
         for at in std::mem::take(&mut self.freed).into_values().flatten() {
             if let Some(block) = self.blocks.remove(&at) {
@@ -174,7 +174,7 @@ impl SimulatedMemory {
         found.map(|(_, block)| block.device).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 
-    /// Fails if somebody wrote beside the block that this address is of.
+    /// Fails if a kernel wrote beside the block that this address is of.
     pub(crate) fn check(&self, at: usize) -> CudaResult {
         let Some((&start, block)) = self.blocks.range(..=at).next_back() else {
             return Err(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);

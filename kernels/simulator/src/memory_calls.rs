@@ -63,7 +63,7 @@ unsafe extern "C" fn cuMemAllocAsync(
         }
         let at = match world.memory.take(device, stream, bytes) {
             Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
-                world.finish_all()?;
+                world.synchronize_all()?;
                 world.memory.trim()?;
                 world.memory.take(device, stream, bytes)?
             }
@@ -85,7 +85,7 @@ extern "C" fn cuMemFreeAsync(at: CUdeviceptr, stream: CUstream) -> CUresult {
         if world.stream(stream)?.captured.is_some() {
             return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
         }
-        world.memory.give(at, stream)?;
+        world.memory.free(at, stream)?;
         world.push(stream, Arc::new(move |memory: &mut SimulatedMemory| memory.kill(at)))
     };
     answer(free())

@@ -49,7 +49,7 @@ pub(crate) struct Event {
     /// While that is captured: the capture, and the jobs it comes after.
     pub(crate) captured: Option<(usize, Vec<usize>)>,
     pub(crate) at: Option<Instant>,
-    /// Nobody may ask for it again; who waits for it still does.
+    /// Calls may not ask for it again; those that wait for it still do.
     pub(crate) is_destroyed: bool,
 }
 
@@ -162,7 +162,7 @@ impl SimulatedWorld {
     }
 
     /// Does a stream's work, all of it.
-    pub(crate) fn finish(&mut self, stream: usize) -> CudaResult {
+    pub(crate) fn synchronize(&mut self, stream: usize) -> CudaResult {
         self.alive()?;
         self.not_captured(stream)?;
         while let Some(work) = self.stream(stream)?.queue.pop_front() {
@@ -172,13 +172,13 @@ impl SimulatedWorld {
     }
 
     /// Does the work of all streams.
-    pub(crate) fn finish_all(&mut self) -> CudaResult {
+    pub(crate) fn synchronize_all(&mut self) -> CudaResult {
         let streams: Vec<usize> = self.streams.keys().copied().collect();
-        streams.into_iter().try_for_each(|stream| self.finish(stream))
+        streams.into_iter().try_for_each(|stream| self.synchronize(stream))
     }
 
     /// Does what must be done before an event has happened as often as it was asked for.
-    pub(crate) fn finish_event(&mut self, event: usize) -> CudaResult {
+    pub(crate) fn synchronize_event(&mut self, event: usize) -> CudaResult {
         let times = self.event(event)?.recorded;
         self.until(event, times)
     }

@@ -45,7 +45,7 @@ fn betainc(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })
 }
 
-/// The share of the beta function's integral that lies below `x`; NaN outside of its domain.
+/// The share of the beta function's integral that is below `x`; NaN outside of its domain.
 fn share(a: f64, b: f64, x: f64) -> f64 {
     if !(a > 0.0 && b > 0.0 && (0.0..=1.0).contains(&x)) {
         return f64::NAN;

@@ -22,7 +22,7 @@ fn bound(call: &OpCall<'_>, upper: bool) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (sorted, values): (&[T], &[T]) = (io.input(0), io.input(1));
             let n = shape[1];
-            let place = |(index, value): (usize, &T)| {
+            let index = |(index, value): (usize, &T)| {
                 let sorted = &sorted[index / n * row..][..row];
                 if upper {
                     sorted.partition_point(|x| !(value < x))
@@ -30,7 +30,7 @@ fn bound(call: &OpCall<'_>, upper: bool) -> Result<Option<Arc<dyn Kernel>>> {
                     sorted.partition_point(|x| x < value)
                 }
             };
-            put_integers(io, 0, dtype, &shape, values.iter().enumerate().map(place))
+            put_integers(io, 0, dtype, &shape, values.iter().enumerate().map(index))
         })
     }
     let (row, dtype, shape) = (call.shape(0)[1], call.outputs[0].dtype, call.output_shape(0)?);

@@ -15,7 +15,7 @@ pub(super) const KERNELS: &[(&str, Build)] =
 /// Elements per piece of work.
 const PIECE: usize = 1 << 15;
 
-/// Tensors that are joined: each gives `rows` runs of its own length.
+/// Tensors that are joined: each returns `rows` runs of its own length.
 struct Plan {
     dtype: DType,
     shape: Shape,

@@ -1,4 +1,4 @@
-//! Views whose elements do not lie next to each other: one strided copy per output.
+//! Views whose elements do not are contiguous: one strided copy per output.
 
 use super::{cell::Cell, dispatch::with_cell};
 use crate::{

@@ -41,7 +41,7 @@ enum Layout {
 }
 
 impl Layout {
-    /// The places of values and weights among the inputs.
+    /// The positions of values and weights among the inputs.
     fn inputs(self) -> (usize, usize) {
         match self {
             Layout::Dense => (0, 1),
@@ -83,16 +83,16 @@ impl Rows {
         if dims.len() != rank || dims.is_empty() || dims.iter().any(|&dim| dim < 0) {
             return Err(fails(op, format!("a dense shape of {dims:?} for indices of rank {rank}")));
         }
-        let places = indices.chunks_exact(rank);
+        let coordinates = indices.chunks_exact(rank);
         let is_inside =
             |place: &[i64]| place.iter().zip(dims).all(|(&x, dim)| (0..*dim).contains(&x));
-        if let Some(outside) = places.clone().find(|place| !is_inside(place)) {
+        if let Some(outside) = coordinates.clone().find(|place| !is_inside(place)) {
             return Err(fails(op, format!("an element at {outside:?}, outside of {dims:?}")));
         }
         Ok(match rank {
             1 => Rows { rows: workspace::filled(0, indices.len())?, n_rows: None },
             _ => Rows {
-                rows: places.map(|place| counted(place[0])).collect(),
+                rows: coordinates.map(|place| counted(place[0])).collect(),
                 n_rows: Some(counted(dims[0])),
             },
         })

@@ -22,20 +22,20 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 /// Output elements per piece of work.
 const PIECE: usize = 1 << 10;
 
-/// The taps of a window that are not in the padding: the first element of each in the filter, and
-/// of what it covers in the input.
-fn taps(sweep: &Sweep, window: usize, list: &mut Vec<(usize, usize)>) {
-    let (image, [_, row, column]) = sweep.place(window);
+/// The kernel offsets of a window that are not in the padding: the first element of each in the
+/// filter, and of what it covers in the input.
+fn kernel_offsets(sweep: &Sweep, window: usize, list: &mut Vec<(usize, usize)>) {
+    let (image, [_, row, column]) = sweep.window_position(window);
     let [_, rows, columns] = &sweep.slides;
     let at = |slide: &Slide, window, tap: usize| {
         (slide.first(window) + (tap * slide.dilation) as isize) as usize
     };
     list.clear();
-    for y in rows.taps(row) {
+    for y in rows.kernel_offsets(row) {
         let line = (image * rows.input + at(rows, row, y)) * columns.input;
-        for x in columns.taps(column) {
-            let tap = (y * columns.size + x) * sweep.channels;
-            list.push((tap, (line + at(columns, column, x)) * sweep.channels));
+        for x in columns.kernel_offsets(column) {
+            let kernel_offset = (y * columns.size + x) * sweep.channels;
+            list.push((kernel_offset, (line + at(columns, column, x)) * sweep.channels));
         }
     }
 }
@@ -46,7 +46,7 @@ trait Grey: WideElement + PartialOrd + Bounded {}
 
 impl<T: WideElement + PartialOrd + Bounded> Grey for T {}
 
-/// The largest sum of a channel, and the place of its tap. NaN is passed over.
+/// The largest sum of a channel, and the position of its kernel offset. NaN is passed over.
 fn largest<T: Grey>(
     input: &[T],
     filter: &[T],
@@ -73,7 +73,7 @@ fn dilation(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             io.threads().for_each_piece(out, piece, |start, out| {
                 let mut list = Vec::new();
                 for (index, out) in out.chunks_mut(channels).enumerate() {
-                    taps(&sweep, start / channels + index, &mut list);
+                    kernel_offsets(&sweep, start / channels + index, &mut list);
                     for (channel, out) in out.iter_mut().enumerate() {
                         *out = largest(input, filter, &list, channel).0;
                     }
@@ -92,7 +92,7 @@ enum By {
     Filter,
 }
 
-/// The gradient of each output goes to the first tap that gave the largest sum.
+/// The gradient of each output goes to the first kernel offset with the largest sum.
 fn gradient(call: &OpCall<'_>, by: By) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Grey>(sweep: Sweep, by: By) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -103,10 +103,10 @@ fn gradient(call: &OpCall<'_>, by: By) -> Result<Option<Arc<dyn Kernel>>> {
                 out.fill(T::Acc::ZERO);
                 let mut list = Vec::new();
                 for (window, dy) in dy.chunks(channels).enumerate() {
-                    taps(&sweep, window, &mut list);
+                    kernel_offsets(&sweep, window, &mut list);
                     for (channel, &dy) in dy.iter().enumerate() {
-                        let place = largest(input, filter, &list, channel).1;
-                        let Some(&(tap, position)) = list.get(place) else { continue };
+                        let index = largest(input, filter, &list, channel).1;
+                        let Some(&(tap, position)) = list.get(index) else { continue };
                         let at = match by {
                             By::Input => position,
                             By::Filter => tap,

@@ -33,7 +33,7 @@ struct Plan {
     fold: Fold,
     /// Whether neighbouring windows share a border.
     overlapping: bool,
-    /// Whether borders are evenly spread, from a random place on.
+    /// Whether borders are evenly spread, from a random position on.
     even: bool,
     seeds: [u64; 2],
 }
@@ -41,9 +41,9 @@ struct Plan {
 fn build(call: &OpCall<'_>, fold: Fold) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Number + PartialOrd + Bounded>(plan: Plan) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let mut place = plan.first_place();
-            let borders =
-                [1, 2].map(|axis| borders(plan.input[axis], plan.out[axis], plan.even, &mut place));
+            let mut generator = plan.generator();
+            let borders = [1, 2]
+                .map(|axis| borders(plan.input[axis], plan.out[axis], plan.even, &mut generator));
             plan.pool::<T>(io, &borders);
             for (index, borders) in borders.into_iter().enumerate() {
                 let out: &mut [i64] = io.output(1 + index);
@@ -65,7 +65,7 @@ fn build(call: &OpCall<'_>, fold: Fold) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 impl Plan {
-    fn first_place(&self) -> Philox {
+    fn generator(&self) -> Philox {
         let [key, counter] = match self.seeds {
             [0, 0] => [unforeseen(), unforeseen()],
             seeds => seeds,
@@ -120,7 +120,7 @@ fn borders(input: usize, output: usize, even: bool, place: &mut Philox) -> Vec<u
         .collect()
 }
 
-/// Lengths of windows that step evenly from a random place on, rounded up.
+/// Lengths of windows that step evenly from a random position on, rounded up.
 fn even_lengths(input: usize, output: usize, place: &mut Philox) -> Vec<usize> {
     let words = place.next_block();
     let random = uniform_f64(words[0], words[1]);
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn windows_cover_the_dimension() {
         for seed in 0..50 {
-            let mut place = Philox::new(seed, 1 << 64);
+            let mut index = Philox::new(seed, 1 << 64);
             for even in [false, true] {
-                let found = borders(17, 11, even, &mut place);
+                let found = borders(17, 11, even, &mut index);
                 assert_eq!((found.len(), found[0], found[11]), (12, 0, 17));
                 assert!(found.is_sorted_by(|a, b| a < b));
             }

@@ -4,7 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::with_cell,
-    index::{Bad, OUTSIDE, places},
+    index::{Bad, OUTSIDE, checked_indices},
 };
 use crate::{
     device::OpCall,
@@ -92,7 +92,8 @@ fn kernel<T: Cell>(plan: Plan) -> Arc<dyn Kernel> {
             // Nothing is read, so no index is out of range: TensorFlow's rule.
             return T::write(io, 0, plan.dtype, &plan.shape, |_| Ok(()));
         }
-        let places = places(io, 1, plan.index_dtype, plan.batch * count, &plan.dims, plan.bad)?;
+        let indices =
+            checked_indices(io, 1, plan.index_dtype, plan.batch * count, &plan.dims, plan.bad)?;
         let source = T::read(io, 0)?;
         let threads = io.threads();
         // Elements of a block: what the indices of one batch choose from.
@@ -106,8 +107,8 @@ fn kernel<T: Cell>(plan: Plan) -> Arc<dyn Kernel> {
                 while !rest.is_empty() {
                     let rows = (count - first).min(rest.len() / plan.inner);
                     let (now, later) = rest.split_at_mut(rows * plan.inner);
-                    let places = &places[number / plan.outer * count + first..][..rows];
-                    copy_rows(&source[number * block..][..block], places, plan.inner, now);
+                    let indices = &indices[number / plan.outer * count + first..][..rows];
+                    copy_rows(&source[number * block..][..block], indices, plan.inner, now);
                     (rest, first, number) = (later, 0, number + 1);
                 }
             });

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use ferroflow_ir::{DType, Error, Shape, workspace};
 use std::borrow::Cow;
 
-/// In a list of places, one that is left out.
+/// In a list of positions, one that is left out.
 pub(super) const OUTSIDE: usize = usize::MAX;
 
 /// Treatment of an index out of range.
@@ -14,7 +14,7 @@ pub(super) const OUTSIDE: usize = usize::MAX;
 pub(super) enum Bad {
     /// The call fails.
     Fail,
-    /// The place is [`OUTSIDE`].
+    /// The position is [`OUTSIDE`].
     Ignore,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn integer(io: &Io<'_>, input: usize, dtype: DType) -> i64 {
     integers(io, input, dtype)[0]
 }
 
-/// An integer type positions are given in.
+/// An integer type positions are passed in.
 pub(super) trait PositionElement: Cell + Pod {
     /// The position; nonsense if it does not fit.
     fn from_position(position: usize) -> Self;
@@ -94,7 +94,7 @@ pub(super) fn put_integers(
 /// # Errors
 ///
 /// [`Error::Index`] for an index out of range, unless it is to be ignored.
-pub(super) fn places(
+pub(super) fn checked_indices(
     io: &Io<'_>,
     input: usize,
     dtype: DType,
@@ -118,23 +118,23 @@ fn resolve<I: Copy + Into<i64>>(indices: &[I], dims: &[usize], bad: Bad) -> Resu
         }
     };
     if let [size] = *dims {
-        let place = |(position, &index): (usize, &I)| match usize::try_from(index.into()) {
+        let checked = |(position, &index): (usize, &I)| match usize::try_from(index.into()) {
             Ok(place) if place < size => Ok(place),
             _ => outside(position, index, size),
         };
-        return indices.iter().enumerate().map(place).collect();
+        return indices.iter().enumerate().map(checked).collect();
     }
-    let place = |(position, vector): (usize, &[I])| {
-        let mut place = 0;
+    let checked = |(position, vector): (usize, &[I])| {
+        let mut checked = 0;
         for (&index, &size) in vector.iter().zip(dims) {
             match usize::try_from(index.into()) {
-                Ok(step) if step < size => place = place * size + step,
+                Ok(step) if step < size => checked = checked * size + step,
                 _ => return outside(position, index, size),
             }
         }
-        Ok(place)
+        Ok(checked)
     };
-    indices.chunks(dims.len()).enumerate().map(place).collect()
+    indices.chunks(dims.len()).enumerate().map(checked).collect()
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use ferroflow_ir::{DType, Error};
 use std::sync::Arc;
 
 pub(super) const KERNELS: &[(&str, Build)] = &[
-    ("BlockLSTM", |call| sequence(call, INPUT_FIRST)),
-    ("BlockLSTMV2", |call| sequence(call, FORGET_FIRST)),
+    ("BlockLSTM", |call| block_lstm(call, INPUT_FIRST)),
+    ("BlockLSTMV2", |call| block_lstm(call, FORGET_FIRST)),
     ("LSTMBlockCell", |call| build(call, 0, 1, INPUT_FIRST)),
 ];
 
@@ -36,7 +36,7 @@ const FORGET_FIRST: Order = [0, 2, 1, 3];
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     op: &'static str,
-    /// The input that holds `x`; the others follow.
+    /// The input that holds `x`; the others come after it.
     first: usize,
     steps: usize,
     batch: usize,
@@ -49,7 +49,7 @@ struct Plan {
     peephole: bool,
 }
 
-fn sequence(call: &OpCall<'_>, order: Order) -> Result<Option<Arc<dyn Kernel>>> {
+fn block_lstm(call: &OpCall<'_>, order: Order) -> Result<Option<Arc<dyn Kernel>>> {
     build(call, 1, call.shape(1)[0], order)
 }
 
@@ -97,8 +97,8 @@ fn kernel<T: WideElement<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
         let (of_inputs, of_outputs) = w.split_at(plan.inputs * gates);
         let sizes = GemmSizes { m: last * plan.batch, k: plan.inputs, n: gates };
         let (a, weights) = (Matrix::row_major(&x, sizes.k), Matrix::row_major(of_inputs, gates));
-        let place = GemmOutput { data: &mut sums, row_stride: gates, accumulate: true };
-        gemm(io.threads(), sizes, a, weights, place);
+        let gate_sums = GemmOutput { data: &mut sums, row_stride: gates, accumulate: true };
+        gemm(io.threads(), sizes, a, weights, gate_sums);
 
         let results: [&mut [T]; 7] = std::array::from_fn(|index| io.output(index));
         let mut results = results.map(|result| result.chunks_mut((plan.step_len()).max(1)));
@@ -113,8 +113,8 @@ fn kernel<T: WideElement<Acc = f32>>(plan: Plan) -> Arc<dyn Kernel> {
             let sizes = GemmSizes { m: plan.batch, k: plan.cells, n: gates };
             let (h, weights) =
                 (Matrix::row_major(&output, sizes.k), Matrix::row_major(of_outputs, gates));
-            let place = GemmOutput { data: sums, row_stride: gates, accumulate: true };
-            gemm(io.threads(), sizes, h, weights, place);
+            let gate_sums = GemmOutput { data: sums, row_stride: gates, accumulate: true };
+            gemm(io.threads(), sizes, h, weights, gate_sums);
             plan.step(sums, peepholes, &mut state, &mut output, results);
         }
         Ok(())

@@ -29,7 +29,8 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
     ("_WideningMatMul", widening),
 ];
 
-/// An operand of a matmul: how its matrices lie, and which of them meets which of the other's.
+/// An operand of a matmul: the layout of its matrices, and which of them meets which of the
+/// other's.
 struct Side {
     shape: Shape,
     transposed: bool,
@@ -79,7 +80,7 @@ impl Side {
     }
 }
 
-/// Products of matrices in pairs.
+/// Matmuls of pairs of matrices.
 struct Plan {
     sizes: GemmSizes,
     count: usize,
@@ -103,7 +104,7 @@ impl Plan {
         self
     }
 
-    /// Computes all products with a function for one.
+    /// Computes all matmuls with a function for one.
     fn run<A: Sync, B: Sync, R: Send>(
         &self,
         threads: &Threads,
@@ -111,15 +112,15 @@ impl Plan {
         out: &mut [R],
         gemm: impl Fn(&Threads, GemmSizes, Matrix<'_, A>, Matrix<'_, B>, GemmOutput<'_, R>) + Sync,
     ) {
-        self.for_each_product(threads, out, |threads, index, out| {
+        self.for_each_matmul(threads, out, |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
             gemm(threads, self.sizes, a, b, GemmOutput::row_major(out, self.sizes.n));
         });
     }
 
-    /// Calls `one` with the number and the place of each product: threads share a large product, or
-    /// the products.
-    fn for_each_product<R: Send>(
+    /// Calls `one` with the number and the position of each matmul: threads share a large matmul,
+    /// or the products.
+    fn for_each_matmul<R: Send>(
         &self,
         threads: &Threads,
         out: &mut [R],
@@ -134,8 +135,8 @@ impl Plan {
             return;
         }
         let single = Threads::single();
-        let products = (PIECE / self.sizes.work().max(1)).max(1) as usize;
-        threads.for_each_piece(out, products.saturating_mul(m * n), |start, out| {
+        let per_piece = (PIECE / self.sizes.work().max(1)).max(1) as usize;
+        threads.for_each_piece(out, per_piece.saturating_mul(m * n), |start, out| {
             let first = start / (m * n);
             for (index, out) in out.chunks_mut(m * n).enumerate() {
                 one(&single, first + index, out);
@@ -144,7 +145,7 @@ impl Plan {
     }
 }
 
-/// Products of `f32` with an epilogue.
+/// Matmuls of `f32` with an epilogue.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn with_epilogue(
     call: &OpCall<'_>,
@@ -156,13 +157,13 @@ pub(super) fn with_epilogue(
     };
     let kept = PackedWeights::default();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let finish = epilogue.on(io, 2);
-        plan.run_by_weights(io, &kept, Some(&finish));
+        let epilogue = epilogue.on(io, 2);
+        plan.run_by_weights(io, &kept, Some(&epilogue));
         Ok(())
     })))
 }
 
-/// Products of `f32`.
+/// Matmuls of `f32`.
 #[cfg(target_arch = "x86_64")]
 fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
     let kept = PackedWeights::default();
@@ -177,14 +178,14 @@ fn float_kernel(plan: Plan) -> Arc<dyn Kernel> {
     kernel::<f32>(plan)
 }
 
-/// The results of one of several products, as rows of all results.
+/// The results of one of several matmuls, as rows of all results.
 #[cfg(target_arch = "x86_64")]
 struct After<'a>(&'a dyn BlockEpilogue, usize);
 
 #[cfg(target_arch = "x86_64")]
 impl BlockEpilogue for After<'_> {
-    fn finish(&self, row: usize, col: usize, block: Rect<'_>) {
-        self.0.finish(self.1 + row, col, block);
+    fn apply(&self, row: usize, col: usize, block: Rect<'_>) {
+        self.0.apply(self.1 + row, col, block);
     }
 
     fn linear(&self) -> Option<(&LinearEpilogue<'_>, usize)> {
@@ -194,7 +195,7 @@ impl BlockEpilogue for After<'_> {
 
 #[cfg(target_arch = "x86_64")]
 impl Plan {
-    /// Computes the products, and finishes them.
+    /// Computes the matmuls, and applies the epilogue.
     fn run_by_weights(
         &self,
         io: &mut Io<'_>,
@@ -203,11 +204,11 @@ impl Plan {
     ) {
         let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
         let weights = GemmWeights { tensor: io.tensor(1).filter(|_| self.count == 1), kept };
-        self.for_each_product(io.threads(), io.output(0), |threads, index, out| {
+        self.for_each_matmul(io.threads(), io.output(0), |threads, index, out| {
             let (a, b) = (self.a.matrix(a, index), self.b.matrix(b, index));
-            let finish = finish.map(|finish| After(finish, index * self.sizes.m));
-            let finish = finish.as_ref().map(|finish| finish as &dyn BlockEpilogue);
-            gemm_by_weights(threads, self.sizes, a, b, weights, out, finish);
+            let epilogue = finish.map(|finish| After(finish, index * self.sizes.m));
+            let epilogue = epilogue.as_ref().map(|finish| finish as &dyn BlockEpilogue);
+            gemm_by_weights(threads, self.sizes, a, b, weights, out, epilogue);
         });
     }
 }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_right_matrix_makes_one_tall_product() {
+    fn a_single_right_matrix_makes_one_tall_matmul() {
         check(&[2, 3, 4, 5], &[5, 6], &[2, 3], 1, 24);
         check(&[2, 3, 4, 5], &[3, 5, 6], &[2, 3], 6, 4);
         check(&[1, 3, 4, 5], &[1, 1, 5, 6], &[1, 3], 1, 12);

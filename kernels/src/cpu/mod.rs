@@ -47,9 +47,9 @@ mod scan;
 mod scatter;
 mod segment;
 mod segment_grad;
-mod sequence;
 mod shape;
 mod shape_arguments;
+mod shift;
 mod softmax;
 mod sound;
 mod sparse;
@@ -152,7 +152,7 @@ const KERNELS: &[&[(&str, Build)]] = &[
     scatter::KERNELS,
     segment::KERNELS,
     segment_grad::KERNELS,
-    sequence::KERNELS,
+    shift::KERNELS,
     shape::KERNELS,
     shape_arguments::KERNELS,
     softmax::KERNELS,

@@ -82,8 +82,8 @@ fn kernel<T: Zero>(shape: Shape) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
         let source: &[T] = io.input(0);
         let threads = io.threads();
-        let holds = |x: &T| x.is_nonzero();
-        let counts = count(threads, source, holds);
+        let is_nonzero = |x: &T| x.is_nonzero();
+        let counts = count(threads, source, is_nonzero);
         let rank = shape.rank();
         let found = Shape::new([counts.iter().sum(), rank])?;
         let mut tensor = io.allocate(DType::I64, found)?;
@@ -96,7 +96,7 @@ fn kernel<T: Zero>(shape: Shape) -> Arc<dyn Kernel> {
         }
         if rank > 0 {
             threads.for_each(pieces.into_iter().enumerate(), |(piece, (out, part))| {
-                coordinates(&shape, piece * PIECE, part, holds, out);
+                coordinates(&shape, piece * PIECE, part, is_nonzero, out);
             });
         }
         io.put(0, tensor)

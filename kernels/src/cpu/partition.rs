@@ -4,7 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::with_cell,
-    index::{Bad, places},
+    index::{Bad, checked_indices},
 };
 use crate::{
     device::OpCall,
@@ -23,7 +23,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
 fn dynamic_partition(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Cell>(dtype: DType, rows: usize, row: Shape, n: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let parts = places(io, 1, DType::I32, rows, &[n], Bad::Fail)?;
+            let parts = checked_indices(io, 1, DType::I32, rows, &[n], Bad::Fail)?;
             let source = T::read(io, 0)?;
             let len = row.num_elements();
             for part in 0..n {

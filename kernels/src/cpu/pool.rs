@@ -81,7 +81,8 @@ fn any_windows(call: &OpCall<'_>, input: &Shape) -> Result<Sweep> {
     Ok(Sweep::new(input.num_elements() / channels.max(1), 1, &[slide]))
 }
 
-/// Folds windows: `combine` from `start` on, then `finish` with the number of positions.
+/// Folds windows: `combine` from `start` on, then a function of the sum and the number of
+/// positions.
 struct Fold<C, F> {
     combine: C,
     finish: F,
@@ -202,8 +203,8 @@ pub(super) fn average_windows<T: WideElement>(
     x: &[T::Acc],
     out: &mut [T],
 ) {
-    let finish = |sum: T::Acc, count| sum.over(T::Acc::count(count));
-    let fold = Fold { combine: |a: T::Acc, b: T::Acc| a.plus(b), finish };
+    let mean = |sum: T::Acc, count| sum.over(T::Acc::count(count));
+    let fold = Fold { combine: |a: T::Acc, b: T::Acc| a.plus(b), finish: mean };
     fold_windows(threads, sweep, x, T::Acc::ZERO, &fold, out);
 }
 
@@ -275,21 +276,21 @@ fn average_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(1), T => kernel::<T>(sweep)))
 }
 
-/// Where, of these positions, a channel is largest: the first place if there are several. NaN stays
-/// if it comes first and is passed over otherwise.
-fn place_of_largest<T: Number<Acc: Ordered>>(
+/// Where, of these positions, a channel is largest: the first position if there are several. NaN
+/// stays if it comes first and is passed over otherwise.
+fn index_of_largest<T: Number<Acc: Ordered>>(
     x: &[T],
     positions: &[usize],
     channels: usize,
     channel: usize,
 ) -> Option<usize> {
-    let mut places = positions.iter().map(|position| position * channels + channel);
-    let first = places.next()?;
-    let (place, _) = places.fold((first, x[first].to_acc()), |(place, largest), next| {
+    let mut indices = positions.iter().map(|position| position * channels + channel);
+    let first = indices.next()?;
+    let (index, _) = indices.fold((first, x[first].to_acc()), |(place, largest), next| {
         let x = x[next].to_acc();
         if x > largest { (next, x) } else { (place, largest) }
     });
-    Some(place)
+    Some(index)
 }
 
 /// Adds what a window sends back to where, in each channel, it is largest for the first time; NaN
@@ -332,9 +333,9 @@ fn add_largest<T: Number<Acc: Ordered>, const N: usize>(
     let at = |position: usize| -> &[T] { &x[position * channels + channel..][..N] };
     let x = at(first);
     let mut largest: [T::Acc; N] = std::array::from_fn(|index| x[index].to_acc());
-    let mut places = [0u32; N];
+    let mut indices = [0u32; N];
     for (number, &position) in (1..).zip(rest) {
-        for ((largest, place), x) in largest.iter_mut().zip(&mut places).zip(at(position)) {
+        for ((largest, place), x) in largest.iter_mut().zip(&mut indices).zip(at(position)) {
             let x = x.to_acc();
             let is_larger = x > *largest;
             *largest = if is_larger { x } else { *largest };
@@ -343,7 +344,7 @@ fn add_largest<T: Number<Acc: Ordered>, const N: usize>(
     }
     for (number, &position) in (0..).zip(positions) {
         let dx = &mut dx[position * channels + channel..][..N];
-        for ((dx, &place), dy) in dx.iter_mut().zip(&places).zip(dy) {
+        for ((dx, &place), dy) in dx.iter_mut().zip(&indices).zip(dy) {
             let sum = dx.plus(dy.to_acc());
             *dx = if place == number { sum } else { *dx };
         }
@@ -416,9 +417,9 @@ fn grad_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                         let first = start + index * channels;
                         sweep.positions(first / channels, &mut positions);
                         for (channel, out) in out.iter_mut().enumerate() {
-                            let mut places = positions.iter().map(|at| at * channels + channel);
-                            let place = places.find(|&place| x[place] == y[first + channel]);
-                            *out = place.map_or(T::ZERO, |place| dy[place]);
+                            let mut indices = positions.iter().map(|at| at * channels + channel);
+                            let largest = indices.find(|&at| x[at] == y[first + channel]);
+                            *out = largest.map_or(T::ZERO, |at| dy[at]);
                         }
                     }
                 },
@@ -435,7 +436,7 @@ fn piece_of(channels: usize) -> usize {
     (PIECE / channels.max(1)).max(1) * channels
 }
 
-/// The places of the largest elements are counted within an image, or from the first one.
+/// The positions of the largest elements are counted within an image, or from the first one.
 fn argmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T, I>(sweep: Sweep, from_first: bool) -> Arc<dyn Kernel>
     where
@@ -458,7 +459,7 @@ fn argmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                     if channel == 0 {
                         sweep.positions(window, &mut positions);
                     }
-                    let Some(found) = place_of_largest(x, &positions, channels, channel) else {
+                    let Some(found) = index_of_largest(x, &positions, channels, channel) else {
                         (*out, *place) = (T::ZERO, I::zeroed());
                         continue;
                     };

@@ -40,9 +40,9 @@ impl<T: Number> Rule<T> for Sum {
     }
 }
 
-struct Product;
+struct ProductScan;
 
-impl<T: Number> Rule<T> for Product {
+impl<T: Number> Rule<T> for ProductScan {
     fn start() -> T::Acc {
         T::Acc::ONE
     }
@@ -63,7 +63,7 @@ impl<T: Number<Acc: LogAdd>> Rule<T> for LogSumExp {
     }
 }
 
-/// Addition of numbers given by their logarithms.
+/// Addition of numbers represented by their logarithms.
 trait LogAdd {
     /// The logarithm of 0.
     const LOG_OF_ZERO: Self;
@@ -123,7 +123,7 @@ fn cumsum(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 fn cumprod(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = Plan::new(call)?;
-    Ok(with_number!(call.dtype(0), T => kernel::<T, Product>(plan)))
+    Ok(with_number!(call.dtype(0), T => kernel::<T, ProductScan>(plan)))
 }
 
 fn cumulative_log_sum_exp(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {

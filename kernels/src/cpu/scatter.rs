@@ -7,7 +7,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::{with_cell, with_number, with_real},
-    index::{Bad, places},
+    index::{Bad, checked_indices},
 };
 use crate::{
     device::OpCall,
@@ -195,7 +195,8 @@ fn kernel<T: Cell, C: Combine<T>>(plan: Plan) -> Arc<dyn Kernel> {
 impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
     fn run(&self, io: &mut Io<'_>) -> Result<()> {
         let plan = &self.plan;
-        let places = places(io, plan.indices, plan.index_dtype, plan.count, &plan.dims, plan.bad)?;
+        let indices =
+            checked_indices(io, plan.indices, plan.index_dtype, plan.count, &plan.dims, plan.bad)?;
         let updates = T::read(io, plan.updates)?;
         C::check(updates, plan.dtype)?;
         let before = match plan.before {
@@ -206,7 +207,7 @@ impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
         let threads = io.threads();
         T::write(io, 0, plan.dtype, &plan.shape, |out| {
             let prepared = if before.is_some() || zeroed { out.len() } else { 0 };
-            let changes = Changes { places: &places, updates, inner: plan.inner };
+            let changes = Changes { places: &indices, updates, inner: plan.inner };
             changes.make::<C>(threads, out, prepared, |start, out| {
                 if let Some(before) = before {
                     out.clone_from_slice(&before[start..start + out.len()]);
@@ -223,7 +224,7 @@ impl<T: Cell, C: Combine<T>> Kernel for Scatter<T, C> {
     }
 }
 
-/// Updates of the rows of a tensor: the place and the elements of each.
+/// Updates of the rows of a tensor: the position and the elements of each.
 pub(super) struct Changes<'a, T> {
     pub(super) places: &'a [usize],
     pub(super) updates: &'a [T],

@@ -4,7 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::{with_float, with_number, with_real},
-    index::{Bad, integers, places},
+    index::{Bad, checked_indices, integers},
 };
 use crate::{
     device::OpCall,
@@ -76,9 +76,9 @@ impl<T: Number> Rule<T> for SumOverRoot {
     }
 }
 
-struct Product;
+struct ProductReduction;
 
-impl<T: Number> Rule<T> for Product {
+impl<T: Number> Rule<T> for ProductReduction {
     const NONE: T = T::ONE;
     #[inline(always)]
     fn combine(acc: T::Acc, x: T::Acc) -> T::Acc {
@@ -112,7 +112,7 @@ struct Plan {
     ids: usize,
     /// The dtype of the indices that choose rows, if they do.
     chosen: Option<DType>,
-    /// The number of segments, where it is given.
+    /// The number of segments, where it is passed.
     n_segments: Option<usize>,
     /// The number of rows of the data, and their shape.
     n_rows: usize,
@@ -146,7 +146,7 @@ fn sum(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 fn prod(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = Plan::new(call)?;
-    Ok(with_number!(plan.dtype, T => kernel::<T, Product>(plan)))
+    Ok(with_number!(plan.dtype, T => kernel::<T, ProductReduction>(plan)))
 }
 
 fn mean(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -218,7 +218,9 @@ fn kernel<T: Number + Cell, R: Rule<T>>(plan: Plan) -> Arc<dyn Kernel> {
             return Err(Error::argument(plan.op, "segment_ids", format!("below {n}"), found).into());
         }
         let chosen = match plan.chosen {
-            Some(dtype) => Some(places(io, 1, dtype, ids.len(), &[plan.n_rows], Bad::Fail)?),
+            Some(dtype) => {
+                Some(checked_indices(io, 1, dtype, ids.len(), &[plan.n_rows], Bad::Fail)?)
+            }
             None => None,
         };
         let source: &[T] = io.input(0);

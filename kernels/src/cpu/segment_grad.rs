@@ -4,7 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::with_float,
-    index::{Bad, integer, places, put_integers},
+    index::{Bad, checked_indices, integer, put_integers},
 };
 use crate::{
     device::OpCall,
@@ -78,9 +78,9 @@ fn kernel<T: Number + Cell>(plan: Plan) -> Arc<dyn Kernel> {
         let n = integer(io, 3, DType::I32);
         let n = usize::try_from(n)
             .map_err(|_| Error::argument("SparseSegmentGrad", "rows", "not negative", n))?;
-        let mut rows = places(io, 1, plan.index_dtype, plan.chosen, &[n], Bad::Fail)?;
+        let mut rows = checked_indices(io, 1, plan.index_dtype, plan.chosen, &[n], Bad::Fail)?;
         let segments = [plan.n_segments];
-        let ids = places(io, 2, plan.id_dtype, plan.chosen, &segments, Bad::Fail)?;
+        let ids = checked_indices(io, 2, plan.id_dtype, plan.chosen, &segments, Bad::Fail)?;
         let mut counts = workspace::filled(0, plan.n_segments)?;
         ids.iter().for_each(|&id| counts[id] += 1);
         let n = if plan.distinct { compact(io, &plan, &mut rows)? } else { n };
@@ -101,7 +101,7 @@ fn kernel<T: Number + Cell>(plan: Plan) -> Arc<dyn Kernel> {
     })
 }
 
-/// Numbers the rows anew, so that only those that occur count; gives their number.
+/// Numbers the rows anew, so that only those that occur count; returns their number.
 fn compact(io: &mut Io<'_>, plan: &Plan, rows: &mut [usize]) -> Result<usize> {
     let mut distinct = rows.to_vec();
     distinct.sort_unstable();

@@ -103,8 +103,8 @@ fn invert_permutation(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         let n = permutation.len();
         let mut positions = workspace::filled(n, n)?;
         for (position, &index) in permutation.iter().enumerate() {
-            let place = usize::try_from(index).ok().and_then(|index| positions.get_mut(index));
-            match place {
+            let slot = usize::try_from(index).ok().and_then(|index| positions.get_mut(index));
+            match slot {
                 Some(place) if *place == n => *place = position,
                 Some(_) => {
                     let op = "InvertPermutation";

@@ -84,7 +84,7 @@ fn rows<T: WideElement>(
     })
 }
 
-/// Writes `exp(x - largest)`, and gives the largest element and the sum of what it wrote.
+/// Writes `exp(x - largest)`, and returns the largest element and the sum of what it wrote.
 fn exponentials<A: Exp>(x: &[A], out: &mut [A]) -> (A, A) {
     let largest = vectorize(Largest(x));
     (largest, vectorize(Exponentials { x, largest, out }))

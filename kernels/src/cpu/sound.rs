@@ -76,14 +76,14 @@ impl Bands {
             (workspace::filled(0, n_frequencies)?, workspace::filled(0.0, n_frequencies)?);
         let mut band = 0;
         for at in first..=last.min(n_frequencies - 1) {
-            let place = ear(at as f64 * width);
-            while band < n_bands && centers[band] < place {
+            let frequency = ear(at as f64 * width);
+            while band < n_bands && centers[band] < frequency {
                 band += 1;
             }
             below[at] = band;
             shares[at] = match band.checked_sub(1) {
-                Some(own) => (centers[own + 1] - place) / (centers[own + 1] - centers[own]),
-                None => (centers[0] - place) / (centers[0] - bottom),
+                Some(own) => (centers[own + 1] - frequency) / (centers[own + 1] - centers[own]),
+                None => (centers[0] - frequency) / (centers[0] - bottom),
             };
         }
         Ok(Bands { first, last, below, shares })

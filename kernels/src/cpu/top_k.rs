@@ -216,11 +216,11 @@ fn nth_element(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// (`tensorflow/core/kernels/in_topk_op.h`): rows with scores that are not finite say no.
 fn in_top_k(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (dtype, classes) = (call.dtype(1), call.shape(0)[1]);
-    let given = if call.inputs.len() > 2 { None } else { Some(call.attrs.int("k")?) };
+    let k = if call.inputs.len() > 2 { None } else { Some(call.attrs.int("k")?) };
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let scores: &[f32] = io.input(0);
         let targets = integers(io, 1, dtype);
-        let k = given.unwrap_or_else(|| integer(io, 2, dtype));
+        let k = k.unwrap_or_else(|| integer(io, 2, dtype));
         let out = io.output_bytes(0);
         for (row, (out, &target)) in out.iter_mut().zip(targets.iter()).enumerate() {
             let scores = &scores[row * classes..][..classes];

@@ -4,7 +4,7 @@ use super::{
     Build,
     cell::Cell,
     dispatch::{with_number, with_real},
-    index::{Bad, OUTSIDE, integers, places},
+    index::{Bad, OUTSIDE, checked_indices, integers},
     scatter::{Changes, Combine, Larger, Plus, Smaller, Times},
 };
 use crate::{
@@ -115,7 +115,8 @@ fn join(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let plan = Plan::new(call)?;
     let separator = Bytes::copy_from_slice(call.attrs.bytes("separator")?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let segments = places(io, 1, plan.id_dtype, plan.rows, &plan.shape[..1], Bad::Fail)?;
+        let segments =
+            checked_indices(io, 1, plan.id_dtype, plan.rows, &plan.shape[..1], Bad::Fail)?;
         let strings = io.strings(0)?;
         let mut joined = workspace::filled(BytesMut::new(), plan.shape.num_elements())?;
         for (segment, row) in segments.into_iter().zip(strings.chunks(plan.inner.max(1))) {

@@ -107,8 +107,8 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         f32::write(io, 0, DType::F32, &Shape::new([samples, channels])?, |out| {
             for (index, out) in out.iter_mut().enumerate() {
                 let (sample, channel) = (index / channels, index % channels);
-                let place = sample * sound.channels + channel.min(sound.channels - 1);
-                let found = sound.samples.get(place).copied().unwrap_or_default();
+                let sample_index = sample * sound.channels + channel.min(sound.channels - 1);
+                let found = sound.samples.get(sample_index).copied().unwrap_or_default();
                 *out = f32::from(i16::from_le_bytes(found)) / ONE;
             }
             Ok(())

@@ -40,7 +40,7 @@ pub(crate) fn compile(text: &str, architecture: Architecture) -> Result<Vec<u8>,
     program.code()
 }
 
-/// A program of the compiler, given back when it is dropped.
+/// A program of the compiler, freed when it is dropped.
 struct Program(sys::nvrtcProgram);
 
 impl Program {

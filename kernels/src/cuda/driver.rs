@@ -31,10 +31,10 @@ pub(super) struct Driver {
     pub(super) main: Arc<CudaStream>,
     /// Where copies from the host are made.
     pub(super) copies: Arc<CudaStream>,
-    /// Where calls are captured, by whoever holds `capturing`; nothing runs there.
+    /// Where calls are captured, by the holder of `capturing`; nothing runs there.
     pub(super) lanes: [Arc<CudaStream>; MOST_LANES],
     pub(super) capturing: Mutex<()>,
-    /// Whether memory can be taken and given back in the order of a queue.
+    /// Whether memory can be taken and freed in the order of a queue.
     pub(super) has_pool: bool,
     /// Why the device is lost, once it is.
     loss: Mutex<Option<String>>,

@@ -49,7 +49,7 @@ pub(super) struct CaptureStreams<'a> {
     /// Held for as long as there are these lanes.
     _alone: MutexGuard<'a, ()>,
     streams: &'a [Arc<CudaStream>; MOST_LANES],
-    /// When the capture began, where lanes begin that wait for nobody.
+    /// When the capture began, where lanes begin that wait for no other.
     start: CudaEvent,
     has_begun: [bool; MOST_LANES],
     /// When each call so far was done, and its lane.

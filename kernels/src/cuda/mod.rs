@@ -4,13 +4,14 @@
 //! ([`probe`] tells what was found), and without them there are no such devices. Programs come from
 //! `kernels/src/shader` as CUDA C++. NVRTC compiles each text once for the device's generation; the
 //! code is kept in memory, and on disk between processes. Everything runs on one queue, in order;
-//! nothing waits for the device but copies to the host and [`Device::synchronize`]. Calls that follow each other in a function
-//! are started together, as a graph (`sequence`), in which the device runs side by side what it can.
-//! Memory comes from the driver's pool in the order of the queue (`memory`).
+//! nothing waits for the device but copies to the host and [`Device::synchronize`]. Calls that
+//! follow each other in a function are started together, as a graph (`sequence`), in which the
+//! device runs side by side what it can. Memory comes from the driver's pool in the order of the
+//! queue (`memory`).
 //!
-//! It holds what devices of wgpu hold, and 64-bit integers; elements lie as on the host. `float64` and
-//! complex numbers it does not hold: the formulas are those of 32 bits. What it cannot run it says by
-//! giving no kernel.
+//! It holds what devices of wgpu hold, and 64-bit integers; elements lie as on the host. `float64`
+//! and complex numbers it does not hold: the formulas are those of 32 bits. What it cannot run it
+//! says by giving no kernel.
 //!
 //! Every program is compiled in tests for two generations, and all of this runs with a simulated
 //! driver (`kernels/simulator`); none of it has run on a device yet.
@@ -18,11 +19,11 @@
 mod compile;
 mod driver;
 mod graph;
+mod kernel_graph;
+mod matmul;
 mod memory;
 mod probe;
-mod products;
 mod programs;
-mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -33,17 +34,17 @@ use crate::{
     device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
+    kernel_graph::{KernelGraphPlan, RecordedKernelGraph},
     plan::attention::Attention,
-    sequence::{KernelGraphPlan, Sequence},
-    shader::{self, Caps, Grid, Shader, ShaderDialect, Word},
+    shader::{self, Caps, Grid, ScalarType, Shader, ShaderDialect},
 };
 use cudarc::driver::CudaFunction;
 use driver::Driver;
 use ferroflow_ir::{DType, Shape};
+use kernel_graph::CudaKernelGraph;
+use matmul::MatmulLibrary;
 use memory::CudaMemory;
-use products::Products;
 use programs::Programs;
-use sequence::CudaSequence;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
@@ -55,7 +56,7 @@ const CAPS: Caps = Caps { int64: true, tiles: true, subgroups: true, halves: fal
 pub struct CudaDevice {
     driver: Arc<Driver>,
     programs: Programs,
-    products: Products,
+    products: MatmulLibrary,
 }
 
 static DEVICES: OnceLock<Vec<Arc<CudaDevice>>> = OnceLock::new();
@@ -85,7 +86,7 @@ pub fn devices() -> &'static [Arc<CudaDevice>] {
 }
 
 impl CudaDevice {
-    /// Whether matrix products are those of NVIDIA's library, cuBLASLt, which is looked for when this
+    /// Whether matmuls are those of NVIDIA's library, cuBLASLt, which is looked for when this
     /// or the first large product is asked for.
     ///
     /// # Errors
@@ -99,7 +100,7 @@ impl CudaDevice {
     fn size(&self, dtype: DType) -> Result<usize> {
         dtype
             .size()
-            .filter(|_| Word::of(dtype, CAPS).is_some())
+            .filter(|_| ScalarType::of(dtype, CAPS).is_some())
             .ok_or_else(|| Error::UnsupportedDType { device: self.driver.name.to_string(), dtype })
     }
 
@@ -108,10 +109,10 @@ impl CudaDevice {
         Buffer::Device(DeviceBuffer::new(dtype, shape.clone(), device, Arc::new(memory)))
     }
 
-    /// The library's kernel of a matrix product, with its epilogue if it has one.
+    /// The library's kernel of a matmul, with its epilogue if it has one.
     fn of_library(&self, call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-        let fused =
-            call.with_anchor(|anchor, then| self.products.followed(&self.driver, anchor, then))?;
+        let fused = call
+            .with_anchor(|anchor, then| self.products.with_epilogue(&self.driver, anchor, then))?;
         if fused.is_some() { Ok(fused) } else { self.products.kernel(&self.driver, call) }
     }
 
@@ -180,8 +181,8 @@ impl Device for CudaDevice {
         self.launch(call, shader::shader(call, CAPS)?)
     }
 
-    /// The library multiplies with parts of the processor that no program here uses. Where it is found,
-    /// only memory is to be gained by attention in one call.
+    /// The library multiplies with parts of the processor that no program here uses. Where it is
+    /// found, only memory is to be gained by attention in one call.
     fn support(&self, call: &OpCall<'_>) -> Result<Support> {
         if self.of_library(call)?.is_some() {
             return Ok(Support::Pays);
@@ -204,7 +205,7 @@ impl Device for CudaDevice {
         Some(&self.driver.model)
     }
 
-    fn sequence(&self, plan: KernelGraphPlan) -> Option<Arc<dyn Sequence>> {
+    fn kernel_graph(&self, plan: KernelGraphPlan) -> Option<Arc<dyn RecordedKernelGraph>> {
         // One call alone is started as fast as a graph.
         if plan.calls.len() < 2 {
             return None;
@@ -212,7 +213,7 @@ impl Device for CudaDevice {
         let size = |dtype: DType, shape: &Shape| {
             self.size(dtype).map_or(0, |size| shape.num_elements() * size)
         };
-        Some(Arc::new(CudaSequence::new(&self.driver, plan, size)))
+        Some(Arc::new(CudaKernelGraph::new(&self.driver, plan, size)))
     }
 
     fn storage(&self, dtype: DType) -> Option<Storage> {

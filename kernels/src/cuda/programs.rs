@@ -26,8 +26,8 @@ impl Programs {
     ///
     /// # Errors
     ///
-    /// [`Error::Compile`] when the text does not compile, which is a defect of the generator, or the
-    /// driver refuses the code.
+    /// [`Error::Compile`] when the text does not compile, which is a defect of the generator, or
+    /// the driver refuses the code.
     pub(super) fn get(
         &self,
         driver: &Driver,
@@ -67,8 +67,8 @@ fn file(architecture: &str, text: &str) -> Option<PathBuf> {
     Some(root.join("cuda").join(name))
 }
 
-/// Writes a file so that nobody ever sees half of it. A folder that cannot be written to costs time,
-/// not correctness.
+/// Writes a file so that no reader ever sees half of it. A folder that cannot be written to costs
+/// time, not correctness.
 fn keep(file: &PathBuf, bytes: &[u8]) {
     let part = file.with_extension(format!("{}.part", process::id()));
     let written = file

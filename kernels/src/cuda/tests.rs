@@ -1,6 +1,6 @@
 //! NVIDIA's compiler makes code of every text, for two generations of devices. It needs none of
-//! them, nor a driver. What devices compute is tested with those of other kinds, and where there are
-//! some: real ones, or those of `cargo xtask simulated`.
+//! them, nor a driver. What devices compute is tested with those of other kinds, and where there
+//! are some: real ones, or those of `cargo xtask simulated`.
 
 use super::{
     CAPS, CudaDevice,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Buffer, Device, DeviceBuffer, Error, Kernel, OpCall, OperandSpec, Threads,
-    sequence::{KernelGraphPlan, KernelLaunch, PlanValue},
+    kernel_graph::{KernelGraphPlan, KernelLaunch, PlanValue},
     shader::{
         ShaderDialect,
         tests::{is_required, programs},
@@ -121,7 +121,7 @@ fn sequences_give_what_their_calls_do() {
     let Some(device) = devices().first() else { return };
     // Two chains that meet, one value of which is a result too.
     let reads = [(0, 0), (1, 1), (2, 2), (3, 3), (4, 5), (2, 6), (7, 1)];
-    let sequence = device.sequence(sums(device, &reads, &[8, 5])).unwrap();
+    let sequence = device.kernel_graph(sums(device, &reads, &[8, 5])).unwrap();
     let threads = Threads::single();
     let run = |a: f32, b: f32, outputs: &[DeviceBuffer]| {
         let inputs = [vector(device, a), vector(device, b)];

@@ -5,7 +5,7 @@
 
 use super::{
     float8::{E4M3, E5M2, Finite},
-    spelling::{BlockLoop, map},
+    loops::{BlockLoop, map},
 };
 use bytemuck::{Pod, Zeroable};
 use ferroflow_ir::DType;
@@ -13,9 +13,9 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 /// The loop that converts between two dtypes; `None` where there is no conversion.
-pub(super) fn spell(from: DType, to: DType) -> Option<BlockLoop> {
+pub(super) fn cast_loop(from: DType, to: DType) -> Option<BlockLoop> {
     match from.unquantized() {
-        DType::Bool => target::<Truth>(to),
+        DType::Bool => target::<BoolByte>(to),
         DType::I8 => target::<i8>(to),
         DType::I16 => target::<i16>(to),
         DType::I32 => target::<i32>(to),
@@ -45,7 +45,7 @@ pub(super) fn spell(from: DType, to: DType) -> Option<BlockLoop> {
 
 /// The loop that converts after dropping the bits of the fraction that the target has no room for;
 /// `None` where there is none.
-pub(super) fn spell_chop(from: DType, to: DType) -> Option<BlockLoop> {
+pub(super) fn chop_loop(from: DType, to: DType) -> Option<BlockLoop> {
     match from {
         DType::F16 => chopped::<f16>(to),
         DType::BF16 => chopped::<bf16>(to),
@@ -79,7 +79,7 @@ fn target<S: Source>(to: DType) -> Option<BlockLoop> {
         map(out, a, |x: S| T::of(x.value()))
     }
     let found: BlockLoop = match to.unquantized() {
-        DType::Bool => convert::<S, Truth>,
+        DType::Bool => convert::<S, BoolByte>,
         DType::I8 => convert::<S, i8>,
         DType::I16 => convert::<S, i16>,
         DType::I32 => convert::<S, i32>,
@@ -130,7 +130,7 @@ trait Target: Pod {
 /// A byte of 0 or 1.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(transparent)]
-struct Truth(u8);
+struct BoolByte(u8);
 
 /// A signed integer of fewer bits, in one byte.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -176,7 +176,7 @@ macro_rules! sources {
 }
 
 sources! {
-    Truth, x => Value::Int(i64::from(x.0)), 0.0;
+    BoolByte, x => Value::Int(i64::from(x.0)), 0.0;
     i8, x => Value::Int(i64::from(x)), 0.0;
     i16, x => Value::Int(i64::from(x)), 0.0;
     i32, x => Value::Int(i64::from(x)), 0.0;
@@ -237,10 +237,10 @@ integer_targets! {
     u8, truncate32; u16, truncate32; u32, truncate64; u64, truncate_unsigned;
 }
 
-impl Target for Truth {
+impl Target for BoolByte {
     #[inline(always)]
-    fn of((value, _): (Value, f64)) -> Truth {
-        Truth(u8::from(match value {
+    fn of((value, _): (Value, f64)) -> BoolByte {
+        BoolByte(u8::from(match value {
             Value::Int(value) => value != 0,
             Value::Unsigned(value) => value != 0,
             Value::Single(value) => value != 0.0,

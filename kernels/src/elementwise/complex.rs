@@ -25,7 +25,7 @@ pub(super) fn widely<T: RealFloat>(
     Complex::new(T::narrow(result.re), T::narrow(result.im))
 }
 
-/// The product as vector units compute it: infinite factors may give NaN in both parts.
+/// The product as vector units compute it: infinite factors may return NaN in both parts.
 pub(super) fn product<T: RealFloat>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
     Complex::new(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 }
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_follow_the_sign_of_zero() {
+    fn cuts_depend_on_the_sign_of_zero() {
         check(sqrt(z(-4.0, 0.0)), z(0.0, 2.0));
         check(sqrt(z(-4.0, -0.0)), z(0.0, -2.0));
         assert!(asin(z(2.0, 0.0)).im > 0.0 && asin(z(2.0, -0.0)).im < 0.0);

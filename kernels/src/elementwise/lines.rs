@@ -1,4 +1,5 @@
-//! Expressions along lines of elements that are in the cache: rows of a region, blocks of a product.
+//! Expressions along lines of elements that are in the cache: rows of a region, blocks of a
+//! product.
 //!
 //! A program runs again and again on short lines, with what does not change between them made ready
 //! once. Processors without wide vectors have no such programs.
@@ -17,7 +18,7 @@ pub(crate) enum Along {
     Accumulator,
 }
 
-/// Where an input of a line lies.
+/// Where an input of a line is.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LineSource<'a> {

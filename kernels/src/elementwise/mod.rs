@@ -7,12 +7,12 @@ mod cast;
 mod complex;
 mod float8;
 pub(crate) mod lines;
+mod loops;
 mod number;
 mod portable;
 pub mod scalar;
 mod single;
 mod special;
-mod spelling;
 mod strings;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tile;
@@ -30,7 +30,7 @@ use bytemuck::Pod;
 use ferroflow_ir::{DType, Expr, StridedView};
 use std::{borrow::Cow, sync::Arc};
 
-/// Compiles an elementwise call for the CPU; `None` when a primitive has no spelling for a dtype.
+/// Compiles an elementwise call for the CPU; `None` when a primitive has no code for a dtype.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub(crate) fn compile(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(of_expr(&expr, &inputs, accesses))
 }
 
-/// Compiles an expression of numbers for the CPU; `None` when a primitive has no spelling for a
+/// Compiles an expression of numbers for the CPU; `None` when a primitive has no code for a
 /// dtype.
 pub(crate) fn of_expr(
     expr: &Expr,

@@ -4,8 +4,9 @@
 //! elements. An instruction is a loop from [`spelling`](super::spelling).
 
 use super::{
-    gather, reads_in_place,
-    spelling::{BlockLoop, spell},
+    gather,
+    loops::{BlockLoop, prim_loop},
+    reads_in_place,
 };
 use crate::{
     error::Result,
@@ -33,7 +34,7 @@ const ELEMENTS_PER_PIECE: usize = 1 << 15;
 
 /// Where an instruction finds a block of arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Place {
+enum ArgumentSource {
     Register(usize),
     /// A contiguous input, read at the position that is written.
     Input(usize),
@@ -43,7 +44,7 @@ enum Place {
 struct Instruction {
     run: BlockLoop,
     prim: Prim,
-    args: SmallVec<[Place; 3]>,
+    args: SmallVec<[ArgumentSource; 3]>,
     /// The register written; the output if none.
     out: Option<usize>,
 }
@@ -105,21 +106,21 @@ impl Program {
     fn translate(&mut self, expr: &Expr) -> Option<()> {
         let nodes = expr.nodes();
         let last_use = last_uses(expr);
-        let mut places: Vec<Place> = Vec::with_capacity(nodes.len());
+        let mut indices: Vec<ArgumentSource> = Vec::with_capacity(nodes.len());
         let mut free: Vec<usize> = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
             let width = node.dtype.size()?;
-            let place = match &node.kind {
+            let source = match &node.kind {
                 ExprKind::Input(input) => self.input(*input, width),
                 ExprKind::Const(constant) => {
                     let bytes = constant_bytes(*constant, node.dtype)?;
-                    Place::Register(self.filled(width, Fill::Constant(bytes)))
+                    ArgumentSource::Register(self.filled(width, Fill::Constant(bytes)))
                 }
                 ExprKind::Reduce(..) => return None,
                 ExprKind::Apply(prim, args) => {
                     let typical = &nodes[args[usize::from(*prim == Prim::Select)].index()];
-                    let run = spell(*prim, typical.dtype, node.dtype)?;
-                    let args = args.iter().map(|arg| places[arg.index()]).collect();
+                    let run = prim_loop(*prim, typical.dtype, node.dtype)?;
+                    let args = args.iter().map(|arg| indices[arg.index()]).collect();
                     let is_root = index == expr.root().index();
                     let out = (!is_root).then(|| {
                         let fitting = free.iter().position(|&free| self.widths[free] == width);
@@ -127,19 +128,19 @@ impl Program {
                         reused.unwrap_or_else(|| self.register(width))
                     });
                     self.instructions.push(Instruction { run, prim: *prim, args, out });
-                    Place::Register(out.unwrap_or(0))
+                    ArgumentSource::Register(out.unwrap_or(0))
                 }
             };
-            places.push(place);
+            indices.push(source);
             free.extend(freed_after(expr, &last_use, index).filter_map(|done| {
-                match places[done] {
-                    Place::Register(register) => Some(register),
-                    Place::Input(_) => None,
+                match indices[done] {
+                    ArgumentSource::Register(register) => Some(register),
+                    ArgumentSource::Input(_) => None,
                 }
             }));
         }
         if !matches!(nodes[expr.root().index()].kind, ExprKind::Apply(..)) {
-            let args = SmallVec::from_slice(&[places[expr.root().index()]]);
+            let args = SmallVec::from_slice(&[indices[expr.root().index()]]);
             self.instructions.push(Instruction { run: copy, prim: Prim::Cast, args, out: None });
         }
         Some(())
@@ -156,12 +157,14 @@ impl Program {
         register
     }
 
-    fn input(&mut self, input: usize, width: usize) -> Place {
+    fn input(&mut self, input: usize, width: usize) -> ArgumentSource {
         match self.accesses[input].clone() {
-            InputAccess::Contiguous => Place::Input(input),
-            InputAccess::Scalar => Place::Register(self.filled(width, Fill::Scalar(input))),
+            InputAccess::Contiguous => ArgumentSource::Input(input),
+            InputAccess::Scalar => {
+                ArgumentSource::Register(self.filled(width, Fill::Scalar(input)))
+            }
             InputAccess::Strided(view) => {
-                Place::Register(self.filled(width, Fill::Strided(input, view)))
+                ArgumentSource::Register(self.filled(width, Fill::Strided(input, view)))
             }
         }
     }
@@ -215,10 +218,10 @@ impl Program {
             let arg = |position: usize| -> &[u8] {
                 match instruction.args.get(position) {
                     None => &[],
-                    Some(&Place::Register(register)) => {
+                    Some(&ArgumentSource::Register(register)) => {
                         &bytemuck::cast_slice(&registers[register])[..n * self.widths[register]]
                     }
-                    Some(&Place::Input(input)) => {
+                    Some(&ArgumentSource::Input(input)) => {
                         let width = self.input_widths[input];
                         if in_place == Some(input) {
                             return &bytemuck::cast_slice(&aside)[..n * width];
@@ -244,7 +247,7 @@ impl Program {
     }
 }
 
-/// A block of elements; eight bytes a word, so that it is aligned for every type.
+/// A block of elements; in units of eight bytes, so that it is aligned for every type.
 type Register = SmallVec<[u64; 8]>;
 type Registers = SmallVec<[Register; 6]>;
 

@@ -1,8 +1,8 @@
 //! Programs over single elements.
 //!
 //! Counters, limits and conditions are single numbers: calling a kernel for each costs many times
-//! its work. A [`ScalarBytecode`] computes them in registers of eight bytes, loops and branches included.
-//! Its arithmetic is that of the kernels: the same loops over blocks, of one element.
+//! its work. A [`ScalarBytecode`] computes them in registers of eight bytes, loops and branches
+//! included. Its arithmetic is that of the kernels: the same loops over blocks, of one element.
 //!
 //! ```
 //! use ferroflow_ir::{Attrs, DType, Shape, registry};
@@ -24,8 +24,8 @@
 //! ```
 
 use super::{
+    loops::{BlockLoop, prim_loop},
     portable::constant_bytes,
-    spelling::{BlockLoop, spell},
 };
 use crate::device::OpCall;
 use ferroflow_ir::{
@@ -46,14 +46,14 @@ impl Register {
     }
 }
 
-/// A place in a program.
+/// A position in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BytecodePosition(u32);
 
 /// Reasons why a run ends before its end.
 #[derive(Debug)]
 pub enum Stop {
-    /// Arithmetic that has no result, at this place.
+    /// Arithmetic that has no result, at this position.
     Fault(BytecodePosition, Error),
     /// A loop goes round more often than it may.
     Rounds(BytecodePosition),
@@ -78,7 +78,8 @@ enum Instruction {
         /// The bytes that the arguments take, then those of the result.
         widths: [u8; 4],
     },
-    /// Subnormal floats become zeros of their sign. Nearly every float is asked, so this is no loop.
+    /// Subnormal floats become zeros of their sign. Nearly every float is asked, so this is no
+    /// loop.
     Flush {
         from: u32,
         to: u32,
@@ -133,12 +134,12 @@ impl ScalarBytecode {
         register
     }
 
-    /// The place of the next instruction.
+    /// The position of the next instruction.
     pub fn position(&self) -> BytecodePosition {
         BytecodePosition(self.code.len() as u32)
     }
 
-    /// Adds a call of an elementwise op on single elements. Gives `None`, and adds nothing, when
+    /// Adds a call of an elementwise op on single elements. Returns `None`, and adds nothing, when
     /// it is none that a program can do to the bit as kernels do.
     pub fn call(&mut self, call: &OpCall<'_>, inputs: &[Register], out: Register) -> Option<()> {
         let dtypes: SmallVec<[DType; 4]> = call.inputs.iter().map(|input| input.dtype).collect();
@@ -159,7 +160,7 @@ impl ScalarBytecode {
         Some(())
     }
 
-    /// Adds an expression, whose inputs are in registers. Gives `None`, and adds nothing, for
+    /// Adds an expression, whose inputs are in registers. Returns `None`, and adds nothing, for
     /// primitives that no loop has. Functions of floats may differ from those of wide vectors in
     /// the last places.
     pub(crate) fn expression(
@@ -181,11 +182,11 @@ impl ScalarBytecode {
         inputs: &[Register],
         out: Register,
     ) {
-        let mut places: Vec<Register> = Vec::with_capacity(loops.len());
+        let mut indices: Vec<Register> = Vec::with_capacity(loops.len());
         let width = |node: &ExprNode| node.dtype.size().unwrap_or(0) as u8;
         for (index, node) in expr.nodes().iter().enumerate() {
             let is_root = index == expr.root().index();
-            let place = match &node.kind {
+            let register = match &node.kind {
                 ExprKind::Input(input) => inputs[*input],
                 ExprKind::Const(constant) => {
                     let bytes = constant_bytes(*constant, node.dtype);
@@ -193,17 +194,17 @@ impl ScalarBytecode {
                 }
                 ExprKind::Apply(..) | ExprKind::Reduce(..) => {
                     let args = node.kind.args();
-                    let place = if is_root { out } else { self.register() };
+                    let register = if is_root { out } else { self.register() };
                     let Some((run, prim)) = loops[index] else { continue };
                     if let (Prim::Flush, Some((exponent, sign))) = (prim, float_masks(node.dtype)) {
-                        let (from, to) = (places[args[0].index()].0, place.0);
+                        let (from, to) = (indices[args[0].index()].0, register.0);
                         self.code.push(Instruction::Flush { from, to, exponent, sign });
-                        places.push(place);
+                        indices.push(register);
                         continue;
                     }
                     let (mut registers, mut widths) = ([0; 3], [0, 0, 0, width(node)]);
                     for (position, arg) in args.iter().enumerate() {
-                        registers[position] = places[arg.index()].0;
+                        registers[position] = indices[arg.index()].0;
                         widths[position] = width(&expr.nodes()[arg.index()]);
                     }
                     if prim.is_fallible() && !node.dtype.is_float() {
@@ -212,15 +213,15 @@ impl ScalarBytecode {
                     self.code.push(Instruction::Apply {
                         run,
                         args: registers,
-                        out: place.0,
+                        out: register.0,
                         widths,
                     });
-                    place
+                    register
                 }
             };
-            places.push(place);
+            indices.push(register);
         }
-        let root = places[expr.root().index()];
+        let root = indices[expr.root().index()];
         if root != out {
             self.copy(root, out);
         }
@@ -231,18 +232,18 @@ impl ScalarBytecode {
         self.code.push(Instruction::Copy { from: from.0, to: to.0 });
     }
 
-    /// Adds a jump to an earlier place.
+    /// Adds a jump to an earlier position.
     pub fn jump_back(&mut self, to: BytecodePosition) {
         self.code.push(Instruction::Jump { to });
     }
 
-    /// Adds a jump to a place that [`land`](Self::land) names later.
+    /// Adds a jump to a position that [`land`](Self::land) names later.
     pub fn jump(&mut self) -> BytecodePosition {
         self.code.push(Instruction::Jump { to: BytecodePosition(0) });
         BytecodePosition(self.code.len() as u32 - 1)
     }
 
-    /// Adds a jump, where the bool `test` is false, to a place that [`land`](Self::land) names
+    /// Adds a jump, where the bool `test` is false, to a position that [`land`](Self::land) names
     /// later.
     pub fn jump_unless(&mut self, test: Register) -> BytecodePosition {
         self.code.push(Instruction::JumpUnless { test: test.0, to: BytecodePosition(0) });
@@ -383,8 +384,8 @@ pub fn get(register: &u64, width: usize) -> &[u8] {
     &bytemuck::bytes_of(register)[..width]
 }
 
-/// The loop of a node, if it applies a function; `None` for a node that no program has, with `exact`
-/// also for one that kernels with wide vectors compute to other bits.
+/// The loop of a node, if it applies a function; `None` for a node that no program has, with
+/// `exact` also for one that kernels with wide vectors compute to other bits.
 #[expect(clippy::option_option, reason = "the outer one says whether there is a program at all")]
 fn loop_of(expr: &Expr, node: &ExprNode, exact: bool) -> Option<Option<(BlockLoop, Prim)>> {
     node.dtype.size().filter(|&size| size <= WIDTH && size > 0)?;
@@ -396,13 +397,13 @@ fn loop_of(expr: &Expr, node: &ExprNode, exact: bool) -> Option<Option<(BlockLoo
             if exact && typical.dtype.is_float() && !is_exact(*prim) {
                 return None;
             }
-            Some(Some((spell(*prim, typical.dtype, node.dtype)?, *prim)))
+            Some(Some((prim_loop(*prim, typical.dtype, node.dtype)?, *prim)))
         }
         ExprKind::Reduce(..) => None,
     }
 }
 
-/// Whether a function of floats has one right result, which kernels with wide vectors give too.
+/// Whether a function of floats has one right result, which kernels with wide vectors return too.
 fn is_exact(prim: Prim) -> bool {
     use Prim::*;
     matches!(

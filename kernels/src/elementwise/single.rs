@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_read_where_they_lie() {
+    fn elements_are_read_without_a_copy() {
         let kernel = kernel("Sub", DType::I32);
         let (x, y) = (7i32.to_ne_bytes(), 9i32.to_ne_bytes());
         let mut out = [0; 4];

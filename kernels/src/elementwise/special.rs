@@ -15,7 +15,7 @@ const MAX_TERMS: usize = 2000;
 /// A continued fraction is scaled down when it passes this size.
 const BIG: f64 = 4_503_599_627_370_496.0;
 
-/// A function's value and its derivative, carried along (forward differentiation).
+/// A function's value and its derivative, propagated together (forward differentiation).
 #[derive(Debug, Clone, Copy)]
 struct Dual {
     value: f64,

@@ -12,7 +12,7 @@ use ferroflow_ir::{
 };
 use std::sync::Arc;
 
-/// A value of an expression: a string, or the truth of something.
+/// A value of an expression: a string, or a bool.
 #[derive(Clone)]
 enum Value {
     Text(Bytes),
@@ -50,18 +50,18 @@ fn run(expr: &Expr, accesses: &[InputAccess], shape: &Shape, io: &mut Io<'_>) ->
         })
         .collect();
     let mut texts = Vec::new();
-    let mut truths = Vec::new();
+    let mut bools = Vec::new();
     #[expect(clippy::needless_range_loop, reason = "the inputs are walked together")]
     for position in 0..n {
         match evaluate(expr, &|input| inputs[input][position].clone()) {
             Value::Text(text) => texts.push(text),
-            Value::Truth(truth) => truths.push(u8::from(truth)),
+            Value::Truth(truth) => bools.push(u8::from(truth)),
         }
     }
     if expr.dtype() == DType::String {
         return io.put(0, HostTensor::from_strings(shape.clone(), texts)?);
     }
-    io.output::<u8>(0).copy_from_slice(&truths);
+    io.output::<u8>(0).copy_from_slice(&bools);
     Ok(())
 }
 
@@ -88,13 +88,13 @@ fn evaluate(expr: &Expr, input: &dyn Fn(usize) -> Value) -> Value {
                     Value::Text(text) => text.clone(),
                     Value::Truth(_) => Bytes::new(),
                 };
-                let truth = |arg: ExprId| matches!(values[arg.index()], Value::Truth(true));
+                let is_true = |arg: ExprId| matches!(values[arg.index()], Value::Truth(true));
                 match prim {
                     Prim::Add => Value::Text([text(args[0]), text(args[1])].concat().into()),
                     Prim::Eq => Value::Truth(text(args[0]) == text(args[1])),
                     Prim::Ne => Value::Truth(text(args[0]) != text(args[1])),
-                    Prim::Not => Value::Truth(!truth(args[0])),
-                    _ if truth(args[0]) => values[args[1].index()].clone(),
+                    Prim::Not => Value::Truth(!is_true(args[0])),
+                    _ if is_true(args[0]) => values[args[1].index()].clone(),
                     _ => values[args[2].index()].clone(),
                 }
             }

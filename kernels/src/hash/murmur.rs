@@ -1,4 +1,4 @@
-//! The 64-bit MurmurHash2 (Austin Appleby, `MurmurHash64A`) with the seed TensorFlow gives it
+//! The 64-bit MurmurHash2 (Austin Appleby, `MurmurHash64A`) with the seed that TensorFlow uses
 //! (`tensorflow/core/platform/hash.cc`).
 
 const SEED: u64 = 0x00de_cafc_affe;

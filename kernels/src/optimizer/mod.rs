@@ -24,7 +24,7 @@ pub struct Update<'a> {
     pub state: Vec<&'a mut HostTensor>,
     /// The gradient: of the shape of the variable, or with a row for each index.
     pub gradient: TensorView<'a>,
-    /// The rows that the gradient is for; all if there are none given.
+    /// The rows that the gradient is for; all if there are none passed.
     pub indices: Option<TensorView<'a>>,
     /// Scalars by the names of the op's arguments.
     pub scalars: &'a [(&'static str, TensorView<'a>)],
@@ -190,7 +190,7 @@ fn wrong(
     Error::argument(update.op, argument, expected, found).into()
 }
 
-/// Checks that the tensors of the state belong together; gives their shape.
+/// Checks that the tensors of the state belong together; returns their shape.
 fn check_state(update: &Update<'_>, count: usize) -> Result<Shape> {
     let dtype = update.gradient.dtype;
     let shape = match update.state.first() {

@@ -1,10 +1,10 @@
-//! Where the matrices of an attention lie, and what happens to its scores.
+//! Where the matrices of an attention are, and what happens to its scores.
 
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Attrs, DType, Expr, Shape, StridedView, expr::Replacement, view::ViewDim};
 use smallvec::SmallVec;
 
-/// Matrices in a tensor, one for each of a batch: element `[row, col]` of matrix `n` lies at
+/// Matrices in a tensor, one for each of a batch: element `[row, col]` of matrix `n` is at
 /// `first.position(n) + row * row_step + col * col_step`.
 #[derive(Debug, Clone)]
 pub(crate) struct Matrices {
@@ -28,7 +28,7 @@ impl Matrices {
         Matrices { first, row_step: row, col_step: col }
     }
 
-    /// Where an element of matrix `n` lies.
+    /// Where an element of matrix `n` is.
     pub(crate) fn at(&self, n: usize, row: usize, col: usize) -> usize {
         self.first.position(n) as usize + row * self.row_step + col * self.col_step
     }
@@ -67,8 +67,8 @@ impl Attention {
         let order = |name| -> Result<Vec<usize>> {
             let order = call.attrs.ints(name)?;
             let in_order = || (0..rank).collect();
-            let given = || order.iter().map(|&axis| axis as usize).collect();
-            Ok(if order.is_empty() { in_order() } else { given() })
+            let axes = || order.iter().map(|&axis| axis as usize).collect();
+            Ok(if order.is_empty() { in_order() } else { axes() })
         };
         let orders = [order("query_order")?, order("key_order")?, order("value_order")?];
         let size = |input: usize, axis: usize| call.shape(input)[orders[input][axis]];

@@ -1,9 +1,9 @@
-//! Copies of windows across the grain: elements that lie next to each other in the source go to
+//! Copies of windows across the grain: elements that are contiguous in the source go to
 //! different rows of the result, as in transpositions.
 //!
 //! Read in the order of the result, each element would need a line of memory of its own, long gone
-//! when its neighbour is asked for. Blocks are read line by line into a small buffer, and written from
-//! there.
+//! when its neighbour is asked for. Blocks are read line by line into a small buffer, and written
+//! from there.
 
 use ferroflow_ir::StridedView;
 use std::mem;
@@ -44,7 +44,8 @@ impl Blocks {
     ///
     /// # Panics
     ///
-    /// When the window does not [fit](StridedView::fits) the source, or `out` does not end with a row.
+    /// When the window does not [fit](StridedView::fits) the source, or `out` does not end with a
+    /// row.
     pub(crate) fn read<T: Clone>(&self, source: &[T], start: usize, out: &mut [T]) {
         let size = self.view.dims[self.across].size;
         let mut first = start / self.row;

@@ -18,7 +18,7 @@ pub fn read<T: Clone>(view: &StridedView, source: &[T], start: usize, out: &mut 
     });
 }
 
-/// Copies `elements`, counted row-major, to the places that a window of `target` shows.
+/// Copies `elements`, counted row-major, to the positions that a window of `target` shows.
 ///
 /// # Panics
 ///

@@ -1,11 +1,12 @@
-//! Windows over tensors `[batch, depth, height, width, channels]`, and their taps as matrices.
+//! Windows over tensors `[batch, depth, height, width, channels]`, and their kernel offsets as
+//! matrices.
 
 use ferroflow_ir::window::Slide;
 use std::ops::Range;
 
-/// Elements that are nearer to the largest of a window of three dimensions than this are as large, as
-/// TensorFlow's kernel has it (`tensorflow/core/kernels/pooling_ops_3d.cc`). An infinite element is
-/// near to none.
+/// Elements that are nearer to the largest of a window of three dimensions than this are as large,
+/// as TensorFlow's kernel has it (`tensorflow/core/kernels/pooling_ops_3d.cc`). An infinite element
+/// is near to none.
 pub(crate) const NEAR_LARGEST: f32 = 1e-5;
 
 /// Windows over up to three spatial dimensions; the ones that are missing have size 1.
@@ -18,7 +19,7 @@ pub(crate) struct Sweep {
     pub(crate) slides: [Slide; 3],
 }
 
-/// Windows along one dimension that have the same taps inside.
+/// Windows along one dimension that have the same kernel offsets inside.
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
     pub(crate) windows: Range<usize>,
@@ -30,30 +31,30 @@ impl Stretch {
     pub(crate) fn along(slide: &Slide) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
         for window in 0..slide.output {
-            let taps = slide.taps(window);
+            let offsets = slide.kernel_offsets(window);
             match stretches.last_mut() {
-                Some(last) if last.taps == taps => last.windows.end = window + 1,
-                _ => stretches.push(Stretch { windows: window..window + 1, taps }),
+                Some(last) if last.taps == offsets => last.windows.end = window + 1,
+                _ => stretches.push(Stretch { windows: window..window + 1, taps: offsets }),
             }
         }
         stretches
     }
 
-    /// The position of the first tap inside, of a window.
+    /// The position of the first kernel offset inside, of a window.
     pub(crate) fn first(&self, slide: &Slide, window: usize) -> usize {
         let first = slide.first(window) + (self.taps.start * slide.dilation) as isize;
         first.max(0) as usize
     }
 }
 
-/// Neighbouring taps of a window: all in the padding, or all in one line of the input.
+/// Neighbouring kernel offsets of a window: all in the padding, or all in one line of the input.
 struct Run {
     /// The window, counted from the first one asked for.
     window: usize,
-    /// The first tap, counted from the first one asked for.
+    /// The first kernel offset, counted from the first one asked for.
     tap: usize,
     count: usize,
-    /// Where the first tap lies, counted in positions of the input.
+    /// Where the first kernel offset is, counted in positions of the input.
     position: Option<usize>,
 }
 
@@ -79,8 +80,8 @@ impl Sweep {
         self.slides.iter().map(|slide| slide.output).product()
     }
 
-    /// The number of taps of a window.
-    pub(crate) fn n_taps(&self) -> usize {
+    /// The number of kernel offsets of a window.
+    pub(crate) fn n_kernel_offsets(&self) -> usize {
         self.slides.iter().map(|slide| slide.size).product()
     }
 
@@ -95,7 +96,7 @@ impl Sweep {
     }
 
     /// Where a window begins: its element of the batch, and its position along each dimension.
-    pub(crate) fn place(&self, window: usize) -> (usize, [usize; 3]) {
+    pub(crate) fn window_position(&self, window: usize) -> (usize, [usize; 3]) {
         let [a, b, c] = self.slides.map(|slide| slide.output);
         let (rest, z) = (window / c, window % c);
         let (rest, y) = (rest / b, rest % b);
@@ -104,7 +105,7 @@ impl Sweep {
 
     /// Lists the positions of the input that a window covers, in order.
     pub(crate) fn positions(&self, window: usize, list: &mut Vec<usize>) {
-        let (image, at) = self.place(window);
+        let (image, at) = self.window_position(window);
         let [a, b, c] = &self.slides;
         list.clear();
         for x in a.positions(at[0]) {
@@ -115,8 +116,8 @@ impl Sweep {
         }
     }
 
-    /// Writes a matrix with a row per window and, in each row, the `channels` of each tap; zeros
-    /// where taps lie in the padding.
+    /// Writes a matrix with a row per window and, in each row, the `channels` of each kernel
+    /// offset; zeros where taps lie in the padding.
     pub(crate) fn gather<T: Copy + Default>(
         &self,
         input: &[T],
@@ -150,10 +151,10 @@ impl Sweep {
         out: &mut [T],
         add: impl Fn(T, T) -> T,
     ) {
-        let taps = 0..self.n_taps();
-        let (width, row) = (channels.len(), taps.len() * channels.len());
+        let offsets = 0..self.n_kernel_offsets();
+        let (width, row) = (channels.len(), offsets.len() * channels.len());
         let step = self.slides[2].dilation * self.channels;
-        self.runs(windows, taps, |run| {
+        self.runs(windows, offsets, |run| {
             let Some(position) = run.position else { return };
             let rows = &rows[run.window * row + run.tap * width..][..run.count * width];
             let first = position * self.channels + channels.start;
@@ -164,13 +165,14 @@ impl Sweep {
         });
     }
 
-    /// Visits the taps of windows, run by run.
+    /// Visits the kernel offsets of windows, run by run.
     #[inline(always)]
     fn runs(&self, windows: Range<usize>, taps: Range<usize>, mut visit: impl FnMut(Run)) {
         let [a, b, c] = &self.slides;
-        let (mut image, mut at) = self.place(windows.start);
+        let (mut image, mut at) = self.window_position(windows.start);
         for window in 0..windows.len() {
-            let (rows, columns, inside) = (a.taps(at[0]), b.taps(at[1]), c.taps(at[2]));
+            let (rows, columns, inside) =
+                (a.kernel_offsets(at[0]), b.kernel_offsets(at[1]), c.kernel_offsets(at[2]));
             let first = [a.first(at[0]), b.first(at[1]), c.first(at[2])];
             for line in taps.start / c.size..taps.end.div_ceil(c.size) {
                 let (row, column) = (line / b.size, line % b.size);
@@ -221,10 +223,10 @@ mod tests {
         Sweep::new(2, 2, &slides)
     }
 
-    /// The taps of a window one by one.
+    /// The kernel offsets of a window one by one.
     fn expected(sweep: &Sweep, input: &[i32], window: usize, tap: usize, channel: usize) -> i32 {
         let [_, b, c] = &sweep.slides;
-        let (image, [_, y, z]) = sweep.place(window);
+        let (image, [_, y, z]) = sweep.window_position(window);
         let at = |slide: &Slide, window: usize, tap: usize| {
             let position = slide.first(window) + (tap * slide.dilation) as isize;
             usize::try_from(position).ok().filter(|&position| position < slide.input)
@@ -236,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn taps_are_gathered() {
+    fn kernel_offsets_are_gathered() {
         for (window, dilation) in [(1, 1), (3, 1), (3, 2), (2, 4)] {
             let sweep = sweep([3, 4], window, dilation);
             let input: Vec<i32> = (1..=2 * 3 * 4 * 2).collect();
-            let (n, n_taps) = (sweep.n_windows(), sweep.n_taps());
+            let (n, n_taps) = (sweep.n_windows(), sweep.n_kernel_offsets());
             for taps in [0..n_taps, n_taps / 3..n_taps / 3 + 1] {
                 for channels in [0..2, 1..2] {
                     let row = taps.len() * channels.len();
@@ -248,9 +250,9 @@ mod tests {
                     sweep.gather(&input, 3..n, taps.clone(), channels.clone(), &mut out);
                     for (index, &found) in out.iter().enumerate() {
                         let (window, rest) = (3 + index / row, index % row);
-                        let tap = taps.start + rest / channels.len();
+                        let offset = taps.start + rest / channels.len();
                         let channel = channels.start + rest % channels.len();
-                        assert_eq!(found, self::expected(&sweep, &input, window, tap, channel));
+                        assert_eq!(found, self::expected(&sweep, &input, window, offset, channel));
                     }
                 }
             }

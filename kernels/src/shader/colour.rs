@@ -2,8 +2,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -54,12 +54,12 @@ y = strength;
 
 /// An invocation per pixel.
 fn pixels(call: &OpCall<'_>, caps: Caps, steps: &[&str], adjusts: bool) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
-    if word != Word::F32 {
+    let Some((mut inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
+    if word != ScalarType::F32 {
         return Ok(None);
     }
     if adjusts {
-        inputs.push((1, Word::F32));
+        inputs.push((1, ScalarType::F32));
     }
     let mut body =
         "var x = in0[3u * n];\nvar y = in0[3u * n + 1u];\nvar z = in0[3u * n + 2u];\n".to_string();

@@ -2,8 +2,8 @@
 
 use super::{
     Shader, index,
-    word::{Caps, Word},
-    words,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, infer::normalize_axis};
@@ -28,9 +28,9 @@ fn pack(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     join(call, caps, call.inputs.len(), axis)
 }
 
-/// Joins the first `n` inputs along an axis: each gives runs of its own length.
+/// Joins the first `n` inputs along an axis: each returns runs of its own length.
 fn join(call: &OpCall<'_>, caps: Caps, n: usize, axis: usize) -> Result<Option<Shader>> {
-    let Some(word) = Word::of(call.dtype(0), caps) else { return Ok(None) };
+    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
     let runs: Vec<usize> = (0..n)
         .map(|index| call.shape(index)[axis.min(call.shape(index).rank())..].iter().product())
         .collect();
@@ -57,7 +57,7 @@ fn fill(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let count = call.output_shape(0)?.num_elements();
     let shader =
         |(inputs, word)| Shader::plain(inputs, vec![word], "out0[n] = in0[0];\n".into(), count);
-    Ok(words(call, caps, [1]).map(shader))
+    Ok(scalar_types(call, caps, [1]).map(shader))
 }
 
 /// `[rows, inner]` indices → `[rows, depth, inner]`.
@@ -65,7 +65,7 @@ fn one_hot(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let axis = normalize_axis(call.attrs.int("axis")?, shape.rank())?;
     let index::AxisSplit { size: depth, inner, .. } = index::around(&shape, axis);
-    let Some((inputs, word)) = words(call, caps, [0, 2, 3]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 2, 3]) else { return Ok(None) };
     let (depth, inner) = (depth.max(1), inner.max(1));
     let value = inputs[0].1.as_index("index");
     let body = format!(
@@ -78,7 +78,8 @@ fn one_hot(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 
 fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let padded = call.inputs.len() > 2;
-    let found = if padded { words(call, caps, [0, 2]) } else { words(call, caps, [0]) };
+    let found =
+        if padded { scalar_types(call, caps, [0, 2]) } else { scalar_types(call, caps, [0]) };
     let Some((inputs, word)) = found else { return Ok(None) };
     let (shape, output): (&Shape, Shape) = (call.shape(0), call.output_shape(0)?);
     let pairs = call.ints(1)?;
@@ -93,17 +94,17 @@ fn pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         terms.push(format!("({step} - {before}u) * {}u", own[axis]));
     }
     let inside = if conditions.is_empty() { "true".into() } else { conditions.join(" && ") };
-    let place = if terms.is_empty() { "0u".into() } else { terms.join(" + ") };
+    let index = if terms.is_empty() { "0u".into() } else { terms.join(" + ") };
     let value = if padded {
         "in1[0]"
-    } else if word == Word::Bool {
+    } else if word == ScalarType::Bool {
         "0u"
     } else {
         word.zero()
     };
     let body = match shape.num_elements() {
         0 => format!("out0[n] = {value};\n"),
-        _ => format!("if ({inside}) {{ out0[n] = in0[{place}]; }} else {{ out0[n] = {value}; }}\n"),
+        _ => format!("if ({inside}) {{ out0[n] = in0[{index}]; }} else {{ out0[n] = {value}; }}\n"),
     };
     Ok(Some(Shader::plain(inputs, vec![word], body, output.num_elements())))
 }

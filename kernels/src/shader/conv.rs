@@ -1,15 +1,15 @@
 //! Convolutions over two and three spatial dimensions and their gradients, depthwise ones too.
 //!
-//! An invocation computes a window of up to four filters, or one element of a gradient; where groups
-//! pay, large convolutions are products by tiles.
+//! An invocation computes a window of up to four filters, or one element of a gradient; where
+//! groups pay, large convolutions are products by tiles.
 
 use super::{
     Shader,
-    conv_product::Convolution,
-    finish::EpilogueWriter,
-    window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, Word},
-    words,
+    epilogue::EpilogueWriter,
+    implicit_gemm::Convolution,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
+    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
 };
 use crate::{
     device::OpCall,
@@ -18,7 +18,7 @@ use crate::{
 };
 use ferroflow_ir::{Shape, window::Slide};
 
-pub(super) const SHADERS: &[(&str, super::BuildProduct)] = &[
+pub(super) const SHADERS: &[(&str, super::BuildMatmul)] = &[
     ("Conv2D", |call, caps, finish| convolution(call, caps, Kind::Dense, finish)),
     ("Conv2DBackpropFilter", |call, caps, finish| backprop_filter(call, caps, Kind::Dense, finish)),
     ("Conv2DBackpropFilterV2", |call, caps, finish| {
@@ -89,15 +89,15 @@ impl Geometry {
         (self.filters / self.groups).max(1)
     }
 
-    /// The position of a weight: `[taps, channels of a group, filters]`, which is also how depthwise
-    /// filters lie.
+    /// The position of a weight: `[taps, channels of a group, filters]`, which is also how
+    /// depthwise filters lie.
     fn weight(&self, tap: &str, channel: &str, filter: &str) -> String {
         format!("({tap} * {}u + {channel}) * {}u + {filter}", self.width(), self.filters)
     }
 
     /// Convolution that workgroups may compute as an implicit GEMM.
-    fn whole(&self, caps: Caps, word: Word) -> Option<Convolution<'_>> {
-        let fits = caps.tiles && word == Word::F32 && self.groups == 1;
+    fn whole(&self, caps: Caps, word: ScalarType) -> Option<Convolution<'_>> {
+        let fits = caps.tiles && word == ScalarType::F32 && self.groups == 1;
         fits.then_some(Convolution { sweep: &self.sweep, filters: self.filters })
     }
 
@@ -114,8 +114,8 @@ fn convolution(
 ) -> Result<Option<Shader>> {
     let (input, filter) = (call.shape(0), call.shape(1));
     let Some(g) = Geometry::new(call, kind, input, filter)? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
-    if g.is_empty() || (word != Word::F32 && word != Word::I32) {
+    let Some((bound, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
+    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)
@@ -148,7 +148,7 @@ fn convolution(
         "let window = n / {blocks}u;\nlet feature = n % {blocks}u * {block}u;\nlet group = feature / {}u;\n{}{sums}{}{stores}",
         g.own(),
         apart("window", "w", outputs(&g.sweep)),
-        for_each_tap(&g.sweep, &inner),
+        for_each_offset(&g.sweep, &inner),
     );
     let count = g.sweep.n_windows() * blocks;
     Ok(Some(finish.shader(bound, word, body, count)))
@@ -162,8 +162,8 @@ fn backprop_input(
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, &shape, call.shape(1))? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [1, 2]) else { return Ok(None) };
-    if g.is_empty() || (word != Word::F32 && word != Word::I32) {
+    let Some((bound, word)) = scalar_types(call, caps, [1, 2]) else { return Ok(None) };
+    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)
@@ -199,8 +199,8 @@ fn backprop_filter(
 ) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(g) = Geometry::new(call, kind, call.shape(0), &shape)? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [0, 2]) else { return Ok(None) };
-    if g.is_empty() || (word != Word::F32 && word != Word::I32) {
+    let Some((bound, word)) = scalar_types(call, caps, [0, 2]) else { return Ok(None) };
+    if g.is_empty() || (word != ScalarType::F32 && word != ScalarType::I32) {
         return Ok(None);
     }
     if let Some(whole) = g.whole(caps, word)

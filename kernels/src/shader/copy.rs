@@ -3,7 +3,7 @@
 use super::{
     Shader,
     index::position,
-    word::{Caps, Word},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{StridedView, infer::OpContext};
@@ -18,7 +18,7 @@ pub(super) fn shader(
     caps: Caps,
     rule: fn(&OpContext<'_>) -> ferroflow_ir::Result<Vec<StridedView>>,
 ) -> Result<Option<Shader>> {
-    let Some(word) = Word::of(call.dtype(0), caps) else { return Ok(None) };
+    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
     let views = call.with_context(rule)?;
     let len = call.shape(0).num_elements();
     if !views.iter().all(|view| view.fits(len)) {

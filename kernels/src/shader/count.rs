@@ -4,8 +4,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -14,7 +14,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] =
 
 /// Integers, in rows if the result has them, and their weights if there are any.
 fn bincount(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((mut inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let shape = call.output_shape(0)?;
     let size = shape.last().copied().unwrap_or(0).max(1);
     let n = call.shape(0).num_elements();
@@ -38,14 +38,14 @@ fn bincount(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         cut(call.outputs[0].dtype, &step),
     );
     let count = shape.num_elements();
-    Ok((word != Word::Bool).then(|| Shader::plain(inputs, vec![word], body, count)))
+    Ok((word != ScalarType::Bool).then(|| Shader::plain(inputs, vec![word], body, count)))
 }
 
-/// Bins of one width between two ends; what lies outside counts to the outermost ones.
+/// Bins of one width between two ends; what is outside counts to the outermost ones.
 fn histogram(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let bins = call.output_shape(0)?.num_elements();
-    if inputs[0].1 != Word::F32 || word == Word::Bool {
+    if inputs[0].1 != ScalarType::F32 || word == ScalarType::Bool {
         return Ok(None);
     }
     let body = format!(

@@ -1,12 +1,12 @@
 //! Boxes cut out of images: `CropAndResize` and its gradients.
 //!
-//! The rules are those of `tensorflow/core/kernels/image/crop_and_resize_op.cc`. Boxes of images that
-//! there are not are taken as outside.
+//! The rules are those of `tensorflow/core/kernels/image/crop_and_resize_op.cc`. Boxes of images
+//! that there are not are taken as outside.
 
 use super::{
     Shader,
-    word::{Caps, Word, cut, float},
-    words,
+    scalar_type::{Caps, ScalarType, cut, float},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::Shape;
@@ -39,9 +39,9 @@ impl Sizes {
         })
     }
 
-    /// The statements that place position `y`, `x` of box `which` in its image: `inside`, and of
+    /// The statements that map position `y`, `x` of box `which` in its image: `inside`, and of
     /// rows and columns the positions `low_` and `high_` around, and how far it is (`part_`).
-    fn place(&self, boxes: &str) -> String {
+    fn sample_position(&self, boxes: &str) -> String {
         let mut text = "var inside = true;\n".to_string();
         for (axis, name) in ["y", "x"].into_iter().enumerate() {
             let (last, count) = (self.image[axis].max(1) as f32 - 1.0, self.crop[axis]);
@@ -80,7 +80,7 @@ impl Sizes {
         )
     }
 
-    /// The statements that name the four pixels around a place.
+    /// The statements that name the four pixels around a position.
     fn corners(&self, source: &str) -> String {
         let mut text = String::new();
         for (name, y, x) in [
@@ -97,7 +97,7 @@ impl Sizes {
 
 fn crop(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sizes = Sizes::new(call, call.shape(0), &call.output_shape(0)?)?;
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let outside = float(call.attrs.float("extrapolation_value")?);
     let ([height, width], channels) = (sizes.crop, sizes.channels);
     let body = format!(
@@ -107,7 +107,7 @@ fn crop(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          let bottom = c + (d - c) * part_x;\nvalue = top + (bottom - top) * part_y;\n}}\nout0[n] = value;\n",
         channels * width,
         channels * width * height,
-        sizes.place("in1"),
+        sizes.sample_position("in1"),
         sizes.batch,
         sizes.corners("in0"),
     );
@@ -119,7 +119,7 @@ fn crop(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn by_image(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let sizes = Sizes::new(call, &shape, call.shape(0))?;
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let ([height, width], [down, across], channels) = (sizes.image, sizes.crop, sizes.channels);
     let near = |name: &str, own: &str| {
         format!(
@@ -138,18 +138,19 @@ fn by_image(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         channels * width,
         channels * width * height,
         sizes.boxes,
-        sizes.place("in1"),
+        sizes.sample_position("in1"),
         near("y", "row"),
         near("x", "column"),
         cut(call.outputs[0].dtype, "sum"),
     );
-    Ok((word == Word::F32).then(|| Shader::plain(inputs, vec![word], body, shape.num_elements())))
+    Ok((word == ScalarType::F32)
+        .then(|| Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }
 
 /// An invocation per corner of a box.
 fn by_boxes(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sizes = Sizes::new(call, call.shape(1), call.shape(0))?;
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2, 3]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2, 3]) else { return Ok(None) };
     let ([down, across], channels) = (sizes.crop, sizes.channels);
     let step = |axis: usize| {
         let (last, count) = (sizes.image[axis].max(1) as f32 - 1.0, sizes.crop[axis]);
@@ -175,7 +176,7 @@ fn by_boxes(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          else {{ slope = slope + dy * ((1.0f - part_y) * (b - a) + part_y * (d - c)); }}\n}}\n\
          sum = sum + slope * select({}, {}, corner % 2u == 1u);\n}}\n}}\n}}\nout0[n] = sum;\n",
         sizes.batch,
-        sizes.place("in2"),
+        sizes.sample_position("in2"),
         sizes.corners("in1"),
         step(0),
         step(1),

@@ -1,12 +1,13 @@
 //! Diagonals of matrices: `MatrixDiag…`, `MatrixDiagPart…`, `MatrixSetDiag…`, `Diag`, `DiagPart`.
 //!
-//! Where the diagonals of a band lie is told by [`Band`]; each element of a result looks for its own.
+//! Where the diagonals of a band lie is told by [`Band`]; each element of a result looks for its
+//! own.
 
 use super::{
     Shader,
     gather::zero,
-    word::{Caps, Word},
-    words,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::diagonal::Band;
@@ -75,7 +76,7 @@ fn take(
     band: &Band,
     padding: Option<usize>,
 ) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((mut inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let outside = other(&mut inputs, word, padding);
     let (longest, count) = (band.longest.max(1), band.count());
     let body = format!(
@@ -101,7 +102,7 @@ fn put(
     before: Option<usize>,
     padding: Option<usize>,
 ) -> Result<Option<Shader>> {
-    let Some(word) = Word::of(call.dtype(0), caps) else { return Ok(None) };
+    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
     let mut inputs = vec![(usize::from(before.is_some()), word)];
     let outside = match before {
         Some(before) => {
@@ -129,7 +130,11 @@ fn put(
 }
 
 /// Value outside the diagonals: the only element of an input, or zero.
-fn other(inputs: &mut Vec<(usize, Word)>, word: Word, padding: Option<usize>) -> String {
+fn other(
+    inputs: &mut Vec<(usize, ScalarType)>,
+    word: ScalarType,
+    padding: Option<usize>,
+) -> String {
     match padding {
         Some(padding) => {
             inputs.push((padding, word));

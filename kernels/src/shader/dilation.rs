@@ -1,13 +1,13 @@
-//! Grey-scale dilation: `Dilation2D` and its gradients. The gradient of each output goes to the first
-//! tap that gave the largest sum.
+//! Grey-scale dilation: `Dilation2D` and its gradients. The gradient of each output goes to the
+//! first tap that gave the largest sum.
 
 use super::{
     Shader,
     pool::element,
     reduce::bound,
-    window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, cut},
-    words,
+    scalar_type::{Caps, cut},
+    scalar_types,
+    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
 };
 use crate::{
     device::OpCall,
@@ -22,8 +22,8 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
     ("Dilation2DBackpropInput", by_input),
 ];
 
-/// The statements that find, of window `wx`, `wy`, `wz`, the `largest` sum and its tap (`best`).
-/// NaN is passed over.
+/// The statements that find, of window `wx`, `wy`, `wz`, the `largest` sum and its kernel offset
+/// (`best`). NaN is passed over.
 fn search(sweep: &Sweep, dtype: DType) -> Option<String> {
     let sum =
         cut(dtype, &format!("in0[{}] + in1[tap * {}u + channel]", element(sweep), sweep.channels));
@@ -35,13 +35,13 @@ fn search(sweep: &Sweep, dtype: DType) -> Option<String> {
     Some(format!(
         "var largest = {};\nvar best = 0xffffffffu;\n{}",
         bound(dtype, true)?,
-        for_each_tap(sweep, &inner)
+        for_each_offset(sweep, &inner)
     ))
 }
 
 fn dilation(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((bound, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     let body = format!(
@@ -52,10 +52,11 @@ fn dilation(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }
 
-/// An invocation per position asks of each window that covers it whether it is its best tap.
+/// An invocation per position asks of each window that covers it whether it is its best kernel
+/// offset.
 fn by_input(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     // The names of the search are those of the cover: it goes into a block of its own.
@@ -74,10 +75,10 @@ fn by_input(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(bound, vec![word], body, count)))
 }
 
-/// An invocation per tap and channel asks every window.
+/// An invocation per kernel offset and channel asks every window.
 fn by_filter(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sweep = sweep(call)?;
-    let Some((bound, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((bound, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let Some(search) = search(&sweep, call.dtype(0)) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     let body = format!(

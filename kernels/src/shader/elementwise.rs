@@ -2,7 +2,7 @@
 
 use super::{
     Shader, expr, index,
-    word::{Caps, Word},
+    scalar_type::{Caps, ScalarType},
 };
 use crate::{
     device::{OpCall, OperandSpec},
@@ -12,25 +12,25 @@ use crate::{
 use ferroflow_ir::{DType, Expr, Shape};
 use std::borrow::Cow;
 
-/// The value that an operand in buffer `source`, broadcast to a shape, has for an element of that shape;
-/// `None` where it does not broadcast, or devices do not hold it.
+/// The value that an operand in buffer `source`, broadcast to a shape, has for an element of that
+/// shape; `None` where it does not broadcast, or devices do not hold it.
 pub(super) fn element(
     operand: &OperandSpec,
     source: &str,
     (shape, at): (&Shape, &str),
     caps: Caps,
-) -> Option<(Word, String)> {
+) -> Option<(ScalarType, String)> {
     let fits = operand.shape.broadcast(shape).is_ok_and(|both| both == *shape);
-    let word = Word::of(operand.dtype, caps).filter(|_| fits)?;
-    let place = match access(&operand.shape, shape) {
+    let scalar = ScalarType::of(operand.dtype, caps).filter(|_| fits)?;
+    let element = match access(&operand.shape, shape) {
         InputAccess::Contiguous => at.into(),
         InputAccess::Scalar => "0u".into(),
         InputAccess::Strided(view) => index::position(&view, at),
     };
-    Some((word, word.load(source, &place)))
+    Some((scalar, scalar.load(source, &element)))
 }
 
-/// The shader of an elementwise call; `None` when a primitive has no spelling for a dtype, or shapes
+/// The shader of an elementwise call; `None` when a primitive has no code for a dtype, or shapes
 /// do not broadcast.
 ///
 /// # Errors
@@ -54,7 +54,7 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         values.push(value);
     }
     let Some((lines, result)) = expr::print(&expr, &values, caps) else { return Ok(None) };
-    let Some(word) = Word::of(expr.dtype(), caps) else { return Ok(None) };
+    let Some(word) = ScalarType::of(expr.dtype(), caps) else { return Ok(None) };
     let body = lines + &word.store("out0", "n", &result);
     Ok(Some(Shader::plain(inputs, vec![word], body, output.num_elements())))
 }

@@ -1,23 +1,23 @@
 //! Scalar expressions as text: the walk.
 
 use super::{
-    prim::spell,
-    word::{Caps, Word, literal},
+    prim::emit,
+    scalar_type::{Caps, ScalarType, literal},
 };
 use ferroflow_ir::{Expr, expr::ExprKind};
 use std::fmt::Write;
 
-/// The statements that compute an expression, and the name of the result. `inputs` are the values of
-/// its inputs as text. `None` where a primitive has no spelling.
+/// The statements that compute an expression, and the name of the result. `inputs` are the values
+/// of its inputs as text. `None` where a primitive has no spelling.
 pub(super) fn print(expr: &Expr, inputs: &[String], caps: Caps) -> Option<(String, String)> {
     let mut lines = String::new();
     let mut names: Vec<String> = Vec::with_capacity(expr.nodes().len());
     for (index, node) in expr.nodes().iter().enumerate() {
-        let word = Word::of(node.dtype, caps)?;
+        let scalar = ScalarType::of(node.dtype, caps)?;
         let value = match &node.kind {
             ExprKind::Input(position) => inputs.get(*position)?.clone(),
             ExprKind::Const(value) => {
-                names.push(literal(*value, word)?);
+                names.push(literal(*value, scalar)?);
                 continue;
             }
             ExprKind::Reduce(..) => return None,
@@ -29,7 +29,7 @@ pub(super) fn print(expr: &Expr, inputs: &[String], caps: Caps) -> Option<(Strin
                     ExprKind::Const(value) => Some(value),
                     ExprKind::Input(_) | ExprKind::Apply(..) | ExprKind::Reduce(..) => None,
                 });
-                spell(*prim, &dtypes, node.dtype, &texts, divisor)?
+                emit(*prim, &dtypes, node.dtype, &texts, divisor)?
             }
         };
         let name = format!("v{index}");

@@ -1,23 +1,23 @@
 //! Where extreme elements are: `ArgMax`, `ArgMin`. NaN is never extreme.
 
-use super::{Shader, index::around, reduce::extreme, word::Caps, words};
+use super::{Shader, index::around, reduce::extreme, scalar_type::Caps, scalar_types};
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::infer::normalize_axis;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[("ArgMax", largest), ("ArgMin", smallest)];
 
 fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    place(call, caps, true)
+    argument_of_extreme(call, caps, true)
 }
 
 fn smallest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    place(call, caps, false)
+    argument_of_extreme(call, caps, false)
 }
 
-fn place(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<Option<Shader>> {
+fn argument_of_extreme(call: &OpCall<'_>, caps: Caps, largest: bool) -> Result<Option<Shader>> {
     let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
     let dims = around(call.shape(0), axis);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let Some(start) = extreme(call.dtype(0), largest) else { return Ok(None) };
     let (size, inner, sign) = (dims.size, dims.inner.max(1), if largest { ">" } else { "<" });
     let body = format!(

@@ -2,7 +2,7 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, float},
+    scalar_type::{Caps, ScalarType, float},
 };
 use crate::{device::OpCall, error::Result};
 
@@ -62,8 +62,8 @@ fn fixed(call: &OpCall<'_>, x: usize, rule: &str) -> Result<Option<Shader>> {
         float(min),
         float(max),
     );
-    let inputs = (0..=x).map(|input| (input, Word::F32)).collect();
-    Ok(Some(Shader::plain(inputs, vec![Word::F32], body, call.shape(0).num_elements())))
+    let inputs = (0..=x).map(|input| (input, ScalarType::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![ScalarType::F32], body, call.shape(0).num_elements())))
 }
 
 /// The statements that read the range of slice `slice` from these inputs.
@@ -79,8 +79,8 @@ fn vars(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
     let Some(grid) = grid(call)? else { return Ok(None) };
     let slices = call.shape(1).num_elements().max(1);
     let body = format!("let slice = n % {slices}u;\n{}{grid}let x = in0[n];\n{ROUND}", range(1));
-    let inputs = (0..3).map(|input| (input, Word::F32)).collect();
-    Ok(Some(Shader::plain(inputs, vec![Word::F32], body, call.shape(0).num_elements())))
+    let inputs = (0..3).map(|input| (input, ScalarType::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![ScalarType::F32], body, call.shape(0).num_elements())))
 }
 
 /// Inside the range the gradient is that of the input, outside it is that of the nearest end: the
@@ -100,6 +100,6 @@ fn vars_gradient(call: &OpCall<'_>, _: Caps) -> Result<Option<Shader>> {
          out1[n] = below;\nout2[n] = above;\n}}\n",
         range(2),
     );
-    let inputs = (0..4).map(|input| (input, Word::F32)).collect();
-    Ok(Some(Shader::plain(inputs, vec![Word::F32; 3], body, count)))
+    let inputs = (0..4).map(|input| (input, ScalarType::F32)).collect();
+    Ok(Some(Shader::plain(inputs, vec![ScalarType::F32; 3], body, count)))
 }

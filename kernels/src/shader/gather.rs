@@ -4,8 +4,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word},
-    words,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::infer::normalize_axis;
@@ -26,7 +26,7 @@ fn gather_v2(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 
 /// `[batch, outer, size, inner]` by indices `[batch, count]` → `[batch, outer, count, inner]`.
 fn along_axis(call: &OpCall<'_>, caps: Caps, axis: usize, batch: usize) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (params, indices) = (call.shape(0), call.shape(1));
     let outer: usize = params[batch..axis].iter().product();
     let inner: usize = params[axis + 1..].iter().product();
@@ -47,7 +47,7 @@ fn along_axis(call: &OpCall<'_>, caps: Caps, axis: usize, batch: usize) -> Resul
 }
 
 fn gather_nd(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (params, indices) = (call.shape(0), call.shape(1));
     let depth = indices.last().copied().unwrap_or(0);
     let inner = params[depth..].iter().product::<usize>().max(1);
@@ -69,7 +69,7 @@ fn gather_nd(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
-/// Zero as it lies in storage.
-pub(super) fn zero(word: Word) -> &'static str {
-    if word == Word::Bool { "0u" } else { word.zero() }
+/// Zero as it is stored.
+pub(super) fn zero(word: ScalarType) -> &'static str {
+    if word == ScalarType::Bool { "0u" } else { word.zero() }
 }

@@ -1,7 +1,7 @@
 //! Kernels that devices leave to the host, and why.
 //!
-//! A test holds that an op with a kernel either has programs or is here, never both: a gap is a line
-//! of [`NOT_YET`].
+//! A test holds that an op with a kernel either has programs or is here, never both: a gap is a
+//! line of [`NOT_YET`].
 
 /// Ops that the host keeps, by what makes them its own.
 const HOST_ONLY: &[(&str, &[&str])] = &[
@@ -226,7 +226,7 @@ const HOST_ONLY: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Ops that devices could run and for which nobody has written programs yet.
+/// Ops that devices could run and that have no kernels yet.
 #[cfg(test)]
 const NOT_YET: &[&str] = &[
     "AudioSpectrogram",

@@ -2,8 +2,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut, float},
-    words,
+    scalar_type::{Caps, ScalarType, cut, float},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -50,28 +50,28 @@ impl Plan {
     }
 
     /// The statements that name the channel and the row of element `n`.
-    fn place(&self) -> String {
+    fn position(&self) -> String {
         format!("let channel = n % {}u;\nlet row = n - channel;\n", self.channels)
     }
 }
 
 fn normalize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let plan = Plan::new(call)?;
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let body = format!(
         "{}{}out0[n] = {};\n",
-        plan.place(),
+        plan.position(),
         plan.norm("in0", "channel"),
         cut(call.dtype(0), &format!("in0[n] / pow_(norm, {})", plan.beta)),
     );
     let count = call.shape(0).num_elements();
-    Ok((word == Word::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
+    Ok((word == ScalarType::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
 }
 
 /// The gradient of the outputs, the inputs, the outputs.
 fn gradient(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let plan = Plan::new(call)?;
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let shared = format!(
         "{}sum = sum - {} * {} * in2[row + k] * in0[row + k] / norm * in1[n];\n\
          if (k == channel) {{ sum = sum + in0[n] / pow_(norm, {}); }}\n",
@@ -82,10 +82,10 @@ fn gradient(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     );
     let body = format!(
         "{}var sum = 0.0f;\n{}out0[n] = {};\n",
-        plan.place(),
+        plan.position(),
         plan.near("k", "channel", &shared),
         cut(call.dtype(0), "sum"),
     );
     let count = call.shape(0).num_elements();
-    Ok((word == Word::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
+    Ok((word == ScalarType::F32).then(|| Shader::plain(inputs, vec![word], body, count)))
 }

@@ -1,17 +1,17 @@
-//! Matrix products: each invocation computes a block of the result in registers; where devices share
+//! Matmuls: each invocation computes a block of the result in registers; where devices share
 //! memory well, groups of them do so for large products of floats.
 
 use super::{
     Shader,
-    finish::EpilogueWriter,
-    index, tiles,
-    word::{Caps, Word},
-    words,
+    epilogue::EpilogueWriter,
+    index,
+    scalar_type::{Caps, ScalarType},
+    scalar_types, tiles,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, StridedView, view::ViewDim};
 
-pub(super) const SHADERS: &[(&str, super::BuildProduct)] =
+pub(super) const SHADERS: &[(&str, super::BuildMatmul)] =
     &[("BatchMatMul", batch_matmul), ("BatchMatMulV2", batch_matmul), ("MatMul", matmul)];
 
 /// Rows and columns of the result that one invocation computes.
@@ -20,7 +20,7 @@ pub(super) const BLOCK: usize = 4;
 fn matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
     let a = MatmulSide::new(call.shape(0), call.attrs.bool("transpose_a")?, &[])?;
     let b = MatmulSide::new(call.shape(1), call.attrs.bool("transpose_b")?, &[])?;
-    Ok(product(call, caps, finish, [&a, &b], 1))
+    Ok(batched(call, caps, finish, [&a, &b], 1))
 }
 
 fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Result<Option<Shader>> {
@@ -28,7 +28,7 @@ fn batch_matmul(call: &OpCall<'_>, caps: Caps, finish: &EpilogueWriter) -> Resul
     let batch = &shape[..shape.rank() - 2];
     let a = MatmulSide::new(call.shape(0), call.attrs.bool("adj_x")?, batch)?;
     let b = MatmulSide::new(call.shape(1), call.attrs.bool("adj_y")?, batch)?;
-    Ok(product(call, caps, finish, [&a, &b], batch.iter().product()))
+    Ok(batched(call, caps, finish, [&a, &b], batch.iter().product()))
 }
 
 /// A single operand: its matrices' sizes as used, how far a row and a column step moves, and which
@@ -59,20 +59,20 @@ impl MatmulSide {
     }
 }
 
-fn product(
+fn batched(
     call: &OpCall<'_>,
     caps: Caps,
     finish: &EpilogueWriter,
     [a, b]: [&MatmulSide; 2],
     batch: usize,
 ) -> Option<Shader> {
-    let (inputs, word) = words(call, caps, [0, 1])?;
-    if word == Word::Bool {
+    let (inputs, word) = scalar_types(call, caps, [0, 1])?;
+    if word == ScalarType::Bool {
         return None;
     }
     let (m, k, n) = (a.rows, a.cols, b.cols);
-    if caps.tiles && word == Word::F32 && tiles::fits(m, k, n) {
-        return Some(tiles::product(inputs, finish, a, b, batch));
+    if caps.tiles && word == ScalarType::F32 && tiles::fits(m, k, n) {
+        return Some(tiles::matmul(inputs, finish, a, b, batch));
     }
     let (down, across) = (m.div_ceil(BLOCK), n.div_ceil(BLOCK));
     let mut body = format!(
@@ -111,7 +111,7 @@ fn product(
     Some(finish.shader(inputs, word, body, batch * down * across))
 }
 
-/// Places in a block.
+/// Positions in a block.
 pub(super) fn pairs(m: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..BLOCK.min(m)).flat_map(move |i| (0..BLOCK.min(n)).map(move |j| (i, j)))
 }

@@ -2,8 +2,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::Shape;
@@ -42,7 +42,7 @@ fn own(call: &OpCall<'_>) -> Result<usize> {
 /// Each element looks for the one that it mirrors.
 fn mirror_pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let (inside, padded, own) = (call.shape(0), call.output_shape(0)?, own(call)?);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let mut body = "var source = 0u;\n".to_string();
     for Dim { axis, size, stride, before, padded, padded_stride } in dims(call, inside, &padded)? {
         body += &format!("var at{axis} = n / {padded_stride}u % {padded}u;\n");
@@ -63,21 +63,21 @@ fn mirror_pad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word], body, padded.num_elements())))
 }
 
-/// Each element adds up itself and its images, in the order in which they lie.
+/// Each element adds up itself and its images, in the order of memory.
 fn mirror_pad_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let (padded, inside, own) = (call.shape(0), call.output_shape(0)?, own(call)?);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
-    if word == Word::Bool {
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
+    if word == ScalarType::Bool {
         return Ok(None);
     }
     let (mut loops, mut ends) = (String::new(), String::new());
-    let mut place = vec!["0u".to_string()];
+    let mut index = vec!["0u".to_string()];
     for Dim { axis, size, stride, before, padded, padded_stride } in dims(call, &inside, padded)? {
         let after = padded - size - before;
         loops += &format!(
             "let c{axis} = n / {stride}u % {size}u;\nvar p{axis} = c{axis} + {before}u;\n"
         );
-        place.push(format!("p{axis} * {padded_stride}u"));
+        index.push(format!("p{axis} * {padded_stride}u"));
         if before + after == 0 {
             continue;
         }
@@ -93,7 +93,7 @@ fn mirror_pad_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         );
         ends += "}\n";
     }
-    let sum = cut(call.dtype(0), &format!("acc + in0[{}]", place.join(" + ")));
+    let sum = cut(call.dtype(0), &format!("acc + in0[{}]", index.join(" + ")));
     let body = format!("var acc = {};\n{loops}acc = {sum};\n{ends}out0[n] = acc;\n", word.zero());
     Ok(Some(Shader::plain(inputs, vec![word], body, inside.num_elements())))
 }

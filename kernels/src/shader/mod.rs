@@ -2,17 +2,17 @@
 //!
 //! A [`Shader`] computes one call on a device: its body is run once for each number `n` below
 //! `count`, by as many invocations at a time as the device has. Bodies are written in what WGSL and
-//! CUDA C++ have in common: `let` and `var` without types, `u32`/`i32`/`f32` literals with suffixes,
-//! `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions and arrays,
-//! the entry point) is printed by [`ShaderDialect`].
+//! CUDA C++ have in common: `let` and `var` without types, `u32`/`i32`/`f32` literals with
+//! suffixes, `for`, `if`, indexed buffers, calls. What differs (declarations of buffers, functions
+//! and arrays, the entry point) is printed by [`ShaderDialect`].
 //!
 //! Where that pays, invocations work in groups that share memory ([`Shader::shared`]).
 //!
-//! Bodies compute with words of 32 bits, or of 64 where the device has such ([`Word`]): 16-bit floats
-//! compute in `f32`. In memory an element takes a word too in WGSL, which has no smaller storage; in
-//! CUDA C++ elements lie as on the host, and are widened and narrowed where they are read and written.
-//! Sizes and strides are part of the text, so that compilers see constants; equal texts are compiled
-//! once.
+//! Bodies compute with words of 32 bits, or of 64 where the device has such ([`Word`]): 16-bit
+//! floats compute in `f32`. In memory an element takes a word too in WGSL, which has no smaller
+//! storage; in CUDA C++ elements lie as on the host, and are widened and narrowed where they are
+//! read and written. Sizes and strides are part of the text, so that compilers see constants; equal
+//! texts are compiled once.
 //!
 //! A call that has no shader is a call that the device does not run: `None`, never a slow way
 //! around.
@@ -22,7 +22,6 @@ mod attention;
 mod colour;
 mod concat;
 mod conv;
-mod conv_product;
 mod copy;
 mod count;
 mod crop;
@@ -30,12 +29,13 @@ mod diagonal;
 mod dialect;
 mod dilation;
 mod elementwise;
+mod epilogue;
 mod expr;
 mod extreme;
 mod fake_quant;
-mod finish;
 mod gather;
 pub(crate) mod host_only;
+mod implicit_gemm;
 mod index;
 mod lrn;
 mod math;
@@ -43,12 +43,13 @@ mod matmul;
 mod mirror;
 mod patches;
 mod pool;
-mod pool_places;
+mod pool_argmax;
 mod prim;
 mod projection;
 mod random;
 mod reduce;
 mod resize;
+mod scalar_type;
 mod scan;
 mod scatter;
 mod search;
@@ -57,55 +58,61 @@ mod shift;
 mod softmax;
 mod special;
 mod strided;
-mod team;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tiles;
 mod whole;
 mod window;
-mod word;
+mod workgroup;
 
 use crate::{
     device::{OpCall, OperandSpec, Then},
     error::Result,
 };
 pub(crate) use dialect::{Grid, ShaderDialect};
+use epilogue::EpilogueWriter;
 use ferroflow_ir::{DType, Lowering};
-use finish::EpilogueWriter;
-pub(crate) use word::{Caps, Word};
+pub(crate) use scalar_type::{Caps, ScalarType};
 
 /// A program for one call.
 #[derive(Debug, Clone)]
 pub(crate) struct Shader {
-    /// The inputs it reads, `in0`, `in1`, …: position in the call, and how elements lie there.
-    pub(crate) inputs: Vec<(usize, Word)>,
-    /// Words that follow from the call alone and are too many for the text: `table0`, `table1`, ….
+    /// The inputs it reads, `in0`, `in1`, …: position in the call, and how elements are stored
+    /// there.
+    pub(crate) inputs: Vec<(usize, ScalarType)>,
+    /// `u32` constants that depend on the call alone and are too many for the text: `table0`,
+    /// `table1`, ….
     pub(crate) tables: Vec<Vec<u32>>,
     /// The outputs it writes, `out0`, `out1`, ….
-    pub(crate) outputs: Vec<Word>,
-    /// The dtypes of the inputs it reads and of its outputs: how elements lie where devices have
-    /// them as the host does.
+    pub(crate) outputs: Vec<ScalarType>,
+    /// The dtypes of the inputs it reads and of its outputs: how elements are stored where devices
+    /// have them as the host does.
     pub(crate) dtypes: (Vec<DType>, Vec<DType>),
-    /// Whether 16-bit floats lie as such in WGSL, too.
+    /// Whether 16-bit floats are stored as such in WGSL, too.
     pub(crate) halves: bool,
     /// Source of invocation `n`.
     pub(crate) body: String,
     /// The number of invocations.
     pub(crate) count: usize,
     /// Arrays of floats that the invocations of a group share, with their lengths. Where there are
-    /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead of
-    /// `n`; `barrier_()` waits for the whole group.
+    /// any, groups are of [`tiles::TEAM`] invocations, and the body tells `team` and `lane` instead
+    /// of `n`; `barrier_()` waits for the whole group.
     pub(crate) shared: Vec<(&'static str, usize)>,
 }
 
 impl Shader {
     /// A program whose invocations know nothing of each other.
-    fn plain(inputs: Vec<(usize, Word)>, outputs: Vec<Word>, body: String, count: usize) -> Shader {
+    fn plain(
+        inputs: Vec<(usize, ScalarType)>,
+        outputs: Vec<ScalarType>,
+        body: String,
+        count: usize,
+    ) -> Shader {
         let (tables, dtypes, halves, shared) = Default::default();
         Shader { inputs, tables, outputs, dtypes, halves, body, count, shared }
     }
 
-    /// The shader with the dtypes of its call and of what follows that.
+    /// The shader with the dtypes of its call and of its epilogue.
     fn of(mut self, call: &OpCall<'_>, then: Option<&Then<'_>>, caps: Caps) -> Shader {
         let others = then.map_or(&[][..], |then| then.others);
         let dtypes: Vec<DType> = call.inputs.iter().chain(others).map(|x| x.dtype).collect();
@@ -123,11 +130,11 @@ impl Shader {
 /// Makes the shader of one op's calls; `None` for what it has no text for.
 type Build = fn(&OpCall<'_>, Caps) -> Result<Option<Shader>>;
 
-/// The same for sums of products, whose elements may be put through what follows.
-type BuildProduct = fn(&OpCall<'_>, Caps, &EpilogueWriter) -> Result<Option<Shader>>;
+/// The same for dot products, whose elements may go through the epilogue.
+type BuildMatmul = fn(&OpCall<'_>, Caps, &EpilogueWriter) -> Result<Option<Shader>>;
 
-/// The shaders of products and convolutions, by op.
-const PRODUCTS: &[&[(&str, BuildProduct)]] = &[conv::SHADERS, matmul::SHADERS];
+/// The shaders of matmuls and convolutions, by op.
+const PRODUCTS: &[&[(&str, BuildMatmul)]] = &[conv::SHADERS, matmul::SHADERS];
 
 /// The shaders of other ops that are no formula, reduction or view, by op.
 const SHADERS: &[&[(&str, Build)]] = &[
@@ -145,7 +152,7 @@ const SHADERS: &[&[(&str, Build)]] = &[
     mirror::SHADERS,
     patches::SHADERS,
     pool::SHADERS,
-    pool_places::SHADERS,
+    pool_argmax::SHADERS,
     projection::SHADERS,
     random::SHADERS,
     resize::SHADERS,
@@ -167,7 +174,7 @@ const MOST_ELEMENTS: usize = i32::MAX as usize;
 ///
 /// When the call's attributes do not fit its op.
 pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let region = call.with_anchor(|anchor, then| followed(anchor, then, caps))?;
+    let region = call.with_anchor(|anchor, then| with_epilogue(anchor, then, caps))?;
     if region.is_some() || !are_held(call, &[], caps)? {
         return Ok(region);
     }
@@ -196,7 +203,7 @@ pub(crate) fn shader(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 /// # Errors
 ///
 /// When the call's attributes do not fit its op.
-fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Shader>> {
+fn with_epilogue(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(build) = by_name(PRODUCTS, call.op.name) else { return Ok(None) };
     if !are_held(call, then.others, caps)? {
         return Ok(None);
@@ -206,9 +213,10 @@ fn followed(call: &OpCall<'_>, then: &Then<'_>, caps: Caps) -> Result<Option<Sha
     Ok(build(call, caps, &finish)?.map(|shader| shader.of(call, Some(then), caps)))
 }
 
-/// Whether the device can hold what a call takes, with other inputs, and gives.
+/// Whether the device can hold what a call takes, with other inputs, and returns.
 fn are_held(call: &OpCall<'_>, others: &[OperandSpec], caps: Caps) -> Result<bool> {
-    let small = |dtype: DType, n: usize| Word::of(dtype, caps).is_some() && n <= MOST_ELEMENTS;
+    let small =
+        |dtype: DType, n: usize| ScalarType::of(dtype, caps).is_some() && n <= MOST_ELEMENTS;
     for (index, output) in call.outputs.iter().enumerate() {
         if output.shape.known().is_none()
             || !small(output.dtype, call.output_shape(index)?.num_elements())
@@ -225,13 +233,15 @@ fn by_name<T: Copy>(tables: &[&[(&'static str, T)]], op: &str) -> Option<T> {
     tables.iter().flat_map(|rows| rows.iter()).find(|row| row.0 == op).map(|row| row.1)
 }
 
-/// The words of a call's first output and of inputs, where the device has them.
-fn words<const N: usize>(
+/// The scalar types of a call's first output and of inputs, where the device has them.
+fn scalar_types<const N: usize>(
     call: &OpCall<'_>,
     caps: Caps,
     inputs: [usize; N],
-) -> Option<(Vec<(usize, Word)>, Word)> {
-    let inputs: Option<Vec<(usize, Word)>> =
-        inputs.iter().map(|&index| Some((index, Word::of(call.dtype(index), caps)?))).collect();
-    Some((inputs?, Word::of(call.outputs[0].dtype, caps)?))
+) -> Option<(Vec<(usize, ScalarType)>, ScalarType)> {
+    let inputs: Option<Vec<(usize, ScalarType)>> = inputs
+        .iter()
+        .map(|&index| Some((index, ScalarType::of(call.dtype(index), caps)?)))
+        .collect();
+    Some((inputs?, ScalarType::of(call.outputs[0].dtype, caps)?))
 }

@@ -1,6 +1,6 @@
 //! `ExtractImagePatches`.
 
-use super::{Shader, gather::zero, word::Caps, words};
+use super::{Shader, gather::zero, scalar_type::Caps, scalar_types};
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::patches::patch_windows;
 
@@ -10,7 +10,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[("ExtractImagePatches", pa
 fn patches(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let [height, width] = call.with_context(patch_windows)?;
     let (image, shape) = (call.shape(0), call.output_shape(0)?);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let (rows, columns, channels) = (image[1], image[2], image[3].max(1));
     let count = shape.num_elements();
     if count == 0 {

@@ -3,9 +3,9 @@
 use super::{
     Shader,
     reduce::bound,
-    window::{apart, for_each_cover, for_each_tap, inputs, outputs, together},
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
+    window::{apart, for_each_cover, for_each_offset, inputs, outputs, together},
 };
 use crate::{
     device::OpCall,
@@ -35,7 +35,7 @@ pub(super) fn windows(call: &OpCall<'_>, input: &Shape) -> Result<Option<Sweep>>
     sliding::windows(&pool, input).map(Some)
 }
 
-/// Where the element of a tap lies.
+/// Where the element of a kernel offset is.
 pub(super) fn element(sweep: &Sweep) -> String {
     format!("{} * {}u + channel", together("p", inputs(sweep)), sweep.channels)
 }
@@ -48,14 +48,14 @@ fn fold(
     finish: &str,
 ) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((bound, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     let load = format!("in0[{}]", element(&sweep));
     let inner = format!("acc = {};\ncount = count + 1u;\n", step(&load));
     let body = format!(
         "let channel = n % {channels}u;\nlet window = n / {channels}u;\n{}var acc = {start};\nvar count = 0u;\n{}out0[n] = {};\n",
         apart("window", "w", outputs(&sweep)),
-        for_each_tap(&sweep, &inner),
+        for_each_offset(&sweep, &inner),
         cut(call.dtype(0), finish),
     );
     let count = call.output_shape(0)?.num_elements();
@@ -63,7 +63,7 @@ fn fold(
 }
 
 fn average(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    if Word::of(call.dtype(0), caps) != Some(Word::F32) {
+    if ScalarType::of(call.dtype(0), caps) != Some(ScalarType::F32) {
         return Ok(None);
     }
     fold(call, caps, "0.0f", |x| format!("acc + {x}"), "acc / f32(count)")
@@ -79,7 +79,7 @@ fn largest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let Some(sweep) = windows(call, &shape)? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [1]) else { return Ok(None) };
+    let Some((bound, word)) = scalar_types(call, caps, [1]) else { return Ok(None) };
     let channels = sweep.channels.max(1);
     let mut counts = Vec::new();
     for (axis, slide) in ["x", "y", "z"].iter().zip(&sweep.slides) {
@@ -107,8 +107,8 @@ fn average_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 /// is as large, none after it larger.
 fn largest_grad(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Some(sweep) = windows(call, call.shape(0))? else { return Ok(None) };
-    let Some((bound, word)) = words(call, caps, [0, 2]) else { return Ok(None) };
-    if word == Word::Bool {
+    let Some((bound, word)) = scalar_types(call, caps, [0, 2]) else { return Ok(None) };
+    if word == ScalarType::Bool {
         return Ok(None);
     }
     let (channels, input) = (sweep.channels.max(1), inputs(&sweep));

@@ -1,11 +1,11 @@
 //! Source of each primitive: the table of spellings.
 
-use super::word::{Word, cut};
+use super::scalar_type::{ScalarType, cut};
 use ferroflow_ir::{DType, Prim, expr::Constant};
 
-/// A primitive on values of these dtypes, written as text; `second` is the second argument where that
-/// is a constant. `None` where it has no spelling.
-pub(super) fn spell(
+/// A primitive on values of these dtypes, written as text; `second` is the second argument where
+/// that is a constant. `None` where it has no spelling.
+pub(super) fn emit(
     prim: Prim,
     args: &[DType],
     result: DType,
@@ -22,7 +22,7 @@ pub(super) fn spell(
     }
     let found = match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float(prim, dtype, texts)?,
-        DType::Bool => truth(prim, texts)?,
+        DType::Bool => emit_bool(prim, texts)?,
         dtype if dtype.is_integer() => integer(prim, dtype, texts, second)?,
         _ => return None,
     };
@@ -104,9 +104,9 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
     use Prim::*;
     let a = texts[0];
     let b = texts.get(1).copied().unwrap_or("");
-    let word = word(dtype);
+    let scalar = scalar(dtype);
     let bits = dtype.size()? * 8;
-    let (zero, name) = (word.zero(), word.name());
+    let (zero, name) = (scalar.zero(), scalar.name());
     let signed = dtype.is_signed_integer();
     let divides = matches!(second, Some(Constant::Int(divisor)) if divisor > 0);
     let whole = |function: &str| format!("{function}_{name}_({a}, {b})");
@@ -173,7 +173,7 @@ fn integer(prim: Prim, dtype: DType, texts: &[&str], second: Option<Constant>) -
     Some(cut(dtype, &text))
 }
 
-fn truth(prim: Prim, texts: &[&str]) -> Option<String> {
+fn emit_bool(prim: Prim, texts: &[&str]) -> Option<String> {
     let a = texts[0];
     let b = texts.get(1).copied().unwrap_or("");
     Some(match prim {
@@ -186,13 +186,13 @@ fn truth(prim: Prim, texts: &[&str]) -> Option<String> {
     })
 }
 
-/// The word of an integer dtype.
-fn word(dtype: DType) -> Word {
+/// The scalar type of an integer dtype.
+fn scalar(dtype: DType) -> ScalarType {
     match (dtype.size(), dtype.is_signed_integer()) {
-        (Some(8), true) => Word::I64,
-        (Some(8), false) => Word::U64,
-        (_, true) => Word::I32,
-        (_, false) => Word::U32,
+        (Some(8), true) => ScalarType::I64,
+        (Some(8), false) => ScalarType::U64,
+        (_, true) => ScalarType::I32,
+        (_, false) => ScalarType::U32,
     }
 }
 
@@ -206,30 +206,30 @@ fn cast(from: DType, to: DType, a: &str) -> Option<String> {
         (DType::Bool, to) if is_small_float(to) => format!("select(0.0f, 1.0f, {a})"),
         (DType::Bool, DType::Bool) => a.into(),
         (DType::Bool, to) => {
-            let word = word(to);
-            format!("select({}, {}(1), {a})", word.zero(), word.name())
+            let scalar = scalar(to);
+            format!("select({}, {}(1), {a})", scalar.zero(), scalar.name())
         }
         // Comparing takes subnormal numbers for zeros.
         (from, DType::Bool) if is_small_float(from) => {
             format!("(to_bits({a}) & 0x7fffffffu) != 0u")
         }
-        (from, DType::Bool) => format!("{a} != {}", word(from).zero()),
+        (from, DType::Bool) => format!("{a} != {}", scalar(from).zero()),
         (from, to) if is_small_float(from) && is_small_float(to) => a.into(),
         (_, to) if is_small_float(to) => format!("f32({a})"),
-        (from, to) if is_small_float(from) => match word(to) {
-            Word::I32 => format!("to_int_({a})"),
-            Word::U32 if to == DType::U32 => format!("to_unsigned_({a})"),
-            Word::U32 => format!("u32(to_int_({a}))"),
-            Word::I64 => format!("to_long_({a})"),
-            Word::U64 => format!("to_unsigned_long_({a})"),
-            Word::F32 | Word::Bool => return None,
+        (from, to) if is_small_float(from) => match scalar(to) {
+            ScalarType::I32 => format!("to_int_({a})"),
+            ScalarType::U32 if to == DType::U32 => format!("to_unsigned_({a})"),
+            ScalarType::U32 => format!("u32(to_int_({a}))"),
+            ScalarType::I64 => format!("to_long_({a})"),
+            ScalarType::U64 => format!("to_unsigned_long_({a})"),
+            ScalarType::F32 | ScalarType::Bool => return None,
         },
         // Drivers are known to extend the sign otherwise.
-        (from, DType::I64) if word(from) == Word::U32 => format!("i64(u64({a}))"),
+        (from, DType::I64) if scalar(from) == ScalarType::U32 => format!("i64(u64({a}))"),
         // Where a comparison follows, llvmpipe takes the sign for all bits.
-        (from, DType::I64) if word(from) == Word::I32 => format!("i64({})", extended(a)),
-        (from, DType::U64) if word(from) == Word::I32 => extended(a),
-        (_, to) => format!("{}({a})", word(to).name()),
+        (from, DType::I64) if scalar(from) == ScalarType::I32 => format!("i64({})", extended(a)),
+        (from, DType::U64) if scalar(from) == ScalarType::I32 => extended(a),
+        (_, to) => format!("{}({a})", scalar(to).name()),
     };
     Some(if from == to { value } else { cut(to, &value) })
 }

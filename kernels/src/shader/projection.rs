@@ -4,9 +4,9 @@
 
 use super::{
     Shader,
-    resize::place,
-    word::{Caps, Word, cut, float},
-    words,
+    resize::image_position,
+    scalar_type::{Caps, ScalarType, cut, float},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -39,7 +39,7 @@ fn inside(p: &str, size: usize, mode: &str) -> Option<String> {
 
 /// Every element of the result looks where its transform, or that of all images, puts it.
 fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((mut inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
     let (height, width, channels) = (from[1], from[2], from[3]);
     let mode = call.attrs.string("fill_mode")?;
@@ -49,7 +49,7 @@ fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     };
     let mut fill = "0.0f";
     if call.inputs.len() > 3 {
-        inputs.push((3, Word::F32));
+        inputs.push((3, ScalarType::F32));
         fill = "in2[0]";
     }
     let first = if call.shape(1)[0] == 1 { "0u" } else { "image * 8u" };
@@ -75,7 +75,7 @@ fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
             format!("{}{}{value}value = here;\n", round("row"), round("column"))
         }
         // What a rounding moves below a whole number would be cut to another one.
-        "BILINEAR" if word != Word::F32 => return Ok(None),
+        "BILINEAR" if word != ScalarType::F32 => return Ok(None),
         "BILINEAR" => {
             let corners = [
                 at("a", "top", "left"),
@@ -95,7 +95,7 @@ fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
         _ => return Ok(None),
     };
     let result = match word {
-        Word::F32 => cut(call.dtype(0), "value"),
+        ScalarType::F32 => cut(call.dtype(0), "value"),
         _ => format!("{}(value)", word.name()),
     };
     let body = format!(
@@ -105,7 +105,7 @@ fn project(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
          var column = (in1[t] * u + in1[t + 1u] * v + in1[t + 2u]) / projection;\n\
          var row = (in1[t + 3u] * u + in1[t + 4u] * v + in1[t + 5u]) / projection;\n\
          {column}{row}{read}}}\nout0[n] = {result};\n",
-        place(&shape),
+        image_position(&shape),
     );
     Ok(Some(Shader::plain(inputs, vec![word], body, shape.num_elements())))
 }

@@ -6,7 +6,7 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
+    scalar_type::{Caps, ScalarType, cut},
 };
 use crate::{
     device::OpCall,
@@ -44,15 +44,16 @@ fn halves(low: &str, high: &str, value: &str) -> String {
     format!("var {low} = u32({value} & u64(0xffffffffu));\nvar {high} = u32({value} >> 32u);\n")
 }
 
-/// Source of an element from the block of random bits that it is made of: the words per element,
-/// and the value.
+/// Source of an element from the block of random bits that it is made of: the `u32` values per
+/// element, and the value.
 type Element = fn(DType) -> Option<(usize, String)>;
 
 fn numbers(call: &OpCall<'_>, caps: Caps, element: Element) -> Result<Option<Shader>> {
     let dtype = call.outputs[0].dtype;
     let known = call.inputs[3].value.as_ref().map(|value| value.to_i64s()).transpose()?;
     let is_known = known.is_some_and(|values| values.iter().all(|value| KNOWN.contains(value)));
-    let (Some(word), Some(place)) = (Word::of(dtype, caps), Word::of(DType::U64, caps)) else {
+    let (Some(word), Some(place)) = (ScalarType::of(dtype, caps), ScalarType::of(DType::U64, caps))
+    else {
         return Ok(None);
     };
     let Some((words, value)) = element(dtype).filter(|_| is_known) else { return Ok(None) };
@@ -71,7 +72,7 @@ fn numbers(call: &OpCall<'_>, caps: Caps, element: Element) -> Result<Option<Sha
     Ok(Some(Shader::plain(vec![(1, place), (2, place)], vec![word], body, count)))
 }
 
-/// The word of an element, of four in a block.
+/// The `u32` of an element, of four in a block.
 const WORD: &str =
     "let word = select(select(w0, w1, lane == 1u), select(w2, w3, lane == 3u), lane >= 2u);\n";
 
@@ -117,9 +118,10 @@ fn bits(dtype: DType) -> Option<(usize, String)> {
     })
 }
 
-/// The place that a seed of two parts stands for.
+/// The position that a seed of two parts stands for.
 fn key_counter(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let (Some(seed), Some(place)) = (Word::of(call.dtype(0), caps), Word::of(DType::U64, caps))
+    let (Some(seed), Some(place)) =
+        (ScalarType::of(call.dtype(0), caps), ScalarType::of(DType::U64, caps))
     else {
         return Ok(None);
     };

@@ -1,14 +1,14 @@
 //! Reductions along any axes: one invocation per result, or a group where that pays.
 //!
-//! Sums of floats are kept in sixteen interleaved partial sums, which are then added in pairs: their
-//! rounding error grows with a sixteenth of the length.
+//! Sums of floats are kept in sixteen interleaved partial sums, which are then added in pairs:
+//! their rounding error grows with a sixteenth of the length.
 
 use super::{
     Shader,
     index::position,
-    team::{Fold, PARTS},
+    scalar_type::{Caps, ScalarType, cut, float},
     tiles::TEAM,
-    word::{Caps, Word, cut, float},
+    workgroup::{Fold, PARTS},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{DType, ReduceKind, StridedView, infer::reduced_axes, view::ViewDim};
@@ -29,7 +29,7 @@ const FEW: usize = 1 << 14;
 ///
 /// When the axes are none of the input.
 pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<Option<Shader>> {
-    let Some(word) = Word::of(call.dtype(0), caps) else { return Ok(None) };
+    let Some(word) = ScalarType::of(call.dtype(0), caps) else { return Ok(None) };
     let shape = call.shape(0);
     let reduced = reduced_axes(&call.ints(1)?, shape.rank())?;
     let strides = shape.strides();
@@ -43,17 +43,19 @@ pub(super) fn shader(call: &OpCall<'_>, caps: Caps, kind: ReduceKind) -> Result<
     };
     let (kept, folded) = (loops(false), loops(true));
     let (count, length) = (kept.num_elements(), folded.num_elements());
-    if kind == ReduceKind::Mean && word != Word::F32 {
+    if kind == ReduceKind::Mean && word != ScalarType::F32 {
         return Ok(whole_mean(caps, word, &kept, &folded));
     }
     let Some(rule) = Rule::of(kind, call.dtype(0), word, length) else { return Ok(None) };
     let base = position(&kept, "n");
     let offset = position(&folded, "i");
     let load = |at: &str| rule.contribution(&word.load("in0", at));
-    if caps.tiles && word == Word::F32 && length >= LONG && (count <= FEW || is_row(&folded)) {
+    if caps.tiles && word == ScalarType::F32 && length >= LONG && (count <= FEW || is_row(&folded))
+    {
         return Ok(Some(by_groups(&rule, &kept, &folded, caps)));
     }
-    let lanes = if word == Word::F32 && rule.is_sum && length >= 4 * LANES { LANES } else { 1 };
+    let lanes =
+        if word == ScalarType::F32 && rule.is_sum && length >= 4 * LANES { LANES } else { 1 };
     let mut body = format!("let base = {base};\n");
     for lane in 0..lanes {
         body += &format!("var acc{lane} = {};\n", rule.start);
@@ -114,17 +116,22 @@ fn by_groups(rule: &Rule, kept: &StridedView, folded: &StridedView, caps: Caps) 
         rule.finish("folded"),
     );
     let count = kept.num_elements() * TEAM;
-    let shader = Shader::plain(vec![(0, Word::F32)], vec![Word::F32], body, count);
+    let shader = Shader::plain(vec![(0, ScalarType::F32)], vec![ScalarType::F32], body, count);
     Shader { shared: vec![PARTS], ..shader }
 }
 
 /// Means of integers, whose sums need wider ones; of nothing 0.
-fn whole_mean(caps: Caps, word: Word, kept: &StridedView, folded: &StridedView) -> Option<Shader> {
+fn whole_mean(
+    caps: Caps,
+    word: ScalarType,
+    kept: &StridedView,
+    folded: &StridedView,
+) -> Option<Shader> {
     let wide = match word {
         _ if !caps.int64 => return None,
-        Word::I32 | Word::I64 => "i64",
-        Word::U32 | Word::U64 => "u64",
-        Word::F32 | Word::Bool => return None,
+        ScalarType::I32 | ScalarType::I64 => "i64",
+        ScalarType::U32 | ScalarType::U64 => "u64",
+        ScalarType::F32 | ScalarType::Bool => return None,
     };
     let length = folded.num_elements();
     let body = format!(
@@ -149,17 +156,17 @@ struct Rule {
 }
 
 impl Rule {
-    fn of(kind: ReduceKind, dtype: DType, word: Word, length: usize) -> Option<Rule> {
+    fn of(kind: ReduceKind, dtype: DType, word: ScalarType, length: usize) -> Option<Rule> {
         use ReduceKind::*;
-        let is_float = word == Word::F32;
+        let is_float = word == ScalarType::F32;
         let one = match word {
-            Word::F32 => "1.0f".to_string(),
+            ScalarType::F32 => "1.0f".to_string(),
             _ => format!("{}(1)", word.name()),
         };
         let start = match (kind, word) {
-            (All, Word::Bool) => "true".into(),
-            (Any, Word::Bool) => "false".into(),
-            (_, Word::Bool) | (All | Any, _) => return None,
+            (All, ScalarType::Bool) => "true".into(),
+            (Any, ScalarType::Bool) => "false".into(),
+            (_, ScalarType::Bool) | (All | Any, _) => return None,
             (Sum | Mean, _) => word.zero().to_string(),
             (EuclideanNorm, _) if is_float => word.zero().to_string(),
             (EuclideanNorm, _) => return None,
@@ -219,15 +226,15 @@ pub(super) fn bound(dtype: DType, lowest: bool) -> Option<String> {
 pub(super) fn extreme(dtype: DType, lowest: bool) -> Option<String> {
     use ferroflow_ir::expr::Constant;
     let bits = dtype.size()? as u32 * 8;
-    let word = Word::of(dtype, Caps { int64: true, ..Caps::default() })?;
-    let value = match word {
-        Word::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
-        Word::F32 => return Some(float(f32::INFINITY)),
-        Word::Bool => return None,
-        Word::I32 | Word::I64 if lowest => -(1i128 << (bits - 1)),
-        Word::I32 | Word::I64 => (1i128 << (bits - 1)) - 1,
-        Word::U32 | Word::U64 if lowest => 0,
-        Word::U32 | Word::U64 => (1i128 << bits) - 1,
+    let scalar = ScalarType::of(dtype, Caps { int64: true, ..Caps::default() })?;
+    let value = match scalar {
+        ScalarType::F32 if lowest => return Some(float(f32::NEG_INFINITY)),
+        ScalarType::F32 => return Some(float(f32::INFINITY)),
+        ScalarType::Bool => return None,
+        ScalarType::I32 | ScalarType::I64 if lowest => -(1i128 << (bits - 1)),
+        ScalarType::I32 | ScalarType::I64 => (1i128 << (bits - 1)) - 1,
+        ScalarType::U32 | ScalarType::U64 if lowest => 0,
+        ScalarType::U32 | ScalarType::U64 => (1i128 << bits) - 1,
     };
-    super::word::literal(Constant::Int(value), word)
+    super::scalar_type::literal(Constant::Int(value), scalar)
 }

@@ -6,24 +6,24 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{
     device::OpCall,
     error::Result,
-    plan::taps::{self, Scaling, Taps, scalings},
+    plan::interpolation::{self, InterpolationWeights, Scaling, scalings},
 };
 use ferroflow_ir::Shape;
 
 pub(super) const SHADERS: &[(&str, super::Build)] = &[
-    ("ResizeArea", |call, caps| weighted(call, caps, taps::area)),
-    ("ResizeBicubic", |call, caps| weighted(call, caps, taps::bicubic)),
-    ("ResizeBicubicGrad", |call, caps| spread(call, caps, taps::bicubic)),
+    ("ResizeArea", |call, caps| weighted(call, caps, interpolation::area)),
+    ("ResizeBicubic", |call, caps| weighted(call, caps, interpolation::bicubic)),
+    ("ResizeBicubicGrad", |call, caps| spread(call, caps, interpolation::bicubic)),
     ("ResizeBilinear", bilinear),
-    ("ResizeBilinearGrad", |call, caps| spread(call, caps, taps::bilinear)),
+    ("ResizeBilinearGrad", |call, caps| spread(call, caps, interpolation::bilinear)),
     ("ResizeNearestNeighbor", nearest),
-    ("ResizeNearestNeighborGrad", |call, caps| spread(call, caps, taps::nearest)),
+    ("ResizeNearestNeighborGrad", |call, caps| spread(call, caps, interpolation::nearest)),
 ];
 
 /// The sizes of images before and after: `[batch, height, width, channels]`.
@@ -47,8 +47,8 @@ impl Sizes {
         })
     }
 
-    /// The statements that name the place of element `n`.
-    fn place(&self) -> String {
+    /// The statements that name the position of element `n`.
+    fn image_position(&self) -> String {
         let ([height, width], channels) = (self.to, self.channels.max(1));
         format!(
             "let channel = n % {channels}u;\nlet x = n / {channels}u % {width}u;\n\
@@ -61,7 +61,7 @@ impl Sizes {
     /// Source of the ratio between positions of the input and those of the output.
     fn scale(&self, axis: usize) -> String {
         let (from, to) = (self.from[axis], self.to[axis]);
-        super::word::float(match self.aligned && to > 1 {
+        super::scalar_type::float(match self.aligned && to > 1 {
             true => (from - 1) as f32 / (to - 1) as f32,
             false => from as f32 / to as f32,
         })
@@ -76,16 +76,16 @@ impl Sizes {
 /// Rows are summed before columns.
 fn bilinear(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let sizes = Sizes::new(call)?;
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
-    let mut body = sizes.place();
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
+    let mut body = sizes.image_position();
     for (axis, name) in ["y", "x"].into_iter().enumerate() {
         let (scale, last) = (sizes.scale(axis), sizes.from[axis].max(1) - 1);
-        let place = match sizes.centred {
+        let image_position = match sizes.centred {
             true => format!("(f32({name}) + 0.5f) * {scale} - 0.5f"),
             false => format!("f32({name}) * {scale}"),
         };
         body += &format!(
-            "let p{name} = {place};\nlet f{name} = floor(p{name});\n\
+            "let p{name} = {image_position};\nlet f{name} = floor(p{name});\n\
              let h{name} = min(u32(max(ceil(p{name}), 0.0f)), {last}u);\n\
              let l{name} = min(u32(max(f{name}, 0.0f)), h{name});\nlet w{name} = p{name} - f{name};\n"
         );
@@ -104,7 +104,7 @@ fn bilinear(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 }
 
 fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
     let positions = |scaling: Scaling| {
         (0..scaling.output).map(|index| scaling.nearest(index) as u32).collect::<Vec<u32>>()
@@ -112,7 +112,7 @@ fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let tables = scalings(call, from, &shape)?.map(positions).to_vec();
     let body = format!(
         "{}out0[n] = in0[((image * {}u + table0[y]) * {}u + table1[x]) * {}u + channel];\n",
-        place(&shape),
+        image_position(&shape),
         from[1],
         from[2],
         from[3],
@@ -121,8 +121,8 @@ fn nearest(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader { tables, ..shader }))
 }
 
-/// The statements that name the place of element `n` of images.
-pub(super) fn place(shape: &Shape) -> String {
+/// The statements that name the position of element `n` of images.
+pub(super) fn image_position(shape: &Shape) -> String {
     let [_, height, width, channels] = [0, 1, 2, 3].map(|axis| shape[axis].max(1));
     format!(
         "let channel = n % {channels}u;\nlet x = n / {channels}u % {width}u;\n\
@@ -132,8 +132,9 @@ pub(super) fn place(shape: &Shape) -> String {
     )
 }
 
-/// Taps as words: where those of each position end, and then position and weight of each.
-fn words_of<'a>(rows: impl Iterator<Item = &'a [(usize, f32)]>) -> Vec<u32> {
+/// Interpolation weights as `u32`: where those of each position end, and then position and weight
+/// of each.
+fn weight_table<'a>(rows: impl Iterator<Item = &'a [(usize, f32)]>) -> Vec<u32> {
     let (mut ends, mut list) = (Vec::new(), Vec::new());
     for row in rows {
         list.extend(row.iter().flat_map(|&(position, weight)| [position as u32, weight.to_bits()]));
@@ -143,8 +144,8 @@ fn words_of<'a>(rows: impl Iterator<Item = &'a [(usize, f32)]>) -> Vec<u32> {
     ends
 }
 
-/// A loop over the taps of a position: `p` and the axis is where, `w` and the axis the weight.
-fn for_each_tap(axis: &str, table: usize, count: usize, body: &str) -> String {
+/// A loop over the weights of a position: `p` and the axis is where, `w` and the axis the weight.
+fn for_each_weight(axis: &str, table: usize, count: usize, body: &str) -> String {
     format!(
         "for (var i{axis} = select(0u, table{table}[max({axis}, 1u) - 1u], {axis} > 0u); \
          i{axis} < table{table}[{axis}]; i{axis}++) {{\n\
@@ -154,9 +155,13 @@ fn for_each_tap(axis: &str, table: usize, count: usize, body: &str) -> String {
 }
 
 /// Rows are summed before columns.
-fn weighted(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<Option<Shader>> {
+fn weighted(
+    call: &OpCall<'_>,
+    caps: Caps,
+    rule: fn(Scaling) -> InterpolationWeights,
+) -> Result<Option<Shader>> {
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let [rows, columns] = scalings(call, from, &shape)?.map(rule);
     let (height, width, channels) = (from[1], from[2], from[3]);
     let element =
@@ -164,21 +169,28 @@ fn weighted(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<
     let sum = format!("part = part + wy * {element};\n");
     let sum = format!(
         "var part = 0.0f;\n{}sum = sum + wx * part;\n",
-        for_each_tap("y", 0, shape[1], &sum)
+        for_each_weight("y", 0, shape[1], &sum)
     );
     let body = format!(
         "{}var sum = 0.0f;\n{}out0[n] = sum;\n",
-        place(&shape),
-        for_each_tap("x", 1, shape[2], &sum)
+        image_position(&shape),
+        for_each_weight("x", 1, shape[2], &sum)
     );
     let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());
-    Ok(Some(Shader { tables: vec![words_of(rows.iter()), words_of(columns.iter())], ..shader }))
+    Ok(Some(Shader {
+        tables: vec![weight_table(rows.iter()), weight_table(columns.iter())],
+        ..shader
+    }))
 }
 
 /// The transposed: each position of the images before adds up what it was part of.
-fn spread(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<Option<Shader>> {
+fn spread(
+    call: &OpCall<'_>,
+    caps: Caps,
+    rule: fn(Scaling) -> InterpolationWeights,
+) -> Result<Option<Shader>> {
     let (from, shape) = (call.shape(0), call.output_shape(0)?);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let found = scalings(call, &shape, from)?;
     let sizes = [shape[1], shape[2]];
     let (height, width, channels) = (from[1], from[2], from[3]);
@@ -186,25 +198,25 @@ fn spread(call: &OpCall<'_>, caps: Caps, rule: fn(Scaling) -> Taps) -> Result<Op
         format!("in0[((image * {height}u + py) * {width}u + px) * {channels}u + channel]");
     // Elements of integers have weight 1.
     let times = |weight: &str, value: &str| match inputs[0].1 {
-        Word::F32 => format!("{weight} * {value}"),
+        ScalarType::F32 => format!("{weight} * {value}"),
         _ => value.to_string(),
     };
     let zero = inputs[0].1.zero();
     let sum = format!("part = part + {};\n", times("wx", &element));
     let sum = format!(
         "var part = {zero};\n{}sum = sum + {};\n",
-        for_each_tap("x", 1, shape[2], &sum),
+        for_each_weight("x", 1, shape[2], &sum),
         times("wy", "part"),
     );
     let body = format!(
         "{}var sum = {zero};\n{}out0[n] = {};\n",
-        place(&shape),
-        for_each_tap("y", 0, shape[1], &sum),
+        image_position(&shape),
+        for_each_weight("y", 0, shape[1], &sum),
         cut(call.outputs[0].dtype, "sum"),
     );
     let tables = found.iter().zip(sizes).map(|(&scaling, size)| {
         let transposed = rule(scaling).transposed(size);
-        words_of(transposed.iter().map(Vec::as_slice))
+        weight_table(transposed.iter().map(Vec::as_slice))
     });
     let tables = tables.collect();
     let shader = Shader::plain(inputs, vec![word], body, shape.num_elements());

@@ -3,8 +3,8 @@
 use super::{
     Shader,
     index::around,
-    word::{Caps, Word, cut, float},
-    words,
+    scalar_type::{Caps, ScalarType, cut, float},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{DType, infer::normalize_axis};
@@ -26,10 +26,10 @@ enum Rule {
 }
 
 impl Rule {
-    fn start(self, word: Word) -> String {
+    fn start(self, word: ScalarType) -> String {
         match (self, word) {
             (Rule::Sum, _) => word.zero().into(),
-            (Rule::Product, Word::F32) => "1.0f".into(),
+            (Rule::Product, ScalarType::F32) => "1.0f".into(),
             (Rule::Product, _) => format!("{}(1)", word.name()),
             (Rule::LogSumExp, _) => float(f32::NEG_INFINITY),
         }
@@ -48,9 +48,9 @@ impl Rule {
 fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
     let axis = normalize_axis(call.ints(1)?[0], call.shape(0).rank())?;
     let dims = around(call.shape(0), axis);
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let dtype = call.dtype(0);
-    if word == Word::Bool || (rule == Rule::LogSumExp && word != Word::F32) {
+    if word == ScalarType::Bool || (rule == Rule::LogSumExp && word != ScalarType::F32) {
         return Ok(None);
     }
     let (exclusive, reverse) = (call.attrs.bool("exclusive")?, call.attrs.bool("reverse")?);
@@ -71,21 +71,21 @@ fn scan(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
 }
 
 /// An invocation per element, which counts how many come before it: larger ones, and equal ones to
-/// the left. NaN is larger than anything. The order of a heap, which is that of elements that are not
-/// sorted, is left to the host.
+/// the left. NaN is larger than anything. The order of a heap, which is that of elements that are
+/// not sorted, is left to the host.
 fn top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let row = call.shape(0).last().copied().unwrap_or(0);
     let k = call.output_shape(0)?.last().copied().unwrap_or(0);
     if !call.attrs.bool("sorted")? && 1 < k && k < row {
         return Ok(None);
     }
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
-    let Some(index) = Word::of(call.outputs[1].dtype, caps) else { return Ok(None) };
-    if word == Word::Bool || call.dtype(0) == DType::Bool {
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
+    let Some(index) = ScalarType::of(call.outputs[1].dtype, caps) else { return Ok(None) };
+    if word == ScalarType::Bool || call.dtype(0) == DType::Bool {
         return Ok(None);
     }
     let (larger, equal) = match word {
-        Word::F32 => (
+        ScalarType::F32 => (
             "(other > own || (is_nan_(other) && !is_nan_(own)))",
             "(other == own || (is_nan_(other) && is_nan_(own)))",
         ),

@@ -8,8 +8,8 @@ use super::{
     Shader,
     gather::zero,
     reduce::bound,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::DType;
@@ -44,15 +44,15 @@ enum Rule {
 }
 
 impl Rule {
-    /// `None` where the dtype has no such rule. Truth values are added as 0 and 1 in storage are.
-    fn text(self, dtype: DType, word: Word, update: &str) -> Option<String> {
+    /// `None` where the dtype has no such rule. Bools are added as 0 and 1 in storage are.
+    fn text(self, dtype: DType, word: ScalarType, update: &str) -> Option<String> {
         let is_float = dtype.is_float();
         // Each update rounds, as each would were they separate calls.
         let step = |value: &str| format!("acc = {};\n", cut(dtype, value));
         Some(match self {
             Rule::Update => format!("acc = {update};\n"),
-            Rule::Add if word == Word::Bool => format!("acc = acc | {update};\n"),
-            _ if word == Word::Bool => return None,
+            Rule::Add if word == ScalarType::Bool => format!("acc = acc | {update};\n"),
+            _ if word == ScalarType::Bool => return None,
             Rule::Max if is_float => format!("acc = max_(acc, {update});\n"),
             Rule::Min if is_float => format!("acc = min_(acc, {update});\n"),
             Rule::Max => format!("acc = max(acc, {update});\n"),
@@ -81,11 +81,13 @@ fn onto(
         [] => (0, 0),
     };
     let dtype = call.outputs[0].dtype;
-    let (Some(word), Some(index)) = (Word::of(dtype, caps), Word::of(call.dtype(first), caps))
+    let (Some(word), Some(index)) =
+        (ScalarType::of(dtype, caps), ScalarType::of(call.dtype(first), caps))
     else {
         return Ok(None);
     };
-    let mut inputs: Vec<(usize, Word)> = before.map(|before| (before, word)).into_iter().collect();
+    let mut inputs: Vec<(usize, ScalarType)> =
+        before.map(|before| (before, word)).into_iter().collect();
     let start = if before.is_some() { "in0[n]" } else { zero(word) };
     let total = shape.num_elements();
     if count == 0 {
@@ -113,11 +115,11 @@ fn onto(
     Ok(Some(Shader::plain(inputs, vec![word], body, total)))
 }
 
-/// Elements, or one for all, at positions `[count, rank]`, among others. A call that has its positions
-/// checked has no program.
+/// Elements, or one for all, at positions `[count, rank]`, among others. A call that has its
+/// positions checked has no program.
 fn sparse_to_dense(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let checks = call.attrs.bool("validate_indices")?;
-    let Some((inputs, word)) = words(call, caps, [0, 2, 3]).filter(|_| !checks) else {
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 2, 3]).filter(|_| !checks) else {
         return Ok(None);
     };
     let (shape, places) = (call.output_shape(0)?, call.shape(0));
@@ -142,12 +144,13 @@ fn sparse_to_dense(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
     let (shape, rows) = (call.output_shape(0)?, call.shape(1).num_elements());
     let dtype = call.dtype(0);
-    let (Some(word), Some(id)) = (Word::of(dtype, caps), Word::of(call.dtype(1), caps)) else {
+    let (Some(word), Some(id)) = (ScalarType::of(dtype, caps), ScalarType::of(call.dtype(1), caps))
+    else {
         return Ok(None);
     };
     let inner = shape[1..].iter().product::<usize>().max(1);
     let start = match rule {
-        Rule::Mul if word == Word::F32 => "1.0f".into(),
+        Rule::Mul if word == ScalarType::F32 => "1.0f".into(),
         Rule::Mul => format!("{}(1)", word.name()),
         // Unlike reductions these start from finite numbers.
         Rule::Max | Rule::Min => match bound(dtype, rule == Rule::Max) {

@@ -1,10 +1,10 @@
-//! Places in rows: `LowerBound`, `UpperBound`, `Bucketize`, `InTopK`, `NthElement`,
+//! Positions in rows: `LowerBound`, `UpperBound`, `Bucketize`, `InTopK`, `NthElement`,
 //! `InvertPermutation`.
 
 use super::{
     Shader,
-    word::{Caps, Word, float},
-    words,
+    scalar_type::{Caps, ScalarType, float},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -20,7 +20,7 @@ pub(super) const SHADERS: &[(&str, super::Build)] = &[
 
 /// Halves what is left of a row until it is found how many elements come before a value.
 fn bound(call: &OpCall<'_>, caps: Caps, comes_before: &str) -> Result<Option<Shader>> {
-    let Some((inputs, index)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, index)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let (row, values) = (call.shape(0)[1], call.shape(1)[1].max(1));
     let body = format!(
         "let base = n / {values}u * {row}u;\nlet value = in1[n];\nvar low = 0u;\nvar high = {row}u;\n\
@@ -31,12 +31,12 @@ fn bound(call: &OpCall<'_>, caps: Caps, comes_before: &str) -> Result<Option<Sha
         index.name(),
     );
     let count = call.output_shape(0)?.num_elements();
-    Ok((inputs[0].1 != Word::Bool).then(|| Shader::plain(inputs, vec![index], body, count)))
+    Ok((inputs[0].1 != ScalarType::Bool).then(|| Shader::plain(inputs, vec![index], body, count)))
 }
 
 /// Integers are compared as floats, as the boundaries are.
 fn bucketize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, index)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, index)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let mut body = "let value = f32(in0[n]);\nvar bucket = 0;\n".to_string();
     for boundary in call.attrs.floats("boundaries")? {
         body += &format!("if (!(value < {})) {{ bucket = bucket + 1; }}\n", float(*boundary));
@@ -48,10 +48,10 @@ fn bucketize(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
 /// Whether fewer than `k` predictions are larger than that of the target. Nothing is among rows
 /// with predictions that are not finite, and targets outside are nowhere.
 fn in_top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((mut inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((mut inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let few = match call.inputs.len() {
         3 => {
-            let Some(k) = Word::of(call.dtype(2), caps) else { return Ok(None) };
+            let Some(k) = ScalarType::of(call.dtype(2), caps) else { return Ok(None) };
             inputs.push((2, k));
             format!("{}(larger) < in2[0]", k.name())
         }
@@ -72,17 +72,18 @@ fn in_top_k(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word], body, call.shape(0)[0])))
 }
 
-/// The element that so many come before; equal ones count by place, NaN comes last.
+/// The element that so many come before; equal ones count by position, NaN comes last.
 fn nth(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let row = call.shape(0).last().copied().unwrap_or(1).max(1);
-    if word == Word::Bool {
+    if word == ScalarType::Bool {
         return Ok(None);
     }
     let last = row - 1;
     let wanted = format!("min({}, {last}u)", inputs[1].1.as_index("in1[0]"));
     let wanted = if call.attrs.bool("reverse")? { format!("{last}u - {wanted}") } else { wanted };
-    let is_nan = |x: &str| if word == Word::F32 { format!("is_nan_({x})") } else { "false".into() };
+    let is_nan =
+        |x: &str| if word == ScalarType::F32 { format!("is_nan_({x})") } else { "false".into() };
     let (own_nan, other_nan) = (is_nan("own"), is_nan("other"));
     let body = format!(
         "let base = n / {row}u * {row}u;\nlet place = n % {row}u;\nlet own = in0[n];\nvar rank = 0u;\n\
@@ -94,9 +95,9 @@ fn nth(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word], body, call.shape(0).num_elements())))
 }
 
-/// Each element is put at the place that it names; what names none is left out.
+/// Each element is put at the position that it names; what names none is left out.
 fn invert(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0]) else { return Ok(None) };
     let n = call.shape(0).num_elements();
     let body = format!(
         "var place = 0u;\nfor (var i = 0u; i < {n}u; i++) {{\nlet index = in0[i];\n\

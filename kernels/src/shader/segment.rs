@@ -5,8 +5,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word, cut},
-    words,
+    scalar_type::{Caps, ScalarType, cut},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 
@@ -30,9 +30,9 @@ enum Rule {
 
 impl Rule {
     /// Source of the result of a sum of `count` rows.
-    fn share(self, sum: &str, word: Word) -> String {
+    fn share(self, sum: &str, word: ScalarType) -> String {
         match (self, word) {
-            (Rule::Mean, Word::F32) => format!("{sum} / f32(count)"),
+            (Rule::Mean, ScalarType::F32) => format!("{sum} / f32(count)"),
             (Rule::Mean, _) => format!("div_{name}_({sum}, {name}(count))", name = word.name()),
             (Rule::Root, _) => format!("{sum} / sqrt(f32(count))"),
             (Rule::Sum, _) => sum.into(),
@@ -42,9 +42,9 @@ impl Rule {
 
 /// Data `[rows, inner]`, numbers of rows, and their segments → `[segments, inner]`.
 fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let (shape, rows) = (call.output_shape(0)?, call.shape(0)[0]);
-    if word == Word::Bool || (rule == Rule::Root && word != Word::F32) {
+    if word == ScalarType::Bool || (rule == Rule::Root && word != ScalarType::F32) {
         return Ok(None);
     }
     let inner = shape[1..].iter().product::<usize>().max(1);
@@ -65,9 +65,9 @@ fn segments(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>>
 
 /// Rows of gradients `[segments, inner]` go back to the rows that were chosen.
 fn gradient(call: &OpCall<'_>, caps: Caps, rule: Rule) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let (shape, segments) = (call.output_shape(0)?, call.shape(0)[0]);
-    if word != Word::F32 {
+    if word != ScalarType::F32 {
         return Ok(None);
     }
     let (chosen, inner) =

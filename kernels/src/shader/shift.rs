@@ -2,8 +2,8 @@
 
 use super::{
     Shader,
-    word::{Caps, Word},
-    words,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::Shape;
@@ -11,9 +11,9 @@ use ferroflow_ir::Shape;
 pub(super) const SHADERS: &[(&str, super::Build)] =
     &[("ReverseSequence", reverse_sequence), ("Roll", roll)];
 
-/// Each element adds up the shifts of the axes that it lies along.
+/// Each element adds up the shifts along all shifted axes.
 fn roll(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let (shape, shifts) = (call.shape(0), call.shape(1).num_elements());
     let (shift, axis) = (inputs[1].1, inputs[2].1);
     let long: Vec<(usize, usize, usize)> =
@@ -52,13 +52,13 @@ fn strided(shape: &Shape) -> impl Iterator<Item = (usize, usize, usize)> {
 fn reverse_sequence(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let axis = |name: &str| call.attrs.int(name).map(|axis| axis as usize);
     let (batch, sequence) = (axis("batch_dim")?, axis("seq_dim")?);
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let shape = call.shape(0);
     if shape.num_elements() == 0 {
         return Ok(Some(Shader::plain(inputs, vec![word], String::new(), 0)));
     }
     let strides = shape.strides();
-    let length: Word = inputs[1].1;
+    let length: ScalarType = inputs[1].1;
     let body = format!(
         "let given = in1[n / {}u % {}u];\nlet end = min({}, {size}u);\n\
          let step = n / {stride}u % {size}u;\nvar source = n;\n\

@@ -3,10 +3,10 @@
 
 use super::{
     Shader,
-    team::{Fold, PARTS},
+    scalar_type::{Caps, ScalarType, cut, float},
+    scalar_types,
     tiles::TEAM,
-    word::{Caps, Word, cut, float},
-    words,
+    workgroup::{Fold, PARTS},
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::DType;
@@ -45,7 +45,7 @@ fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
     let count = call.shape(0).num_elements().checked_div(row).unwrap_or(0);
     let value = cut(call.dtype(0), value);
     if caps.tiles && row >= LONG {
-        return Ok(words(call, caps, [0]).map(|(inputs, word)| {
+        return Ok(scalar_types(call, caps, [0]).map(|(inputs, word)| {
             let (body, shared) = (long_rows(row, &value, caps), vec![PARTS]);
             Shader { shared, ..Shader::plain(inputs, vec![word], body, count * TEAM) }
         }));
@@ -55,7 +55,7 @@ fn rows(call: &OpCall<'_>, caps: Caps, value: &str) -> Result<Option<Shader>> {
         sums(row, "base + i")
     );
     let shader = |(inputs, word)| Shader::plain(inputs, vec![word], body, count);
-    Ok(words(call, caps, [0]).map(shader))
+    Ok(scalar_types(call, caps, [0]).map(shader))
 }
 
 /// A group per row.
@@ -78,7 +78,7 @@ fn long_rows(row: usize, value: &str, caps: Caps) -> String {
 fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let shape = call.output_shape(1)?;
     let (batch, row) = (shape[0], shape[1]);
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
     let dtype = call.dtype(0);
     let at = |input: usize| {
         let own = call.shape(input);
@@ -100,11 +100,11 @@ fn cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     Ok(Some(Shader::plain(inputs, vec![word, word], body, batch)))
 }
 
-/// A label outside gives NaN, as on TensorFlow's accelerators.
+/// A label outside returns NaN, as on TensorFlow's accelerators.
 fn sparse_cross_entropy(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let (batch, row) = (call.shape(0)[0], call.shape(0)[1]);
-    let Some((inputs, word)) = words(call, caps, [0, 1]) else { return Ok(None) };
-    if !matches!(call.dtype(0), DType::F32 | DType::F16 | DType::BF16) || word != Word::F32 {
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1]) else { return Ok(None) };
+    if !matches!(call.dtype(0), DType::F32 | DType::F16 | DType::BF16) || word != ScalarType::F32 {
         return Ok(None);
     }
     let dtype = call.dtype(0);

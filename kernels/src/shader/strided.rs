@@ -4,8 +4,8 @@
 use super::{
     Shader,
     gather::zero,
-    word::{Caps, Word},
-    words,
+    scalar_type::{Caps, ScalarType},
+    scalar_types,
 };
 use crate::{device::OpCall, error::Result};
 use ferroflow_ir::{Shape, StridedView, strided_slice::strided_slice};
@@ -23,8 +23,9 @@ const ELEMENTS: usize = 4;
 fn put(call: &OpCall<'_>, caps: Caps, before: Option<usize>) -> Result<Option<Shader>> {
     let shape = call.output_shape(0)?;
     let (view, _) = call.with_context(|context| strided_slice(context, &shape))?;
-    let Some(word) = Word::of(call.dtype(ELEMENTS), caps) else { return Ok(None) };
-    let mut inputs: Vec<(usize, Word)> = before.map(|before| (before, word)).into_iter().collect();
+    let Some(word) = ScalarType::of(call.dtype(ELEMENTS), caps) else { return Ok(None) };
+    let mut inputs: Vec<(usize, ScalarType)> =
+        before.map(|before| (before, word)).into_iter().collect();
     let other = if before.is_some() { "in0[n]" } else { zero(word) };
     let body = match view.num_elements() {
         0 => format!("out0[n] = {other};\n"),
@@ -80,7 +81,7 @@ fn inverse(view: &StridedView, shape: &Shape) -> String {
 
 /// Negative numbers of diagonals keep all of them.
 fn band(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
-    let Some((inputs, word)) = words(call, caps, [0, 1, 2]) else { return Ok(None) };
+    let Some((inputs, word)) = scalar_types(call, caps, [0, 1, 2]) else { return Ok(None) };
     let [.., rows, columns] = call.shape(0)[..] else { return Ok(None) };
     let (rows, columns) = (rows.max(1), columns.max(1));
     let body = format!(

@@ -1,14 +1,14 @@
-//! Matrix products by groups of invocations, which share tiles of both operands.
+//! Matmuls by groups of invocations, which share tiles of both operands.
 //!
 //! A group computes a square of the result, each of its invocations a block of that in registers.
 //! Elements are summed in the same order as without tiles.
 
 use super::{
     Shader,
-    finish::EpilogueWriter,
+    epilogue::EpilogueWriter,
     index,
     matmul::{BLOCK, MatmulSide, pairs},
-    word::Word,
+    scalar_type::ScalarType,
 };
 
 /// Invocations of a group that shares memory.
@@ -20,10 +20,10 @@ pub(super) const TILE: usize = 64;
 /// Length of the part of the summed dimension that is shared at a time.
 pub(super) const DEPTH: usize = 16;
 
-/// Rows of shared memory are a word longer than a tile, for they are written across.
+/// Rows of shared memory are one element longer than a tile, for they are written across.
 pub(super) const PITCH: usize = TILE + 1;
 
-/// Whether a product `[m, k] × [k, n]` has work for groups.
+/// Whether a matmul `[m, k] × [k, n]` has work for groups.
 pub(super) fn fits(m: usize, k: usize, n: usize) -> bool {
     m >= TILE && n >= TILE && k >= DEPTH
 }
@@ -33,7 +33,7 @@ pub(super) fn count(m: usize, n: usize) -> usize {
     m.div_ceil(TILE) * n.div_ceil(TILE)
 }
 
-/// Sizes of the matrices, and how many products there are.
+/// Sizes of the matrices, and how many matmuls there are.
 pub(super) struct TileSizes {
     pub(super) m: usize,
     pub(super) k: usize,
@@ -49,9 +49,9 @@ pub(super) struct TileOperand {
     pub(super) is_deep: bool,
 }
 
-/// The product of matrices of floats.
-pub(super) fn product(
-    inputs: Vec<(usize, Word)>,
+/// The matmul of matrices of floats.
+pub(super) fn matmul(
+    inputs: Vec<(usize, ScalarType)>,
     finish: &EpilogueWriter,
     a: &MatmulSide,
     b: &MatmulSide,
@@ -72,9 +72,9 @@ pub(super) fn product(
     tiled(inputs, finish, &sizes, &matrices, [&a, &b])
 }
 
-/// A product `[m, k] × [k, n]` whose operands are read as told, after some statements.
+/// A matmul `[m, k] × [k, n]` whose operands are read as told, after some statements.
 pub(super) fn tiled(
-    inputs: Vec<(usize, Word)>,
+    inputs: Vec<(usize, ScalarType)>,
     finish: &EpilogueWriter,
     &TileSizes { m, k, n, batch }: &TileSizes,
     before: &str,
@@ -112,7 +112,7 @@ pub(super) fn tiled(
     }
     let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", DEPTH * PITCH)];
     let count = batch * down * across * TEAM;
-    Shader { shared, ..finish.shader(inputs, Word::F32, body, count) }
+    Shader { shared, ..finish.shader(inputs, ScalarType::F32, body, count) }
 }
 
 /// The statements that share a tile of an operand, from `start` of so many rows or columns on.

@@ -18,7 +18,7 @@ macro_rules! function {
     };
 }
 
-/// The product of as many `x` as `y` says, by squares.
+/// The power of `x` with exponent `y`, by squares.
 macro_rules! power {
     ($t:literal) => {
         concat!(

@@ -27,9 +27,9 @@ pub(super) fn together(prefix: &str, sizes: [usize; 3]) -> String {
     format!("(((image * {a}u + {prefix}x) * {b}u + {prefix}y) * {c}u + {prefix}z)")
 }
 
-/// Runs `body` for every tap of window `wx`, `wy`, `wz` that lies inside: the tap is `tap`, its
-/// position `px`, `py`, `pz`.
-pub(super) fn for_each_tap(sweep: &Sweep, body: &str) -> String {
+/// Runs `body` for every kernel offset of window `wx`, `wy`, `wz` that is inside: the kernel offset
+/// is `tap`, its position `px`, `py`, `pz`.
+pub(super) fn for_each_offset(sweep: &Sweep, body: &str) -> String {
     let mut text = String::new();
     for (axis, slide) in AXES.iter().zip(&sweep.slides) {
         let Slide { input, size, stride, dilation, before, .. } = slide;
@@ -43,8 +43,8 @@ pub(super) fn for_each_tap(sweep: &Sweep, body: &str) -> String {
     close(text, sweep, body)
 }
 
-/// Runs `body` for every tap that lies at position `px`, `py`, `pz` of a window there is: the tap is
-/// `tap`, the window `wx`, `wy`, `wz`.
+/// Runs `body` for every kernel offset that is at position `px`, `py`, `pz` of a window there is:
+/// the kernel offset is `tap`, the window `wx`, `wy`, `wz`.
 pub(super) fn for_each_cover(sweep: &Sweep, body: &str) -> String {
     let mut text = String::new();
     for (axis, slide) in AXES.iter().zip(&sweep.slides) {

@@ -1,8 +1,9 @@
 //! Joint work: a closure that helpers may join as long as its owner is at it.
 //!
-//! A scope of a thread pool ends when all its jobs have run, also those that no thread has had time to
-//! begin. The owner of joint work waits for helpers that have begun, and for no others: a helper that
-//! comes late, because it serves someone else or has lost its processor, finds the work closed.
+//! A scope of a thread pool ends when all its jobs have run, also those that no thread has had time
+//! to begin. The owner of joint work waits for helpers that have begun, and for no others: a helper
+//! that comes late, because it serves someone else or has lost its processor, finds the work
+//! closed.
 
 use ferroflow_ir::clock::Instant;
 use std::{
@@ -17,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-/// Set in the state once nobody may join any more; the other bits count the helpers at work.
+/// Set in the state once no helper may join any more; the other bits count the helpers at work.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Work that its owner and helpers do together.

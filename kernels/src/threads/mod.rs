@@ -28,7 +28,7 @@ thread_local! {
     static IS_CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A team of threads that share the work of one op: the calling thread and some helpers.
+/// A pool of threads that share the work of one op: the calling thread and some helpers.
 ///
 /// Work is cut at places that depend on its size alone, so results do not depend on the number of
 /// threads. Where several callers are at work at a time, they share the threads: as many callers as
@@ -48,7 +48,7 @@ struct Helpers {
     pool: ThreadPool,
     /// Time that threads spin before they park.
     patience: Duration,
-    /// Whether helpers are awake, waiting for work.
+    /// Whether helpers spin, waiting for work.
     awake: Arc<AtomicBool>,
     /// The number of calls in progress, each on a thread of its own.
     calls: Arc<AtomicUsize>,
@@ -71,7 +71,7 @@ impl Drop for ActiveCall<'_> {
 const PATIENCE: Duration = Duration::from_micros(100);
 
 impl Threads {
-    /// A team of `count` threads, the caller among them. Where the system refuses to start
+    /// A pool of `count` threads, the caller among them. Where the system refuses to start
     /// threads, the caller works alone.
     pub fn new(count: NonZeroUsize) -> Threads {
         let count = count.get();
@@ -102,18 +102,18 @@ impl Threads {
         self.count
     }
 
-    /// Notes that a call of several ops is in progress on this thread: callers at the same time share
-    /// the threads. A call within a call counts once.
+    /// Notes that a call of several ops is in progress on this thread: callers at the same time
+    /// share the threads. A call within a call counts once.
     pub fn active_call(&self) -> ActiveCall<'_> {
-        let team = self.helpers.as_ref().filter(|_| !IS_CALLING.replace(true));
-        ActiveCall(team.map(|team| {
+        let helpers = self.helpers.as_ref().filter(|_| !IS_CALLING.replace(true));
+        ActiveCall(helpers.map(|team| {
             team.calls.fetch_add(1, Ordering::Relaxed);
             &*team.calls
         }))
     }
 
-    /// Calls `work` once for each item; items are handed out in order. Between two items the call in
-    /// progress ends by unwinding, if its budget is over ([`budget::tick`]).
+    /// Calls `work` once for each item; items are handed out in order. Between two items the call
+    /// in progress ends by unwinding, if its budget is over ([`budget::tick`]).
     pub fn for_each<I>(&self, items: I, work: impl Fn(I::Item) + Sync)
     where
         I: Iterator + Send,
@@ -148,7 +148,7 @@ impl Threads {
                 let joint = Arc::clone(joint);
                 team.pool.spawn(move || joint.join());
             }
-            team.keep_awake();
+            team.spin();
         });
     }
 
@@ -171,7 +171,7 @@ impl Threads {
         self.for_each(pieces, |(index, part)| work(index * piece, part));
     }
 
-    /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: gives the error of
+    /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: returns the error of
     /// the first piece that did.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Helpers {
     }
 
     /// Has the helpers look out for work until there was none for a while.
-    fn keep_awake(&self) {
+    fn spin(&self) {
         if self.patience.is_zero() || self.awake.swap(true, Ordering::Relaxed) {
             return;
         }

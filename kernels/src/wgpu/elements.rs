@@ -1,18 +1,18 @@
-//! Elements as words, and back: WGSL has no smaller storage, but for 16-bit floats where the device
-//! has such (`halves`).
+//! Elements in storage of 32 bits, and back: WGSL has no smaller storage, but for 16-bit floats
+//! where the device has such (`halves`).
 
 use ferroflow_ir::{DType, HostTensor, Shape};
 use half::{bf16, f16};
 use std::borrow::Cow;
 
-/// The elements of a tensor as words.
-pub(super) fn to_words(tensor: &HostTensor, halves: bool) -> Cow<'_, [u8]> {
+/// The elements of a tensor as `u32` storage.
+pub(super) fn to_storage(tensor: &HostTensor, halves: bool) -> Cow<'_, [u8]> {
     fn widen<T: bytemuck::Pod, W: bytemuck::Pod>(
         bytes: &[u8],
         widen: impl Fn(T) -> W,
     ) -> Cow<'static, [u8]> {
-        let words = bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(widen);
-        Cow::Owned(words.flat_map(|word| bytemuck::bytes_of(&word).to_vec()).collect())
+        let widened = bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(widen);
+        Cow::Owned(widened.flat_map(|word| bytemuck::bytes_of(&word).to_vec()).collect())
     }
     let bytes = tensor.bytes();
     match tensor.dtype() {
@@ -26,7 +26,7 @@ pub(super) fn to_words(tensor: &HostTensor, halves: bool) -> Cow<'_, [u8]> {
     }
 }
 
-/// Bytes of what an element lies as.
+/// Bytes of an element in storage.
 pub(super) fn width(dtype: DType, halves: bool) -> usize {
     match dtype {
         DType::F16 if halves => 2,
@@ -35,13 +35,13 @@ pub(super) fn width(dtype: DType, halves: bool) -> usize {
     }
 }
 
-/// Whether elements of a dtype are words as they are.
-pub(super) fn are_words(dtype: DType) -> bool {
+/// Whether elements of a dtype are stored as they are.
+pub(super) fn is_storage(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
 }
 
-/// A tensor of elements that lie as words.
-pub(super) fn of_words(
+/// A tensor of elements in `u32` storage.
+pub(super) fn from_storage(
     dtype: DType,
     shape: &Shape,
     words: &[u8],

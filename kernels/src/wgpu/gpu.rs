@@ -352,9 +352,9 @@ impl Gpu {
             0 => self.queue.write_buffer(buffer, 0, bytes),
             // Whole words are written; there is room, as sizes are rounded up.
             _ => {
-                let mut words = bytes.to_vec();
-                words.resize(bytes.len().next_multiple_of(4), 0);
-                self.queue.write_buffer(buffer, 0, &words);
+                let mut padded = bytes.to_vec();
+                padded.resize(bytes.len().next_multiple_of(4), 0);
+                self.queue.write_buffer(buffer, 0, &padded);
             }
         }
         Ok(())

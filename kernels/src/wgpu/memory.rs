@@ -5,7 +5,7 @@ use crate::{buffer::DeviceMemory, error::Result};
 use ferroflow_ir::{DType, HostTensor, Shape};
 use std::{any::Any, fmt, sync::Arc};
 
-/// Memory that goes back to the pool when nobody uses it.
+/// Memory that goes back to the pool when no tensor uses it.
 pub(super) struct WgpuMemory {
     gpu: Arc<Gpu>,
     buffer: Option<wgpu::Buffer>,
@@ -50,11 +50,11 @@ impl DeviceMemory for WgpuMemory {
 
     fn read(&self, dtype: DType, shape: &Shape) -> Result<HostTensor> {
         let (n, halves) = (shape.num_elements(), self.gpu.caps.halves);
-        let words = if n == 0 {
+        let n_bytes = if n == 0 {
             Vec::new()
         } else {
             self.gpu.read(self.buffer(), n * elements::width(dtype, halves))?
         };
-        Ok(elements::of_words(dtype, shape, &words, halves)?)
+        Ok(elements::from_storage(dtype, shape, &n_bytes, halves)?)
     }
 }

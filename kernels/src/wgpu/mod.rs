@@ -1,15 +1,14 @@
 //! Devices that wgpu reaches: Vulkan, and with it Metal and DirectX 12 where they are compiled in.
 //!
-//! Programs come from `kernels/src/shader` as WGSL. Each text is compiled once per device and
-//! kept. Calls are recorded one after the other into a command buffer, which is sent when a value is
+//! Programs come from `kernels/src/shader` as WGSL. Each text is compiled once per device and kept.
+//! Calls are recorded one after the other into a command buffer, which is sent when a value is
 //! read, when data is written, or when it has grown long; nothing waits for the device but reading
-//! and [`Device::synchronize`].
-//! Memory is kept in a pool by sizes.
+//! and [`Device::synchronize`]. Memory is kept in a pool by sizes.
 //!
-//! What a device cannot hold or run it says by giving no kernel: then the call is placed on the CPU,
-//! where the placement report shows it with the copies that it costs. It holds floats of up to 32
-//! bits, integers of up to 32 bits and truth values, each in a word of 32 bits, and 64-bit integers
-//! if the adapter has them. `float64` and complex numbers it does not hold.
+//! What a device cannot hold or run it says by giving no kernel: then the call is placed on the
+//! CPU, where the placement report shows it with the copies that it costs. It holds floats of up to
+//! 32 bits, integers of up to 32 bits and truth values, each in a word of 32 bits, and 64-bit
+//! integers if the adapter has them. `float64` and complex numbers it does not hold.
 //!
 //! Failures are errors of [`Error`]: no adapter means no device; a device that is lost stays lost,
 //! and the others go on.
@@ -25,7 +24,7 @@ use crate::{
     device::{Device, OpCall, Storage, Support},
     error::{Error, Result},
     kernel::{Io, Kernel},
-    shader::{self, Grid, Shader, ShaderDialect, Word},
+    shader::{self, Grid, ScalarType, Shader, ShaderDialect},
 };
 use ferroflow_ir::{DType, Shape};
 use gpu::{Gpu, Pipeline};
@@ -63,8 +62,8 @@ pub fn devices() -> &'static [Arc<WgpuDevice>] {
 }
 
 impl WgpuDevice {
-    fn word(&self, dtype: DType) -> Result<Word> {
-        Word::of(dtype, self.gpu.caps)
+    fn scalar_type(&self, dtype: DType) -> Result<ScalarType> {
+        ScalarType::of(dtype, self.gpu.caps)
             .ok_or_else(|| Error::UnsupportedDType { device: self.gpu.name.to_string(), dtype })
     }
 
@@ -110,7 +109,7 @@ impl Device for WgpuDevice {
     }
 
     fn allocate(&self, dtype: DType, shape: &Shape) -> Result<Buffer> {
-        self.word(dtype)?;
+        self.scalar_type(dtype)?;
         let bytes =
             shape.num_elements().saturating_mul(elements::width(dtype, self.gpu.caps.halves));
         Ok(self.wrap(dtype, shape, WgpuMemory::new(&self.gpu, bytes)?))
@@ -122,10 +121,10 @@ impl Device for WgpuDevice {
         {
             return Ok(tensor.clone());
         }
-        self.word(tensor.dtype())?;
-        let words = elements::to_words(tensor.host()?, self.gpu.caps.halves);
-        let memory = WgpuMemory::new(&self.gpu, words.len())?;
-        memory.write(&words)?;
+        self.scalar_type(tensor.dtype())?;
+        let storage = elements::to_storage(tensor.host()?, self.gpu.caps.halves);
+        let memory = WgpuMemory::new(&self.gpu, storage.len())?;
+        memory.write(&storage)?;
         Ok(self.wrap(tensor.dtype(), tensor.shape(), memory))
     }
 
@@ -147,8 +146,8 @@ impl Device for WgpuDevice {
     }
 
     fn storage(&self, dtype: DType) -> Option<Storage> {
-        self.word(dtype).ok()?;
-        let size = dtype.size().filter(|_| elements::are_words(dtype));
+        self.scalar_type(dtype).ok()?;
+        let size = dtype.size().filter(|_| elements::is_storage(dtype));
         Some(size.map_or(Storage::Own(dtype), Storage::Plain))
     }
 }

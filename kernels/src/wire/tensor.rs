@@ -121,13 +121,13 @@ fn read_list(message: &[u8], dtype: DType) -> Result<Vec<u8>, Damaged> {
     for part in fields(message) {
         let (number, value) = part?;
         match list {
-            Some(List { field, form: Form::Varint }) if field == number => {
+            Some(List { field, form: Encoding::Varint }) if field == number => {
                 value.each_varint(|value| bytes.extend_from_slice(&value.to_le_bytes()[..size]))?;
             }
-            Some(List { field, form: Form::Fixed32 }) if field == number => {
+            Some(List { field, form: Encoding::Fixed32 }) if field == number => {
                 value.fixed::<4>()?.iter().for_each(|number| bytes.extend_from_slice(number));
             }
-            Some(List { field, form: Form::Fixed64 }) if field == number => {
+            Some(List { field, form: Encoding::Fixed64 }) if field == number => {
                 value.fixed::<8>()?.iter().for_each(|number| bytes.extend_from_slice(number));
             }
             Some(_) | None => {}
@@ -139,10 +139,10 @@ fn read_list(message: &[u8], dtype: DType) -> Result<Vec<u8>, Damaged> {
 /// The field that lists elements of a dtype.
 struct List {
     field: u64,
-    form: Form,
+    form: Encoding,
 }
 
-enum Form {
+enum Encoding {
     Varint,
     Fixed32,
     Fixed64,
@@ -151,18 +151,18 @@ enum Form {
 fn list(dtype: DType) -> Option<List> {
     use DType::*;
     let (field, form) = match dtype {
-        F32 => (5, Form::Fixed32),
-        F64 => (6, Form::Fixed64),
+        F32 => (5, Encoding::Fixed32),
+        F64 => (6, Encoding::Fixed64),
         I32 | I16 | U16 | I8 | U8 | QI8 | QU8 | QI16 | QU16 | QI32 | I4 | U4 | I2 | U2 => {
-            (7, Form::Varint)
+            (7, Encoding::Varint)
         }
-        C64 => (9, Form::Fixed32),
-        I64 => (10, Form::Varint),
-        Bool => (11, Form::Varint),
-        C128 => (12, Form::Fixed64),
-        F16 | BF16 => (13, Form::Varint),
-        U32 => (16, Form::Varint),
-        U64 => (17, Form::Varint),
+        C64 => (9, Encoding::Fixed32),
+        I64 => (10, Encoding::Varint),
+        Bool => (11, Encoding::Varint),
+        C128 => (12, Encoding::Fixed64),
+        F16 | BF16 => (13, Encoding::Varint),
+        U32 => (16, Encoding::Varint),
+        U64 => (17, Encoding::Varint),
         String | Resource | Variant | F8E5M2 | F8E4M3FN | F8E4M3FNUZ | F8E4M3B11FNUZ
         | F8E5M2FNUZ | F4E2M1FN => return None,
     };
@@ -181,9 +181,11 @@ impl TensorMessage<'_> {
                     HostTensor::zeros(self.dtype, self.shape.clone()).map_err(|_| Damaged)?;
                 let last = self.listed.len().checked_sub(size).map(|at| &self.listed[at..]);
                 if let Some(last) = last {
-                    let given = self.listed.chunks_exact(size).chain(std::iter::repeat(last));
-                    let places = tensor.bytes_mut().chunks_exact_mut(size);
-                    places.zip(given).for_each(|(place, given)| place.copy_from_slice(given));
+                    let listed = self.listed.chunks_exact(size).chain(std::iter::repeat(last));
+                    let elements = tensor.bytes_mut().chunks_exact_mut(size);
+                    elements
+                        .zip(listed)
+                        .for_each(|(element, listed)| element.copy_from_slice(listed));
                 }
                 Ok(tensor)
             }

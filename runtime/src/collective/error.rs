@@ -60,7 +60,7 @@ pub enum CollectiveError {
         /// The number of members it asks for.
         size: usize,
     },
-    /// The group was given up.
+    /// The group was released.
     #[error("the collectives of this group were aborted: {reason}")]
     Aborted {
         /// Why.

@@ -68,8 +68,8 @@ impl MemoryFolder {
         Path::new(ROOT).join(self.number.to_string())
     }
 
-    /// Removes the files whose names `is_over` holds of, to have their memory back: after loading, the
-    /// checkpoint of a model is in its variables.
+    /// Removes the files whose names `is_over` holds of, to have their memory back: after loading,
+    /// the checkpoint of a model is in its variables.
     pub fn remove(&self, is_over: impl Fn(&Path) -> bool) {
         if let Some(files) = FOLDERS.write().get_mut(&self.number) {
             files.retain(|path, _| !is_over(path));

@@ -1,8 +1,8 @@
 //! Files that programs read: those of the system, and those of folders in memory.
 //!
-//! A [`MemoryFolder`] gives files that came from elsewhere, such as a download or an archive, paths of
-//! their own, `memory:/<number>/<name>`. Whatever reads a file here and in `saved_model` takes such a
-//! path like any other. Nothing is ever written there.
+//! A [`MemoryFolder`] gives files that came from elsewhere, such as a download or an archive, paths
+//! of their own, `memory:/<number>/<name>`. Whatever reads a file here and in `saved_model` takes
+//! such a path like any other. Nothing is ever written there.
 
 mod memory;
 

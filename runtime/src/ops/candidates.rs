@@ -120,8 +120,8 @@ fn log_uniform(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn learned(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let range = call.attrs.int("range_max")?;
     let seeds = [call.attrs.int("seed")?, call.attrs.int("seed2")?];
-    let place = call.scope.origin.map(|origin| (&origin.function, &origin.node));
-    let name = format!("{} {place:?} {range} {seeds:?}", call.op.name);
+    let node = call.scope.origin.map(|origin| (&origin.function, &origin.node));
+    let name = format!("{} {node:?} {range} {seeds:?}", call.op.name);
     let limit = call.context().limits().tensor_bytes;
     let make = || Ok(Arc::new(CountedClasses::new(range, limit)?) as Arc<dyn Resource>);
     let resource = call.scope.resources.find_or_create(COUNTS, &name, make)?;
@@ -177,10 +177,10 @@ fn accidental_hits(call: &mut RuntimeCall<'_>) -> Result<Results> {
         return Err(IrError::argument(call.op.name, "true_classes", expected, found).into());
     }
     let columns = columns.unwrap_or(1).max(1);
-    let places: HashMap<i64, i64> = sampled.to_i64s()?.into_iter().zip(0..).collect();
+    let sampled_indices: HashMap<i64, i64> = sampled.to_i64s()?.into_iter().zip(0..).collect();
     let (mut rows, mut ids) = (Vec::new(), Vec::new());
     for (at, class) in classes.to_i64s()?.iter().enumerate() {
-        if let Some(&place) = places.get(class) {
+        if let Some(&place) = sampled_indices.get(class) {
             rows.push((at / columns) as i32);
             ids.push(place);
         }

@@ -1,4 +1,4 @@
-//! Collective ops, carried out by the engine of the thread's replica.
+//! Collective ops, run by the engine of the thread's replica.
 
 use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{

@@ -42,8 +42,8 @@ fn to_dense(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn to_sparse(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let matrix = matrix(call, 0, "type")?;
     let dims: Vec<i64> = matrix.dims().into_iter().map(|dim| dim as i64).collect();
-    let (places, values) = (matrix.places()?, matrix.values().clone());
-    Ok(SmallVec::from_iter([places.into(), values.into(), HostTensor::vector(&dims)?.into()]))
+    let (coordinates, values) = (matrix.coordinates()?, matrix.values().clone());
+    Ok(SmallVec::from_iter([coordinates.into(), values.into(), HostTensor::vector(&dims)?.into()]))
 }
 
 fn of_dense(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -23,7 +23,7 @@ fn list<'a>(call: &'a RuntimeCall<'_>, index: usize) -> Result<&'a TensorList> {
     variant::value(call.host(index)?, A_LIST)
 }
 
-/// The list in input 0, whose elements must be of the dtype the op gives.
+/// The list in input 0, whose elements must be of the dtype the op returns.
 fn typed_list<'a>(call: &'a RuntimeCall<'_>) -> Result<&'a TensorList> {
     let list = list(call, 0)?;
     list.check_dtype(call.attrs.dtype("element_dtype")?)?;

@@ -75,7 +75,7 @@ fn find(op: &str) -> Option<RuntimeOpBody> {
     BY_NAME.get_or_init(rows).get(op).copied()
 }
 
-/// Whether an op takes and gives tensors in the memory of any device.
+/// Whether an op takes and returns tensors in the memory of any device.
 pub(crate) fn takes_any_device(op: &str) -> bool {
     state::ANYWHERE.contains(&op) || training_on_device::has_formulas(op)
 }

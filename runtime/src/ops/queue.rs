@@ -65,7 +65,7 @@ fn close(call: &mut RuntimeCall<'_>) -> Result<Results> {
     none()
 }
 
-/// The queue in input 0. As in TensorFlow, nobody may set a time to wait.
+/// The queue in input 0. As in TensorFlow, no time to wait can be set.
 fn without_timeout(call: &RuntimeCall<'_>) -> Result<Arc<Queue>> {
     let timeout = call.attrs.int("timeout_ms")?;
     if timeout != -1 {
@@ -74,7 +74,7 @@ fn without_timeout(call: &RuntimeCall<'_>) -> Result<Arc<Queue>> {
     queue(call)
 }
 
-/// Inputs from `first` on, given up by the call.
+/// Inputs from `first` on, released by the call.
 fn tensors(call: &mut RuntimeCall<'_>, first: usize) -> Result<Vec<HostTensor>> {
     call.inputs.drain(first..).map(|input| input.into_host()).collect()
 }

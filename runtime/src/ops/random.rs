@@ -1,4 +1,4 @@
-//! Random ops with hidden state: the ops that take a key and a counter, at places that move on.
+//! Random ops with hidden state: the ops that take a key and a counter, at positions that move on.
 //!
 //! How far they move, and so which numbers later calls give, is TensorFlow's `random_op.cc`,
 //! `random_poisson_op.cc`, `multinomial_op.cc` and `random_shuffle_op.cc`.
@@ -18,7 +18,7 @@ use ferroflow_kernels::philox::{BLOCKS_PER_NUMBER, Philox};
 const PHILOX: i32 = 1;
 
 /// Key, counter and algorithm as the ops take them.
-pub(super) fn place(generator: Philox) -> Result<[EagerTensor; 3]> {
+pub(super) fn key_and_counter(generator: Philox) -> Result<[EagerTensor; 3]> {
     let key = HostTensor::vector(&[generator.key()])?;
     let counter = HostTensor::vector(&generator.counter())?;
     Ok([key.into(), counter.into(), HostTensor::scalar(PHILOX).into()])
@@ -38,7 +38,7 @@ fn reserve_numbers(call: &RuntimeCall<'_>) -> Result<Philox> {
     reserve(call, n as u128 * u128::from(BLOCKS_PER_NUMBER))
 }
 
-/// Draws by `op`, whose inputs are the shape, the place in the sequence, and `parameters`.
+/// Draws by `op`, whose inputs are the shape, the position in the sequence, and `parameters`.
 pub(super) fn draw(
     call: &RuntimeCall<'_>,
     op: &str,
@@ -47,7 +47,7 @@ pub(super) fn draw(
     parameters: &[EagerTensor],
     dtype: DType,
 ) -> Result<Results> {
-    let inputs = [&[shape], &place(generator)?[..], parameters].concat();
+    let inputs = [&[shape], &key_and_counter(generator)?[..], parameters].concat();
     execute(call.context(), op, Attrs::new().with("dtype", dtype), &inputs)
 }
 
@@ -85,7 +85,7 @@ fn multinomial(call: &mut RuntimeCall<'_>) -> Result<Results> {
     // Two words a number, and what a row takes is rounded up.
     let words = u128::from(samples.next_multiple_of(4)) * 2;
     let generator = reserve(call, rows * words * u128::from(BLOCKS_PER_NUMBER))?;
-    let inputs = [&call.inputs[..], &place(generator)?[..]].concat();
+    let inputs = [&call.inputs[..], &key_and_counter(generator)?[..]].concat();
     let attrs = Attrs::new().with("output_dtype", call.attrs.dtype("output_dtype")?);
     execute(call.context(), "_StatelessMultinomialV2", attrs, &inputs)
 }
@@ -93,7 +93,7 @@ fn multinomial(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn shuffle(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let n_words = call.inputs[0].shape().num_elements();
     let generator = reserve(call, n_words.div_ceil(4) as u128)?;
-    let inputs = [&call.inputs[..], &place(generator)?[..]].concat();
+    let inputs = [&call.inputs[..], &key_and_counter(generator)?[..]].concat();
     execute(call.context(), "StatelessShuffle", Attrs::new(), &inputs)
 }
 
@@ -125,7 +125,7 @@ fn non_deterministic(call: &mut RuntimeCall<'_>) -> Result<Results> {
     draw(call, "StatelessRandomUniformFullIntV2", shape, generator, &[], dtype)
 }
 
-/// A window of an image, in the place of the sequence that a call sets aside.
+/// A window of an image, instead of the sequence that a call sets aside.
 fn distorted_box(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let attempts = call.attrs.int("max_attempts")?;
     let generator = reserve(call, u128::try_from(attempts).unwrap_or(0))?;
@@ -133,8 +133,8 @@ fn distorted_box(call: &mut RuntimeCall<'_>) -> Result<Results> {
         Some(part) => part.clone(),
         None => HostTensor::scalar(call.attrs.float("min_object_covered")?).into(),
     };
-    let place = place(generator)?;
-    let inputs = [&call.inputs[..2], &[part], &place[..]].concat();
+    let key_and_counter = key_and_counter(generator)?;
+    let inputs = [&call.inputs[..2], &[part], &key_and_counter[..]].concat();
     let op = "_SampleDistortedBoundingBox";
     let record = ferroflow_ir::registry::find(op);
     let known = |name: &str| record.is_some_and(|record| record.attr(name).is_some());

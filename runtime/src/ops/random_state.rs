@@ -35,7 +35,7 @@ fn integer(call: &RuntimeCall<'_>, index: usize) -> Result<i64> {
     })
 }
 
-/// Moves the state on by `blocks`; gives what it was. Nobody else gets the same numbers.
+/// Moves the state on by `blocks`; returns what it was. No other call gets the same numbers.
 fn advance(call: &RuntimeCall<'_>, size: usize, blocks: u128) -> Result<Vec<i64>> {
     call.resource::<VariableState>(0, "a variable")?.update(|value| {
         value.check(DType::I64)?;

@@ -46,7 +46,7 @@ fn replicated(call: &mut RuntimeCall<'_>) -> Result<Results> {
     Ok(results.into_iter().flatten().collect())
 }
 
-/// The compiled form of a function for these arguments.
+/// The specialization of a function for these arguments.
 fn program(scope: Scope<'_>, name: &Arc<str>, args: &[EagerTensor]) -> Result<Arc<Specialization>> {
     let compiled = scope.resources.cache().get::<CompiledFunctions>().of(scope, name);
     if let Some(found) = compiled.on_host(args) {

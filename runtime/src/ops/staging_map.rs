@@ -39,20 +39,20 @@ fn put(call: &mut RuntimeCall<'_>) -> Result<Results> {
 }
 
 fn peek(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let places = call.host(1)?.to_i64s()?;
-    let found = map(call)?.peek(key(call)?, &places)?;
+    let indices = call.host(1)?.to_i64s()?;
+    let found = map(call)?.peek(key(call)?, &indices)?;
     checked(call, found)
 }
 
 fn take(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let places = call.host(1)?.to_i64s()?;
-    let (_, found) = map(call)?.take(Some(key(call)?), &places)?;
+    let indices = call.host(1)?.to_i64s()?;
+    let (_, found) = map(call)?.take(Some(key(call)?), &indices)?;
     checked(call, found)
 }
 
 fn take_any(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let places = call.host(0)?.to_i64s()?;
-    let (key, found) = map(call)?.take(None, &places)?;
+    let indices = call.host(0)?.to_i64s()?;
+    let (key, found) = map(call)?.take(None, &indices)?;
     let mut results = checked(call, found)?;
     results.insert(0, HostTensor::scalar(key).into());
     Ok(results)

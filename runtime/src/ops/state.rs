@@ -35,13 +35,13 @@ fn var_handle(call: &mut RuntimeCall<'_>) -> Result<Results> {
     one(ResourceHandle::owning(name, resource).to_tensor())
 }
 
-/// The shared name by which TensorFlow asks for a variable nobody else can find.
+/// The shared name by which TensorFlow asks for a variable that no other node can find.
 const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
 fn read(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let variable = variable(call)?;
     let dtype = call.attrs.dtype("dtype")?;
-    match (call.scope.device, variable.home()) {
+    match (call.scope.device, variable.resident_device()) {
         (None, None) => {
             let value = variable.read()?;
             value.check(dtype)?;
@@ -73,7 +73,7 @@ fn assign(call: &mut RuntimeCall<'_>) -> Result<Results> {
             return Err(error.into());
         }
     }
-    match variable.home() {
+    match variable.resident_device() {
         None => variable.assign(value.into_host()?)?,
         Some(_) => variable.assign_tensor(value)?,
     }
@@ -159,7 +159,7 @@ fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     let variable = variable(call)?;
     let delta = call.inputs.pop().expect("the record has two inputs");
     let (context, scope) = (call.context(), call.scope);
-    if let Some(home) = variable.home() {
+    if let Some(home) = variable.resident_device() {
         let record = ferroflow_ir::registry::find(op).expect("a built-in record");
         variable.replace(|value| {
             if value.shape() != delta.shape() {
@@ -192,7 +192,7 @@ fn update(call: &mut RuntimeCall<'_>, op: &str) -> Result<Results> {
     none()
 }
 
-/// The ops here that take and give tensors wherever they are.
+/// The ops here that take and return tensors wherever they are.
 pub(super) const ANYWHERE: &[&str] =
     &["AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp", "ReadVariableOp"];
 

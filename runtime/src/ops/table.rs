@@ -19,7 +19,7 @@ fn table(call: &RuntimeCall<'_>) -> Result<Arc<LookupTable>> {
     call.resource(0, "a lookup table")
 }
 
-/// A new table behind a handle, or the one of the name that the call gives.
+/// A new table behind a handle, or the one of the name that the call returns.
 fn handle(call: &RuntimeCall<'_>, kind: TableKind, key_shape: Shape) -> Result<Results> {
     let attrs = call.attrs;
     let value_shape = match attrs.get("value_shape") {

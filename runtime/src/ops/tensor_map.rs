@@ -1,5 +1,5 @@
-//! Maps from tensors to tensors. The memory of a map that changes is the old one's if nobody else
-//! holds it.
+//! Maps from tensors to tensors. The memory of a map that changes is the old one's if no other
+//! tensor holds it.
 
 use super::{RuntimeCall, RuntimeOpBody, one};
 use crate::{

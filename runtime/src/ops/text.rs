@@ -107,7 +107,7 @@ fn model(call: &RuntimeCall<'_>) -> Result<Arc<SentencepieceModel>> {
     Ok(resource.0.clone())
 }
 
-/// A model behind a handle, or the one of the name that the call gives.
+/// A model behind a handle, or the one of the name that the call returns.
 fn create(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (attrs, name) = (call.attrs, call.attrs.string("shared_name")?);
     let make = || -> Result<Arc<dyn Resource>> {
@@ -190,7 +190,7 @@ fn tokenize(call: &mut RuntimeCall<'_>) -> Result<Results> {
 fn detokenize(call: &mut RuntimeCall<'_>) -> Result<Results> {
     let (model, ends) = (model(call)?, ends(call, 3)?);
     let (values, splits) = (call.host(1)?, call.host(2)?.to_i64s()?);
-    let place = |split: i64| match usize::try_from(split) {
+    let split_index = |split: i64| match usize::try_from(split) {
         Ok(place) if place <= values.len() => Ok(place),
         _ => {
             let expected = format!("from 0 to {}", values.len());
@@ -201,7 +201,7 @@ fn detokenize(call: &mut RuntimeCall<'_>) -> Result<Results> {
         return Err(wrong(call, "input_splits", "not empty"));
     }
     let row = |ends: &[i64]| -> Result<std::ops::Range<usize>> {
-        let (start, end) = (place(ends[0])?, place(ends[1])?);
+        let (start, end) = (split_index(ends[0])?, split_index(ends[1])?);
         Ok(start..end.max(start))
     };
     let rows = splits.windows(2).map(row).collect::<Result<Vec<_>>>()?;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) enum StepInput<'a> {
     /// A tensor, which may be a handle.
     Tensor(&'a HostTensor),
-    /// Numbers that lie in the memory of a program.
+    /// Numbers that are in the memory of a program.
     View(TensorView<'a>),
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The formulas are those of the CPU (`kernels/src/optimizer/rules.rs`), in the order in which the
 //! state changes. Optimizers that are not here change their variables on the host. In functions
-//! placement makes nodes of these formulas (`ir/src/pass/place/optimizer.rs`); here they are computed
-//! at once.
+//! placement makes nodes of these formulas (`ir/src/pass/place/optimizer.rs`); here they are
+//! computed at once.
 
 use super::RuntimeCall;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 use ferroflow_ir::{
     Attrs, DType, Expr, OpDef,
     expr::{Scalar, Scalars},
-    pass::place::Assignment,
+    pass::placement::Assignment,
     registry,
 };
 use ferroflow_kernels::{Device, DeviceBuffer, Io, Kernel, OpCall, Operand, OperandSpec, Target};
@@ -135,11 +135,11 @@ pub(super) fn step(call: &RuntimeCall<'_>) -> Result<bool> {
     let Ok(variables) = handles.collect::<Result<Vec<Arc<VariableState>>>>() else {
         return Ok(false);
     };
-    let Some(home) = variables.first().and_then(|variable| variable.home()) else {
+    let Some(home) = variables.first().and_then(|variable| variable.resident_device()) else {
         return Ok(false);
     };
-    let is_home = |other: &Arc<dyn Device>| other.name() == home.name();
-    if !variables.iter().all(|variable| variable.home().is_some_and(is_home)) {
+    let is_resident = |other: &Arc<dyn Device>| other.name() == home.name();
+    if !variables.iter().all(|variable| variable.resident_device().is_some_and(is_resident)) {
         return Ok(false);
     }
     let mut of_variables = variables.iter();

@@ -16,8 +16,8 @@ fn variable(call: &RuntimeCall<'_>) -> Result<Arc<VariableState>> {
 
 /// The attributes of these names as the call has them.
 fn attrs(call: &RuntimeCall<'_>, names: &[&str]) -> Attrs {
-    let given = names.iter().filter_map(|&name| Some((name, call.attrs.get(name)?.clone())));
-    given.collect::<Attrs>()
+    let attributes = names.iter().filter_map(|&name| Some((name, call.attrs.get(name)?.clone())));
+    attributes.collect::<Attrs>()
 }
 
 fn gather(call: &mut RuntimeCall<'_>) -> Result<Results> {

@@ -22,7 +22,7 @@ fn add(call: &mut RuntimeCall<'_>) -> Result<Results> {
     total(call, |_| true)
 }
 
-/// Adds gradients: a list of truth values has a gradient in which there is nothing to add.
+/// Adds gradients: a list of bools has a gradient in which there is nothing to add.
 fn add_gradients(call: &mut RuntimeCall<'_>) -> Result<Results> {
     total(call, |dtype| dtype == DType::Variant || is_differentiable(dtype))
 }

@@ -1,16 +1,16 @@
 //! Actions of a program, on values in an arena and in slots.
 //!
-//! The planner makes actions on addresses of its own, a range for each buffer; emission moves them to
-//! the arena, where buffers share memory. Nothing else of an action changes.
+//! The planner makes actions on addresses of its own, a range for each buffer; emission moves them
+//! to the arena, where buffers share memory. Nothing else of an action changes.
 
 use crate::{error::Error, origin::NodeOrigin, runtime_call::HostBody};
 use ferroflow_ir::{Attrs, DType, Expr, OpDef, Shape, ValueType, op::CallKind};
 use ferroflow_kernels::{
     Device, OperandSpec,
     frame::{ArenaRange, LaunchStep, StepSink, StepSource},
+    kernel_graph::RecordedKernelGraph,
     optimizer::OptimizerKind,
     scalar::{BytecodePosition, Register, ScalarBytecode},
-    sequence::Sequence,
 };
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -141,7 +141,7 @@ pub(crate) enum GroupProgram {
 #[derive(Debug)]
 pub(crate) struct KernelGraph {
     pub(crate) device: Arc<dyn Device>,
-    pub(crate) sequence: Arc<dyn Sequence>,
+    pub(crate) recorded: Arc<dyn RecordedKernelGraph>,
     /// The slots that it reads, and those that it fills.
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<(usize, DType, Shape)>,

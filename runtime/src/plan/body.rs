@@ -4,7 +4,7 @@ use super::{
     action::{Scheduled, TensorOperand, ValueLocation},
     buffers::Buffers,
 };
-use crate::{error::Result, origin::NodeOrigin, place::operand_specs};
+use crate::{assign_devices::operand_specs, error::Result, origin::NodeOrigin};
 use ferroflow_ir::{
     NodeDef, NodeId, Outlet,
     pass::{execution::Execution, specialize::Specialized},
@@ -53,7 +53,7 @@ pub(super) struct PlannedBody<'a> {
 }
 
 impl PlannedBody<'_> {
-    /// The outlet whose place this one shares.
+    /// The outlet whose location this one shares.
     pub(super) fn origin_of(&self, outlet: Outlet) -> Outlet {
         let mut outlet = outlet;
         while self.executions.get(&outlet.node) == Some(&Execution::Alias) {
@@ -65,8 +65,8 @@ impl PlannedBody<'_> {
     /// A value as an operand that leaves its slot as it is.
     pub(super) fn operand(&self, outlet: Outlet) -> TensorOperand {
         let ty = self.function.graph.ty(outlet).expect("every node here has typed results");
-        let place = self.places[&outlet].clone();
-        TensorOperand { place, dtype: ty.dtype, shape: ty.shape.known(), take: false }
+        let location = self.places[&outlet].clone();
+        TensorOperand { place: location, dtype: ty.dtype, shape: ty.shape.known(), take: false }
     }
 
     /// The operands of a kernel, whose shapes are known.

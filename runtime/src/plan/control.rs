@@ -46,7 +46,7 @@ impl Planner<'_> {
             node.inputs()[1..].iter().map(|input| body.places[input].clone()).collect();
         let mut targets: Vec<ValueLocation> = Vec::new();
         for index in 0..node.outputs().len() {
-            targets.push(self.variable_place(body, Outlet::new(id, index))?);
+            targets.push(self.variable_location(body, Outlet::new(id, index))?);
         }
         let mut branches = Vec::with_capacity(bodies.len());
         for arm in bodies {
@@ -69,8 +69,12 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A place for a value that is written more than once: a loop variable, a branch's result.
-    fn variable_place(&mut self, body: &PlannedBody<'_>, outlet: Outlet) -> Result<ValueLocation> {
+    /// A location for a value that is written more than once: a loop variable, a branch's result.
+    fn variable_location(
+        &mut self,
+        body: &PlannedBody<'_>,
+        outlet: Outlet,
+    ) -> Result<ValueLocation> {
         if let Some(device) = self.location(body, outlet) {
             return Ok(ValueLocation::Slot(self.slot(Some(device)), None));
         }
@@ -108,10 +112,10 @@ impl Planner<'_> {
                 inner.push(body.places[&input].clone());
                 continue;
             }
-            let place = self.variable_place(body, Outlet::new(id, index))?;
+            let location = self.variable_location(body, Outlet::new(id, index))?;
             let from = body.operand(input);
-            self.copy(&mut body.actions, from, place.clone());
-            inner.push(place);
+            self.copy(&mut body.actions, from, location.clone());
+            inner.push(location);
         }
         self.depth += 1;
         let (tests, test) = self.body(condition, inner.clone(), &|_| false)?;

@@ -8,7 +8,7 @@ use super::{
 use crate::error::Result;
 use ferroflow_ir::{
     Code, NodeDef, NodeId, Outlet,
-    pass::{execution::constant, place::location},
+    pass::{execution::constant, placement::location},
 };
 use ferroflow_kernels::{
     OpCall, check_size,
@@ -27,7 +27,7 @@ impl Planner<'_> {
         self.device(location(&body.function.graph, outlet))
     }
 
-    /// The device of a place; the host if `None`.
+    /// The device of a location; the host if `None`.
     pub(super) fn device_of(&self, place: &ValueLocation) -> Option<usize> {
         self.slots[place.slot()?].device
     }
@@ -76,9 +76,9 @@ impl Planner<'_> {
         };
         let mut sources: SmallVec<[StepSource; 4]> = SmallVec::new();
         for &input in node.inputs() {
-            let place = &body.places[&input];
-            sources.push(match place {
-                ValueLocation::Slot(slot, None) if self.device_of(place).is_some() => {
+            let location = &body.places[&input];
+            sources.push(match location {
+                ValueLocation::Slot(slot, None) if self.device_of(location).is_some() => {
                     StepSource::Slot(*slot)
                 }
                 _ if constant(&body.function.graph, input).is_some() => StepSource::Compiled,

@@ -1,11 +1,11 @@
 //! Calls of a device that come one after the other become one action, if the device can start them
 //! together.
 //!
-//! A device's calls have no effects but their results. Actions between them in the order of the graph
-//! that do not read these results (work of the host, reads of variables, copies to the device) are
-//! done before them. Assignments of such results to variables are done after them; actions that come
-//! later may overtake an assignment as long as they touch other variables. The slots that late
-//! actions read are emptied after those.
+//! A device's calls have no effects but their results. Actions between them in the order of the
+//! graph that do not read these results (work of the host, reads of variables, copies to the
+//! device) are done before them. Assignments of such results to variables are done after them;
+//! actions that come later may overtake an assignment as long as they touch other variables. The
+//! slots that late actions read are emptied after those.
 
 use super::{
     action::{Action, CopyAction, KernelAction, OpAction, Scheduled, TensorOperand},
@@ -15,7 +15,7 @@ use ferroflow_ir::{DType, Shape};
 use ferroflow_kernels::{
     Device,
     frame::{LaunchStep, StepSink, StepSource},
-    sequence::{KernelGraphPlan, KernelLaunch, PlanValue},
+    kernel_graph::{KernelGraphPlan, KernelLaunch, PlanValue},
 };
 use smallvec::SmallVec;
 use std::{

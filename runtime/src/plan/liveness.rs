@@ -269,7 +269,7 @@ impl Summary {
         self.touched.append(&mut next.touched);
     }
 
-    /// Live slots before the actions, given those after them.
+    /// Live slots before the actions, from those after them.
     fn before(&self, after: &Live) -> Live {
         let mut live: Live = after.difference(&self.killed).copied().collect();
         live.extend(self.exposed.iter().copied());

@@ -1,4 +1,4 @@
-//! Emission: actions move to the planned memory, give up slots that are dead, and become groups.
+//! Emission: actions move to the planned memory, stop slots that are dead, and become groups.
 
 use super::{
     action::{
@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use std::{collections::HashSet, mem};
 
 impl MemoryLayout<'_> {
-    /// Moves the operands of the action at a position. The last of them that reads a slot of the host
-    /// which is dead afterwards takes the tensor out of it.
+    /// Moves the operands of the action at a position. The last of them that reads a slot of the
+    /// host which is dead afterwards takes the tensor out of it.
     fn operands(&self, operands: &mut [TensorOperand], position: usize) {
         operands.iter_mut().for_each(|operand| self.relocate(&mut operand.place));
         for dead in self.host_deaths(position).filter(|_| self.options.donate) {
@@ -76,7 +76,7 @@ impl MemoryLayout<'_> {
         let (kept, cleared): (HashSet<usize>, HashSet<usize>) =
             dead.partition(|slot| read_later.contains(slot));
         let wanted = Wanted::of(&calls, &cleared);
-        let sequence = device.sequence(wanted.plan);
+        let kernel_graph = device.kernel_graph(wanted.plan);
         let origins = calls.iter().map(|(_, call)| call.origin.clone()).collect();
         let mut actions = Vec::with_capacity(calls.len());
         for (position, call) in calls {
@@ -85,11 +85,11 @@ impl MemoryLayout<'_> {
             let dead = self.device_deaths(position).filter(|slot| cleared.contains(slot));
             clear(dead, &mut actions);
         }
-        match sequence {
+        match kernel_graph {
             None => emitted.append(&mut actions),
-            Some(sequence) => {
+            Some(recorded) => {
                 let (inputs, outputs) = (wanted.inputs, wanted.outputs);
-                let graph = KernelGraph { device, sequence, inputs, outputs, origins };
+                let graph = KernelGraph { device, recorded, inputs, outputs, origins };
                 emitted.push(group(actions, GroupProgram::KernelGraph(graph)));
                 clear(cleared.difference(&wanted.inner).copied(), emitted);
             }

@@ -1,8 +1,8 @@
 //! Memory planning: donation, and the offsets of buffers in the arena.
 //!
-//! A kernel may write its output over an operand ("donation") where the operand's root is dead after
-//! the step, the output has the whole root's size, and no other operand of the step is a view of the
-//! same root. Both buffers are one root from then on.
+//! A kernel may write its output over an operand ("donation") where the operand's root is dead
+//! after the step, the output has the whole root's size, and no other operand of the step is a view
+//! of the same root. Both buffers are one root from then on.
 
 use super::{
     action::{Action, KernelAction, Scheduled},
@@ -118,7 +118,7 @@ impl Donation<'_> {
     }
 }
 
-/// Gives each root an offset so that roots in use at the same time lie apart.
+/// Assigns each root an offset so that roots in use at the same time do not overlap.
 fn assigned(
     buffers: &Buffers,
     roots: &[usize],

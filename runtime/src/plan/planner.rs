@@ -9,16 +9,16 @@ use super::{
     validate::validate,
 };
 use crate::{
+    assign_devices::{Placed, variable},
     context::Context,
     error::Result,
     ops,
-    place::{Placed, variable},
     placement::Placement,
 };
 use ferroflow_ir::{
     HostTensor, Lowering, NodeDef, NodeId, OpDef, Outlet,
     op::CallKind,
-    pass::{execution::Execution, place::location, specialize::Specialized},
+    pass::{execution::Execution, placement::location, specialize::Specialized},
 };
 use ferroflow_kernels::{Buffer, Device};
 use smallvec::SmallVec;
@@ -55,12 +55,12 @@ pub(crate) fn plan(
     };
     let n_args = function.args.len().saturating_sub(captured.len());
     let mut args = Vec::with_capacity(n_args);
-    let mut arg_places = Vec::with_capacity(function.args.len());
+    let mut arg_locations = Vec::with_capacity(function.args.len());
     for &arg in &function.args[..n_args] {
         let device = planner.device(location(&function.graph, arg));
         let slot = planner.slot(device);
         args.push(ProgramArgument { slot, on_device: device.is_some() });
-        arg_places.push(ValueLocation::Slot(slot, None));
+        arg_locations.push(ValueLocation::Slot(slot, None));
     }
     let mut captured_slots = Vec::with_capacity(captured.len());
     for value in captured {
@@ -70,9 +70,9 @@ pub(crate) fn plan(
             planner.variables.insert(slot, Arc::as_ptr(&variable) as VariableId);
         }
         captured_slots.push(slot);
-        arg_places.push(ValueLocation::Slot(slot, None));
+        arg_locations.push(ValueLocation::Slot(slot, None));
     }
-    let (actions, results) = planner.body(function, arg_places, &|_| true)?;
+    let (actions, results) = planner.body(function, arg_locations, &|_| true)?;
     let values = mem::take(&mut planner.values);
     let program = planner.finish(function, actions, &values, args, results);
     if context.compile_options().verify {
@@ -119,7 +119,7 @@ impl Planner<'_> {
         slot
     }
 
-    /// Gives an action its position.
+    /// Sets the position of an action.
     pub(super) fn scheduled(&mut self, action: Action) -> Scheduled {
         self.clock += 1;
         Scheduled { position: self.clock - 1, action, dead: SmallVec::new() }
@@ -175,8 +175,8 @@ impl Planner<'_> {
             (Execution::Source, Some(device)) => self.device_constant(body, id, device)?,
             (Execution::Source, None) => self.source(body, id, node),
             (Execution::Alias, _) => {
-                let place = body.places[&node.inputs()[0]].clone();
-                body.places.insert(Outlet::from(id), place);
+                let location = body.places[&node.inputs()[0]].clone();
+                body.places.insert(Outlet::from(id), location);
             }
             (Execution::Copy, _) => self.copy_node(body, id, node),
             (Execution::Kernel, _) => return self.kernel(body, id, node),

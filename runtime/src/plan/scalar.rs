@@ -244,7 +244,7 @@ impl Translation<'_, '_> {
         to
     }
 
-    /// The key of the register for a place; none for a part of a buffer.
+    /// The key of the register for a location; none for a part of a buffer.
     fn key(&self, place: &ValueLocation, width: usize) -> Option<Key> {
         match place {
             ValueLocation::Arena(region) => {
@@ -269,7 +269,7 @@ impl Translation<'_, '_> {
     }
 }
 
-/// The first byte of a slot's tensor that a place has.
+/// The first byte of a slot's tensor that a location has.
 fn start(place: &ValueLocation) -> usize {
     match place {
         ValueLocation::Slot(_, Some(part)) => part.start,

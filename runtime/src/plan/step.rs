@@ -65,7 +65,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The places of the windows of a view, if all of them are contiguous.
+    /// The locations of the windows of a view, if all of them are contiguous.
     fn windows(
         &mut self,
         body: &PlannedBody<'_>,
@@ -81,7 +81,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let source = &body.places[&node.inputs()[0]];
-        let place = |view: &ferroflow_ir::StridedView| {
+        let offset = |view: &ferroflow_ir::StridedView| {
             let start = if view.num_elements() == 0 { 0 } else { view.offset as usize * size };
             let bytes = start..start + view.num_elements() * size;
             match source {
@@ -94,11 +94,11 @@ impl Planner<'_> {
                 }
             }
         };
-        Ok(Some(views.iter().map(place).collect()))
+        Ok(Some(views.iter().map(offset).collect()))
     }
 
-    /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where the
-    /// size is unknown; otherwise a buffer.
+    /// The value that a kernel's output becomes: a tensor in a slot where one is wanted, or where
+    /// the size is unknown; otherwise a buffer.
     fn sink(&mut self, body: &PlannedBody<'_>, outlet: Outlet, ty: &ValueType) -> Result<StepSink> {
         let Some(shape) = ty.shape.known().filter(|_| ty.dtype.size().is_some()) else {
             return Ok(StepSink::Unknown(self.slot(None)));

@@ -1,6 +1,6 @@
-//! Layout of the entries of a dense table in TensorFlow: in an array with more places than entries,
-//! each entry at the place that its hash says, or at a free one after it. Such arrays are what
-//! dense tables export and import, and checkpoints hold them.
+//! Layout of the entries of a dense table in TensorFlow: in an array with more buckets than
+//! entries, each entry at the place that its hash says, or at a free one after it. Such arrays are
+//! what dense tables export and import, and checkpoints hold them.
 //!
 //! The hashes, the sequence of places and the growth are those of `MutableDenseHashTable` in
 //! `tensorflow/core/kernels/lookup_table_op.cc`.
@@ -16,12 +16,12 @@ use ferroflow_kernels::{check_size, hash64};
 pub(crate) struct Buckets {
     /// Before it grows; a power of 2.
     pub(crate) initial: usize,
-    /// The part of the places that may be taken.
+    /// The part of the buckets that may be taken.
     pub(crate) load: f32,
 }
 
 impl Buckets {
-    /// The places that so many entries need.
+    /// The buckets that so many entries need.
     fn needed(self, n_entries: usize) -> usize {
         let mut n = self.initial;
         while n_entries as f32 > n as f32 * self.load {
@@ -34,7 +34,7 @@ impl Buckets {
         n
     }
 
-    /// All places: keys and values. Places without an entry have the key `empty`.
+    /// All buckets: keys and values. Buckets without an entry have the key `empty`.
     ///
     /// # Errors
     ///
@@ -52,17 +52,17 @@ impl Buckets {
         let value_shape = shape(entries.width)?;
         check_size(options.key_dtype, &key_shape, limits.tensor_bytes)?;
         check_size(options.value_dtype, &value_shape, limits.tensor_bytes)?;
-        let mut places: Vec<Option<usize>> = vec![None; n];
+        let mut buckets: Vec<Option<usize>> = vec![None; n];
         for (index, key) in entries.keys.iter().enumerate() {
-            let mut place = hash(options, key)? as usize & (n - 1);
+            let mut bucket = hash(options, key)? as usize & (n - 1);
             let mut step = 0;
-            while places[place].is_some() {
+            while buckets[bucket].is_some() {
                 step += 1;
-                place = (place + step) & (n - 1);
+                bucket = (bucket + step) & (n - 1);
             }
-            places[place] = Some(index);
+            buckets[bucket] = Some(index);
         }
-        let keys = places.iter().map(|entry| entry.map_or(empty, |entry| &entries.keys[entry]));
+        let keys = buckets.iter().map(|entry| entry.map_or(empty, |entry| &entries.keys[entry]));
         let keys = match options.key_dtype {
             DType::String => {
                 let strings = keys.map(|key| Bytes::copy_from_slice(key)).collect();
@@ -74,7 +74,7 @@ impl Buckets {
             }
         };
         let mut values = entries.values.empty();
-        for place in places {
+        for place in buckets {
             match place {
                 Some(entry) => values.push_row(&entries.values, entry, entries.width),
                 None => values.push_zeros(entries.width),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::context::Context;
 
-    /// A table of 16 places or more.
+    /// A table of 16 buckets or more.
     fn table(key_dtype: DType, reserved: [HostTensor; 2], value_shape: &[usize]) -> LookupTable {
         let buckets = Buckets { initial: 16, load: 0.8 };
         let options = TableOptions {
@@ -150,8 +150,8 @@ mod tests {
         HostTensor::vector(values).unwrap()
     }
 
-    /// The places of entries that hold something: of the values, which are not 0.
-    fn places(table: &LookupTable) -> Vec<(usize, i64)> {
+    /// The buckets of entries that hold something: of the values, which are not 0.
+    fn buckets(table: &LookupTable) -> Vec<(usize, i64)> {
         let (_, values) = table.export(&Context::new()).unwrap();
         let values = values.as_slice::<i64>().unwrap().to_vec();
         values.into_iter().enumerate().filter(|(_, value)| *value != 0).collect()
@@ -163,7 +163,7 @@ mod tests {
         let scalars = || [HostTensor::scalar(-1i64), HostTensor::scalar(-2i64)];
         let of_ints = table(DType::I64, scalars(), &[]);
         of_ints.insert(&ints(&[5, 21, 37, 6, 7, 100]), &ints(&[1, 2, 3, 4, 5, 6])).unwrap();
-        assert_eq!(places(&of_ints), [(4, 6), (5, 1), (6, 2), (7, 4), (8, 3), (10, 5)]);
+        assert_eq!(buckets(&of_ints), [(4, 6), (5, 1), (6, 2), (7, 4), (8, 3), (10, 5)]);
         let (keys, values) = of_ints.export(&Context::new()).unwrap();
         assert_eq!((keys.shape().dims(), values.shape().dims()), (&[16, 1][..], &[16, 1][..]));
         assert_eq!(keys.as_slice::<i64>().unwrap()[..6], [-1, -1, -1, -1, 100, 5]);
@@ -171,7 +171,7 @@ mod tests {
         let reserved = [HostTensor::scalar(-1i32), HostTensor::scalar(-2i32)];
         let of_small = table(DType::I32, reserved, &[]);
         of_small.insert(&HostTensor::vector(&[5i32, 21, -7]).unwrap(), &ints(&[1, 2, 3])).unwrap();
-        assert_eq!(places(&of_small), [(5, 1), (6, 2), (9, 3)]);
+        assert_eq!(buckets(&of_small), [(5, 1), (6, 2), (9, 3)]);
 
         let texts = ["", "$"].map(HostTensor::scalar_string);
         let of_texts = table(DType::String, texts, &[]);
@@ -179,17 +179,17 @@ mod tests {
         let shape = Shape::new([5]).unwrap();
         let words = HostTensor::from_strings(shape, words.to_vec()).unwrap();
         of_texts.insert(&words, &ints(&[1, 2, 3, 4, 5])).unwrap();
-        assert_eq!(places(&of_texts), [(5, 3), (10, 2), (11, 4), (12, 1), (13, 5)]);
+        assert_eq!(buckets(&of_texts), [(5, 3), (10, 2), (11, 4), (12, 1), (13, 5)]);
 
         let of_pairs = table(DType::I64, [ints(&[-1, -1]), ints(&[-2, -2])], &[]);
         let pairs = [1i64, 2, 3, 4, 17, 18];
         let pairs = HostTensor::from_slice(Shape::new([3, 2]).unwrap(), &pairs).unwrap();
         of_pairs.insert(&pairs, &ints(&[1, 2, 3])).unwrap();
-        assert_eq!(places(&of_pairs), [(2, 3), (3, 1), (7, 2)]);
+        assert_eq!(buckets(&of_pairs), [(2, 3), (3, 1), (7, 2)]);
     }
 
     #[test]
-    fn places_double_when_too_many_are_taken() {
+    fn buckets_double_when_too_many_are_taken() {
         let buckets = Buckets { initial: 16, load: 0.8 };
         let needed = [0, 12, 13, 25, 26].map(|n| buckets.needed(n));
         assert_eq!(needed, [16, 16, 32, 32, 64]);

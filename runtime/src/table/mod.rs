@@ -37,8 +37,8 @@ pub(crate) enum TableKind {
     Constant,
     /// Keys come and go.
     Mutable,
-    /// Keys come and go, but for these, which no entry may have: the first marks places without an
-    /// entry where all are exported.
+    /// Keys come and go, but for these, which no entry may have: the first marks positions without
+    /// an entry where all are exported.
     Dense { reserved: [HostTensor; 2], buckets: Buckets },
 }
 
@@ -162,8 +162,8 @@ impl LookupTable {
         rows.try_for_each(|(row, key)| entries.insert(key, values, row))
     }
 
-    /// Replaces all entries, or fills a constant table. Entries whose keys the table reserves, which
-    /// TensorFlow exports, are left out.
+    /// Replaces all entries, or fills a constant table. Entries whose keys the table reserves,
+    /// which TensorFlow exports, are left out.
     ///
     /// # Errors
     ///
@@ -269,7 +269,8 @@ impl LookupTable {
         found.into_tensor(dtype, shape)
     }
 
-    /// Runs `look` with a function that gives the integer a string stands for, if it stands for one.
+    /// Runs `look` with a function that returns the integer a string stands for, if it stands for
+    /// one.
     ///
     /// # Errors
     ///
@@ -296,7 +297,7 @@ impl LookupTable {
         }))
     }
 
-    /// All keys and values, in no particular order; of a dense table all its places.
+    /// All keys and values, in no particular order; of a dense table all its positions.
     ///
     /// # Errors
     ///
@@ -394,8 +395,8 @@ impl LookupTable {
 }
 
 impl Entries {
-    /// Charges the budget of the call in progress for new entries of these keys. The charge lasts until
-    /// the table is emptied.
+    /// Charges the budget of the call in progress for new entries of these keys. The charge lasts
+    /// until the table is emptied.
     ///
     /// # Errors
     ///
@@ -528,7 +529,7 @@ impl Column {
         })
     }
 
-    /// The last row takes the place of this one.
+    /// The last row replaces this one.
     fn swap_remove(&mut self, position: usize, width: usize) {
         fn remove<T: Clone>(cells: &mut Vec<T>, position: usize, width: usize) {
             let last = cells.len() - width;

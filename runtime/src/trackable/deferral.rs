@@ -14,8 +14,8 @@ pub struct Deferral(Arc<Mutex<Option<Arc<dyn DeferredRestore>>>>);
 
 /// Values of a checkpoint for an object and what it leads to.
 pub trait DeferredRestore: Send + Sync {
-    /// Gives the objects of a graph, whose root the values wait for, those that they have not taken
-    /// over yet. Whether more may be waiting.
+    /// Assigns the objects of a graph, whose root the values wait for, those that they have not
+    /// taken over yet. Whether more may be waiting.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl Deferral {
         *self.0.lock() = values;
     }
 
-    /// Gives the object, which leads to more than before, the values that wait.
+    /// Assigns the object, which leads to more than before, the values that wait.
     ///
     /// # Errors
     ///

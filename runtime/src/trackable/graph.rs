@@ -184,7 +184,7 @@ impl Description<'_> {
         self
     }
 
-    /// An edge to an object, whose number it gives if the object is new.
+    /// An edge to an object, returning its number if the object is new.
     fn edge(&mut self, name: &str, child: &dyn Trackable) -> Option<usize> {
         let known = self.walk.known(child);
         let id = known.unwrap_or_else(|| self.walk.enter(child));
@@ -321,7 +321,7 @@ impl Walk {
     }
 }
 
-/// Gives the nodes that a node refers to other numbers.
+/// Renumbers the nodes that a node refers to.
 fn renumber(node: &mut ObjectNode, number: &[usize]) {
     node.children.iter_mut().for_each(|(_, child)| *child = number[*child]);
     for slot in &mut node.slots {

@@ -100,8 +100,8 @@ impl Orientation {
 }
 
 impl Csr {
-    /// A matrix of entries at places: row and column of each, after the matrix of the batch if there
-    /// is one.
+    /// A matrix of entries at coordinates: row and column of each, after the matrix of the batch if
+    /// there is one.
     ///
     /// # Errors
     ///
@@ -123,9 +123,9 @@ impl Csr {
             let expected = format!("of shape [{n}, {}]", dims.len());
             return Err(wrong("indices", expected, places.shape()).into());
         }
-        let places = places.as_slice::<i64>()?;
+        let coordinates = places.as_slice::<i64>()?;
         let mut entries = Vec::with_capacity(n);
-        for place in places.chunks_exact(dims.len()) {
+        for place in coordinates.chunks_exact(dims.len()) {
             if place.iter().zip(dims).any(|(index, size)| !(0..*size).contains(index)) {
                 return Err(
                     wrong("indices", format!("within {dims:?}"), format!("{place:?}")).into()
@@ -143,8 +143,8 @@ impl Csr {
         matrix.filled(context, &entries, &order, false)
     }
 
-    /// The same sizes with these entries (row among all rows, and column) in this order, whose values
-    /// are at the same place among those of this matrix.
+    /// The same sizes with these entries (row among all rows, and column) in this order, whose
+    /// values are at the same place among those of this matrix.
     fn filled(
         self,
         context: &Context,
@@ -217,23 +217,23 @@ impl Csr {
         Ok([HostTensor::vector(&own)?, columns, self.values.rows(range)?])
     }
 
-    /// The places of the entries.
+    /// The coordinates of the entries.
     ///
     /// # Errors
     ///
     /// When there is no memory.
-    pub(crate) fn places(&self) -> Result<HostTensor> {
+    pub(crate) fn coordinates(&self) -> Result<HostTensor> {
         let rank = self.dims().len();
-        let mut places = workspace::reserve(self.columns.len() * rank)?;
+        let mut coordinates = workspace::reserve(self.columns.len() * rank)?;
         for row in 0..self.all_rows() {
             for entry in self.entries(row) {
                 if self.batches.is_some() {
-                    places.push((row / self.rows) as i64);
+                    coordinates.push((row / self.rows) as i64);
                 }
-                places.extend([(row % self.rows) as i64, i64::from(self.columns[entry])]);
+                coordinates.extend([(row % self.rows) as i64, i64::from(self.columns[entry])]);
             }
         }
-        Ok(HostTensor::from_slice(Shape::new([self.columns.len(), rank])?, &places)?)
+        Ok(HostTensor::from_slice(Shape::new([self.columns.len(), rank])?, &coordinates)?)
     }
 
     pub(crate) fn values(&self) -> &HostTensor {
@@ -296,7 +296,7 @@ impl Csr {
         dense: &HostTensor,
         turns: [Orientation; 2],
     ) -> Result<HostTensor> {
-        by_number!(self.values.dtype(), product(context, self, dense, turns))
+        by_number!(self.values.dtype(), matmul(context, self, dense, turns))
     }
 
     /// The product with another matrix, or batch of them.
@@ -310,15 +310,15 @@ impl Csr {
             let expected = format!("{} rows, and as many matrices", self.width);
             return Err(wrong("b", expected, format!("{:?}", other.dims())).into());
         }
-        by_number!(self.values.dtype(), sparse_product(context, self, other))
+        by_number!(self.values.dtype(), sparse_matmul(context, self, other))
     }
 
-    /// The matrix with other values at the same places.
+    /// The matrix with other values at the same coordinates.
     pub(crate) fn map(&self, change: &dyn Fn(&HostTensor) -> Result<HostTensor>) -> Result<Csr> {
         Ok(Csr { values: change(&self.values)?, ..self.clone() })
     }
 
-    /// The sum with a matrix of entries at the same places.
+    /// The sum with a matrix of entries at the same coordinates.
     ///
     /// # Errors
     ///
@@ -373,7 +373,7 @@ fn dense<T: MatrixEntry>(context: &Context, matrix: &Csr) -> Result<HostTensor> 
 }
 
 /// `a · turned(b)`, of which `turns[1]` is taken at last.
-fn product<T: MatrixEntry>(
+fn matmul<T: MatrixEntry>(
     context: &Context,
     a: &Csr,
     b: &HostTensor,
@@ -414,15 +414,15 @@ fn product<T: MatrixEntry>(
             }
         }
         for (column, sum) in sums.iter().enumerate() {
-            let place = if last.transposed { column * a.rows + own } else { own * n + column };
+            let index = if last.transposed { column * a.rows + own } else { own * n + column };
             let sum = if last.conjugated { sum.conjugate() } else { *sum };
-            out[batch * a.rows * n + place] = sum;
+            out[batch * a.rows * n + index] = sum;
         }
     }
     Ok(found)
 }
 
-fn sparse_product<T: MatrixEntry>(context: &Context, a: &Csr, b: &Csr) -> Result<Csr> {
+fn sparse_matmul<T: MatrixEntry>(context: &Context, a: &Csr, b: &Csr) -> Result<Csr> {
     let (own, factors) = (a.values.as_slice::<T>()?, b.values.as_slice::<T>()?);
     let most = context.limits().tensor_bytes / size_of::<T>();
     let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::<T>::new());
@@ -452,15 +452,15 @@ fn sparse_product<T: MatrixEntry>(context: &Context, a: &Csr, b: &Csr) -> Result
 mod tests {
     use super::*;
 
-    /// Sizes that no memory has are errors, and so are places outside.
+    /// Sizes that no memory has are errors, and so are coordinates outside.
     #[test]
     fn hostile_sizes_are_refused() {
         let context = Context::new();
         let matrix = |places: &[i64], dims: &[i64]| {
             let n = places.len() / dims.len();
-            let places = HostTensor::from_slice(Shape::new([n, dims.len()])?, places)?;
+            let coordinates = HostTensor::from_slice(Shape::new([n, dims.len()])?, places)?;
             let values = HostTensor::from_slice(Shape::new([n])?, &vec![1.0f32; n])?;
-            Csr::new(&context, &places, values, dims)
+            Csr::new(&context, &coordinates, values, dims)
         };
         let most = i64::from(i32::MAX);
         assert!(matrix(&[0, 0, 0], &[most, most, 1]).is_err());
@@ -479,15 +479,15 @@ mod tests {
     fn matrices_may_be_empty() {
         let context = Context::new();
         for dims in [[0, 3], [3, 0], [0, 0]] {
-            let places = HostTensor::zeros(DType::I64, Shape::new([0, 2]).unwrap()).unwrap();
+            let coordinates = HostTensor::zeros(DType::I64, Shape::new([0, 2]).unwrap()).unwrap();
             let values = HostTensor::zeros(DType::F32, Shape::new([0]).unwrap()).unwrap();
-            let matrix = Csr::new(&context, &places, values, &dims).unwrap();
+            let matrix = Csr::new(&context, &coordinates, values, &dims).unwrap();
             let turn = Orientation { transposed: true, conjugated: false };
             let turned = matrix.turned(&context, turn).unwrap();
-            let product = matrix.times(&context, &turned).unwrap();
-            assert_eq!(product.dims(), [dims[0] as usize; 2]);
-            assert_eq!(product.to_dense(&context).unwrap().len(), (dims[0] * dims[0]) as usize);
-            assert_eq!(matrix.places().unwrap().shape()[..], [0, 2]);
+            let matmul = matrix.times(&context, &turned).unwrap();
+            assert_eq!(matmul.dims(), [dims[0] as usize; 2]);
+            assert_eq!(matmul.to_dense(&context).unwrap().len(), (dims[0] * dims[0]) as usize);
+            assert_eq!(matrix.coordinates().unwrap().shape()[..], [0, 2]);
         }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn change<T: Handle + Clone>(
     Ok(scalar(value))
 }
 
-/// A value of the same form in which `zero` has replaced every tensor.
+/// A value of the same variant in which `zero` has replaced every tensor.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub(crate) fn zeros_like(
     Err(unsupported("zeros", handle))
 }
 
-/// The sum of two values of one form; `sum` adds tensors.
+/// The sum of two values of one variant; `sum` adds tensors.
 ///
 /// # Errors
 ///
@@ -153,15 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn values_nobody_else_holds_change_in_place() {
+    fn unshared_values_change_in_place() {
         let address = |tensor: &HostTensor| Arc::as_ptr(&tensor.handles().unwrap()[0]).cast::<()>();
         let before = list();
-        let place = address(&before);
+        let first = address(&before);
         let after = push(before);
-        assert_eq!(address(&after), place);
+        assert_eq!(address(&after), first);
         let shared = after.clone();
         let longer = push(after);
-        assert_ne!(address(&longer), place);
+        assert_ne!(address(&longer), first);
         assert_eq!((length(&shared), length(&longer)), (1, 2));
     }
 

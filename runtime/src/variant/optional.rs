@@ -15,7 +15,7 @@ impl Handle for Optional {
 }
 
 impl Optional {
-    /// The same form in which `change` has replaced every tensor.
+    /// The same variant in which `change` has replaced every tensor.
     ///
     /// # Errors
     ///

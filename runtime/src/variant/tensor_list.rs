@@ -153,7 +153,7 @@ impl TensorList {
         })
     }
 
-    /// The same form in which `change` has replaced every element that was written.
+    /// The same variant in which `change` has replaced every element that was written.
     ///
     /// # Errors
     ///

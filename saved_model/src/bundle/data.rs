@@ -1,4 +1,4 @@
-//! The data files of a bundle: elements at the places its index names.
+//! The data files of a bundle: elements at the offsets its index names.
 
 use super::table::take_varint;
 use crate::checksum::mask;
@@ -19,7 +19,7 @@ use std::{
 /// Bytes are checksummed in pieces of this many, while they are still in the processor's cache.
 pub(super) const PIECE: usize = 256 << 10;
 
-/// Where the elements of a tensor, or of a slice of one, lie.
+/// Where the elements of a tensor, or of a slice of one, are.
 #[derive(Debug, Clone)]
 pub(super) struct Location {
     pub(super) dtype: DType,
@@ -31,7 +31,7 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// The place an index entry names.
+    /// The location an index entry names.
     pub(super) fn from_proto(entry: &proto::BundleEntryProto) -> ferroflow_ir::Result<Location> {
         let unsigned = |what: &'static str, value: i64| {
             u64::try_from(value).map_err(|_| {

@@ -23,8 +23,8 @@ use std::{
 };
 
 /// Moves the tensors of several checkpoints into one, which takes over their data files as they
-/// are. With `allow_missing` checkpoints that do not exist are left out. Whatever moment it is stopped
-/// at, the checkpoints are there or the new one is, and so is the one that it replaces.
+/// are. With `allow_missing` checkpoints that do not exist are left out. Whatever moment it is
+/// stopped at, the checkpoints are there or the new one is, and so is the one that it replaces.
 ///
 /// # Errors
 ///
@@ -89,12 +89,12 @@ impl Merged {
         })
     }
 
-    /// Gives the data files the names of a new checkpoint, besides their own, and puts its index in place;
-    /// whether it came to that after so many steps.
+    /// Links the data files to the names of a new checkpoint, besides their own, and puts its index
+    /// in place; whether it came to that after so many steps.
     ///
     /// **Invariant:** until then no file is changed or removed that an index in place names: neither those
-    /// of the checkpoints nor those of one that the new one replaces. Where that one has as many data
-    /// files, the new one has one more, which is empty.
+    /// of the checkpoints nor those of one that the new one replaces. Where that one has as many
+    /// data files, the new one has one more, which is empty.
     fn publish(&self, destination: &Path, n_steps: usize) -> Result<bool> {
         let folder = folder_of(destination);
         fs::create_dir_all(folder).map_err(|source| Error::Io { path: folder.into(), source })?;
@@ -145,7 +145,7 @@ impl Merged {
     }
 }
 
-/// Gives a file another name besides its own; where the system cannot do that, to a copy of it.
+/// Links a file to another name; where the system cannot do that, to a copy of it.
 fn link_or_copy(source: &Path, target: &Path) -> Result<()> {
     let link = temporary_name(target);
     // Others sweep files with such names that nobody has locked.

@@ -1,12 +1,13 @@
 //! Publication of a checkpoint: the order in which its files get their names.
 //!
-//! A checkpoint is what its index says, and an index gets its name by one rename. **Invariant:** no file
-//! that the index in place names is replaced or removed; so whatever moment a writer is stopped at, a
-//! reader finds the old checkpoint or the new one, TensorFlow's readers too.
+//! A checkpoint is what its index says, and an index gets its name by one rename. **Invariant:** no
+//! file that the index in place names is replaced or removed; so whatever moment a writer is
+//! stopped at, a reader finds the old checkpoint or the new one, TensorFlow's readers too.
 //!
 //! The names of data files tell how many there are, so that a checkpoint of one file and one of two
-//! share no name. Over a checkpoint of one file a new one is published as two, the second of which is
-//! empty, and is then given the usual name: the same data under both names, and an index for each.
+//! share no name. Over a checkpoint of one file a new one is published as two, the second of which
+//! is empty, and is then given the usual name: the same data under both names, and an index for
+//! each.
 
 use super::{
     data::shard_path,
@@ -57,7 +58,8 @@ pub(super) struct Replacing<'a> {
     pub(super) link: &'a Path,
 }
 
-/// The number of data files of the checkpoint in place; `None` where there is none that can be read.
+/// The number of data files of the checkpoint in place; `None` where there is none that can be
+/// read.
 pub(super) fn n_shards_in_place(prefix: &Path) -> Option<u32> {
     let index = index_path(prefix);
     let mut n_shards = None;
@@ -71,7 +73,7 @@ pub(super) fn n_shards_in_place(prefix: &Path) -> Option<u32> {
     scanned.ok().and(n_shards)
 }
 
-/// The steps that put a checkpoint of one data file in the place of one of `before` data files.
+/// The steps that put a checkpoint of one data file instead of one of `before` data files.
 pub(super) fn steps(
     prefix: &Path,
     folder: &Path,
@@ -123,8 +125,8 @@ pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
     a.file_name() == b.file_name() && is_same_folder(folder_of(a), folder_of(b))
 }
 
-/// Removes the data files of a checkpoint that its index, which names `n_shards` files, does not name:
-/// those that writers left who were killed.
+/// Removes the data files of a checkpoint that its index, which names `n_shards` files, does not
+/// name: those that writers left who were killed.
 pub(super) fn remove_strays(prefix: &Path, n_shards: u32) {
     let named: Vec<PathBuf> =
         (0..n_shards).map(|shard| shard_path(prefix, shard, n_shards)).collect();
@@ -196,8 +198,8 @@ mod tests {
         names
     }
 
-    /// Stops a writer after so many steps over a checkpoint that `before` has put in place; whether the
-    /// new one is there then.
+    /// Stops a writer after so many steps over a checkpoint that `before` has put in place; whether
+    /// the new one is there then.
     fn stopped(n_steps: usize, before: &dyn Fn(&Path)) -> Option<bool> {
         let folder = tempfile::tempdir().unwrap();
         let prefix = folder.path().join("m");

@@ -203,7 +203,7 @@ impl SliceRegion {
         Some(SliceRegion { start, shape: Shape::new(dims).ok()? })
     }
 
-    /// Calls `visit` with each stretch of elements of this box that lies in one piece in both
+    /// Calls `visit` with each stretch of elements of this box that is in one piece in both
     /// `source` and `target`: its position there and there, and its length, in elements.
     ///
     /// This box must be within both others.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn text_forms() {
+    fn text_representations() {
         let check = |text: &str, valid: bool| {
             let parsed = text.parse::<SliceSpec>();
             assert_eq!(parsed.is_ok(), valid, "{text}");

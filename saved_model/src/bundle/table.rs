@@ -25,12 +25,13 @@ const TRAILER_LEN: u64 = 5;
 /// The best Snappy can do is 64 bytes from 3; a block that promises more is damaged.
 const MAX_SNAPPY_RATIO: usize = 22;
 
-/// Keys share prefixes, so a small file can spell out very long ones. Real tables stay far below
+/// Keys share prefixes, so a small file can write out very long ones. Real tables stay far below
 /// this many bytes of keys per byte of file.
 const MAX_KEY_RATIO: u64 = 32;
 const MIN_KEY_BUDGET: u64 = 1 << 16;
 
-/// Looking up a key walks through a block; writers end a block long before it has this many entries.
+/// Looking up a key walks through a block; writers end a block long before it has this many
+/// entries.
 const MAX_LOOKUP: usize = 1 << 16;
 
 /// An open table.
@@ -50,7 +51,7 @@ struct IndexEntry {
     handle: Handle,
 }
 
-/// Where a block lies, without its trailer.
+/// Where a block is, without its trailer.
 #[derive(Debug, Clone, Copy)]
 struct Handle {
     offset: u64,
@@ -205,7 +206,7 @@ fn parse_handle(bytes: &mut &[u8]) -> Option<Handle> {
 /// A block with its trailer checked and removed.
 #[derive(Debug)]
 struct Block {
-    /// Where it lies in the file.
+    /// Where it is in the file.
     offset: u64,
     entries: Bytes,
 }
@@ -239,7 +240,7 @@ impl Entries<'_> {
         &self.key
     }
 
-    /// Goes to the next entry and gives its value.
+    /// Goes to the next entry and returns its value.
     fn next(&mut self, file: &InputFile) -> Result<Option<Bytes>> {
         if self.at == self.block.entries.len() {
             return Ok(None);

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Blocks end once they have this many bytes, as in TensorFlow's bundles.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Every so many entries a key is spelled out.
+/// Every so many entries a key is written in full.
 const RESTART_INTERVAL: usize = 16;
 
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
@@ -18,7 +18,7 @@ pub(super) struct TableWriter<W> {
     sink: W,
     offset: u64,
     block: BlockWriter,
-    /// The last key of each block that was written, with where it lies.
+    /// The last key of each block that was written, with without a copy.
     index: BlockWriter,
 }
 
@@ -45,7 +45,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Writes a block with its trailer; gives its handle.
+    /// Writes a block with its trailer; returns its handle.
     fn write_block(&mut self, block: BlockWriter) -> io::Result<Vec<u8>> {
         let mut bytes = block.finish();
         let mut handle = Vec::new();
@@ -59,7 +59,7 @@ impl<W: Write> TableWriter<W> {
         Ok(handle)
     }
 
-    /// Writes what is left and gives the sink back.
+    /// Writes what is left and returns the sink.
     pub(super) fn finish(mut self) -> io::Result<W> {
         if self.block.n_entries > 0 {
             self.end_block()?;

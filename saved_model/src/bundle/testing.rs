@@ -12,7 +12,7 @@ pub(super) enum Compression {
     Pretended,
 }
 
-/// The bytes of a block with these entries, each key spelled out.
+/// The bytes of a block with these entries, each key written in full.
 pub(super) fn block(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let (mut block, mut restarts) = (Vec::new(), Vec::new());
     for (key, value) in entries {
@@ -67,7 +67,7 @@ fn end(mut file: Vec<u8>, meta: Vec<u8>, index: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// Appends a block and gives its handle.
+/// Appends a block and returns its handle.
 fn append(file: &mut Vec<u8>, content: &[u8], compression: Compression) -> Vec<u8> {
     let (mut stored, kind) = match compression {
         Compression::None => (content.to_vec(), 0),

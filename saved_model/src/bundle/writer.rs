@@ -151,8 +151,8 @@ impl Writer {
         self.finish_up_to(durability, usize::MAX).map(|_| ())
     }
 
-    /// Completes the checkpoint but for the steps of its publication after so many; whether those were
-    /// all.
+    /// Completes the checkpoint but for the steps of its publication after so many; whether those
+    /// were all.
     pub(super) fn finish_up_to(self, durability: Durability, n_steps: usize) -> Result<bool> {
         let Writer { prefix, data, entries, .. } = self;
         let data = data.completed(durability)?;

@@ -46,8 +46,8 @@ pub(super) struct Bindings {
 }
 
 impl Bindings {
-    /// Binds stored objects to those of a graph, `root` to the first. Gives all pairs of a node and a stored object, in
-    /// the order of the walk.
+    /// Binds stored objects to those of a graph, `root` to the first. Returns all pairs of a node
+    /// and a stored object, in the order of the walk.
     pub(super) fn extend(
         &mut self,
         graph: &ObjectGraph,
@@ -66,7 +66,7 @@ impl Bindings {
         };
         walk.bind(0, root);
         loop {
-            walk.follow_edges();
+            walk.walk_edges();
             walk.bind_slots();
             if walk.queue.is_empty() {
                 return walk.pairs;
@@ -113,7 +113,7 @@ impl Walk<'_> {
         }
     }
 
-    fn follow_edges(&mut self) {
+    fn walk_edges(&mut self) {
         let (graph, stored) = (self.graph, self.stored);
         while let Some((node, twin)) = self.queue.pop_front() {
             let children = &graph.nodes[node].children;

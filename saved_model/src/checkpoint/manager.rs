@@ -101,7 +101,7 @@ pub struct CheckpointManager<'a> {
     folder: PathBuf,
     options: ManagerOptions,
     kept: Vec<Kept>,
-    /// The newest checkpoint of the folder, whoever wrote it.
+    /// The newest checkpoint of the folder, by any writer.
     latest: Option<PathBuf>,
     /// When the newest that is kept for good was written, in seconds since 1970.
     last_preserved: f64,
@@ -117,10 +117,10 @@ struct Kept {
 }
 
 impl<'a> CheckpointManager<'a> {
-    /// A manager of the checkpoints in a folder. It takes over those that another manager left there:
-    /// those that the folder's file `checkpoint` lists with a time after that of the last checkpoint
-    /// that is kept for good. What [`Checkpoint::save`] left has no time, is restored from if it is the
-    /// newest, and is never removed.
+    /// A manager of the checkpoints in a folder. It takes over those that another manager left
+    /// there: those that the folder's file `checkpoint` lists with a time after that of the last
+    /// checkpoint that is kept for good. What [`Checkpoint::save`] left has no time, is restored
+    /// from if it is the newest, and is never removed.
     ///
     /// # Errors
     ///

@@ -99,8 +99,8 @@ impl<'a> Checkpoint<'a> {
         self.resume()
     }
 
-    /// Gives objects that have appeared since the last restoration the values it has for them: such
-    /// as variables that are made when a model is first called.
+    /// Assigns to objects that have appeared since the last restoration the values it has for them:
+    /// such as variables that are made when a model is first called.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl<'a> Checkpoint<'a> {
         Snapshot::of(&self.graph()?)
     }
 
-    /// Writes the values to the checkpoint of this name, whose name it gives. Nothing is counted, no
+    /// Writes the values to the checkpoint of this name, returning its name. Nothing is counted, no
     /// other file is touched, and nothing waits for the disk.
     ///
     /// # Errors
@@ -223,8 +223,8 @@ impl<'a> Checkpoint<'a> {
     /// SavedModel.
     ///
     /// Objects that it has no values for stay as they are, values without an object wait for
-    /// [`attach`](Checkpoint::attach), and for slot variables that optimizers make when they first step;
-    /// the status tells of both.
+    /// [`attach`](Checkpoint::attach), and for slot variables that optimizers make when they first
+    /// step; the status tells of both.
     ///
     /// # Errors
     ///

@@ -70,7 +70,7 @@ impl Restoring {
         self.is_partial.store(true, Ordering::Relaxed);
     }
 
-    /// Gives the objects of a graph the values that they have not taken over yet. Values for what
+    /// Assigns the objects of a graph the values that they have not taken over yet. Values for what
     /// objects make later wait with those.
     pub(crate) fn run(self: &Arc<Self>, graph: &ObjectGraph) -> Result<()> {
         let pairs = self.run_from(graph, 0)?;

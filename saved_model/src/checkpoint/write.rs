@@ -96,8 +96,8 @@ impl Snapshot {
         plain.map(|(_, tensor)| tensor.bytes().len()).sum()
     }
 
-    /// Writes the values. Nothing appears under the name before all of it is written; a checkpoint of
-    /// the same name is replaced.
+    /// Writes the values. Nothing appears under the name before all of it is written; a checkpoint
+    /// of the same name is replaced.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@
 use ferroflow_ir::{Error, Limits, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A program has at most this many values (nodes, their results, and inputs given as lists) for
+/// A program has at most this many values (nodes, their results, and inputs passed as lists) for
 /// each node that one function may have.
 const VALUES_PER_NODE: usize = 4;
 

@@ -168,7 +168,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The places of the results `output:index` of a node among all its results; those of the
+    /// The indices of the results `output:index` of a node among all its results; those of the
     /// whole list `output` without an index.
     fn positions(
         &mut self,
@@ -282,7 +282,7 @@ fn arg_type(of: DType, arg: &ArgDef, noted: &Attrs) -> Result<ValueType> {
     Ok(ty)
 }
 
-/// The places of an output argument of a record.
+/// The indices of an output argument of a record.
 fn record_outputs(
     op: &'static ferroflow_ir::OpDef,
     output: &str,
@@ -299,19 +299,19 @@ fn record_outputs(
     Err(Error::NotFound { kind: "output", name: format!("{output} of {}", op.name) })
 }
 
-/// The places of an output argument of a function that is called by its name.
+/// The indices of an output argument of a function that is called by its name.
 fn signature_outputs(
     signature: &proto::OpDef,
     output: &str,
     attrs: &Attrs,
 ) -> Result<Range<usize>> {
-    let given = match attrs.get("f") {
+    let function = match attrs.get("f") {
         Some(AttrValue::Func(function)) => &function.attrs,
         _ => attrs,
     };
     let mut start = 0;
     for arg in &signature.output_arg {
-        let count = arg_dtypes(arg, given)?.len();
+        let count = arg_dtypes(arg, function)?.len();
         if arg.name == output {
             return Ok(start..start + count);
         }

@@ -46,9 +46,9 @@ pub(super) fn add(
     graph.add(node)
 }
 
-/// Whether a node may have this name: parts joined by `>`, each of which begins with a letter, a digit,
-/// a dot or, for the first, an underscore.
-/// Source: `IsValidNodeName` in TensorFlow's `graph_constructor.cc`.
+/// Whether a node may have this name: parts joined by `>`, each of which begins with a letter, a
+/// digit, a dot or, for the first, an underscore. Source: `IsValidNodeName` in TensorFlow's
+/// `graph_constructor.cc`.
 fn is_name(name: &str) -> bool {
     name.split('>').enumerate().all(|(index, part)| {
         let begins = part.starts_with(|c: char| {
@@ -73,8 +73,8 @@ fn plain(proto: &proto::NodeDef, definitions: &Definitions) -> Result<(OpRef, At
 /// The op of a graph that stands for what is fed, as TensorFlow's quantizer writes it.
 const ARG: &str = "_Arg";
 
-/// The record of an op as files name it. Internal ops have no meaning in a file; an argument of a graph
-/// is a placeholder, and ops on handles of strings are those on resources.
+/// The record of an op as files name it. Internal ops have no meaning in a file; an argument of a
+/// graph is a placeholder, and ops on handles of strings are those on resources.
 pub fn op_of_file(registry: &OpRegistry, name: &str) -> Option<&'static OpDef> {
     match name {
         ARG | "PlaceholderV2" => registry.find("Placeholder"),
@@ -107,12 +107,12 @@ fn call(
     let name = if is_stateful { "StatefulPartitionedCall" } else { "PartitionedCall" };
     let op = definitions.registry.find(name);
     let op = op.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })?;
-    let given = attrs(&proto.attr, None, &definitions.budget)?;
-    let dtypes = |args| arg_list_dtypes(args, &given, definitions);
+    let node_attrs = attrs(&proto.attr, None, &definitions.budget)?;
+    let dtypes = |args| arg_list_dtypes(args, &node_attrs, definitions);
     let (tin, tout) = (dtypes(inputs)?, dtypes(outputs)?);
     let mut f = NameAttrList::new(proto.op.as_str());
     let mut call = Attrs::new().with("Tin", tin).with("Tout", tout);
-    for (name, value) in given.iter() {
+    for (name, value) in node_attrs.iter() {
         let attrs = if name.starts_with('_') { &mut call } else { &mut f.attrs };
         attrs.set(name, value.clone());
     }
@@ -120,7 +120,7 @@ fn call(
     Ok((op.into(), op.complete_attrs(call)?))
 }
 
-/// Whether an attribute waits for the value that a call of the function around it gives.
+/// Whether an attribute waits for the value that a call of the function around it returns.
 fn is_generic(attrs: &Attrs) -> bool {
     attrs.iter().any(|(_, value)| matches!(value, AttrValue::Placeholder(_)))
 }

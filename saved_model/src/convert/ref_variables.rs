@@ -93,7 +93,7 @@ struct Reference {
 /// When a reference comes from an op that is not known to pass one on.
 pub fn resource_variables(mut graph: Graph) -> Result<(Graph, HashMap<Outlet, Outlet>)> {
     name_resources(&mut graph);
-    let has_references = graph.iter().any(|(_, node)| gives_reference(node));
+    let has_references = graph.iter().any(|(_, node)| returns_reference(node));
     if !has_references {
         return Ok((graph, HashMap::new()));
     }
@@ -117,8 +117,8 @@ fn op(name: &str) -> Result<&'static OpDef> {
     found.ok_or_else(|| Error::NotFound { kind: "op", name: name.into() })
 }
 
-/// A variable, queue or table whose `shared_name` is empty goes by the name of its node: it is there
-/// from run to run of a session (`ContainerInfo::Init` in TensorFlow's `resource_mgr.cc`).
+/// A variable, queue or table whose `shared_name` is empty goes by the name of its node: it is
+/// there from run to run of a session (`ContainerInfo::Init` in TensorFlow's `resource_mgr.cc`).
 fn name_resources(graph: &mut Graph) {
     let ids: Vec<NodeId> = graph.ids().collect();
     for id in ids {
@@ -175,7 +175,7 @@ fn makes_resource(node: &NodeDef) -> bool {
     has_name && matches!(op.outputs, [output] if is_handle(&output.kind))
 }
 
-fn gives_reference(node: &NodeDef) -> bool {
+fn returns_reference(node: &NodeDef) -> bool {
     node.op.def().is_some_and(|op| op.outputs.iter().any(|output| output.is_ref))
 }
 
@@ -204,7 +204,7 @@ fn convert(
         return let_through(graph, id, op(twin)?, references);
     }
     let node = &graph[id];
-    let (by_reference, gives) = (takes_reference(node), gives_reference(node));
+    let (by_reference, gives) = (takes_reference(node), returns_reference(node));
     let inputs = node.inputs().to_vec();
     let mut controls = node.controls().to_vec();
     let mut converted = Vec::with_capacity(inputs.len());

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 /// New names for old.
 pub(crate) type Names = HashMap<String, String>;
 
-/// Gives the functions of a graph other names, wherever they are named: so that it can go where
+/// Renames the functions of a graph, wherever they are named: so that it can go where
 /// there are functions of their names already.
 pub fn rename_functions(graph: &mut proto::GraphDef, rename: impl Fn(&str) -> String) {
     let Some(library) = &mut graph.library else { return };
@@ -24,7 +24,7 @@ pub fn rename_functions(graph: &mut proto::GraphDef, rename: impl Fn(&str) -> St
     graph.node.iter_mut().for_each(|node| rename_in_node(node, &names));
 }
 
-/// Gives a function and those it calls other names.
+/// Renames a function and those it calls.
 pub(crate) fn rename_in_function(function: &mut proto::FunctionDef, names: &Names) {
     if let Some(signature) = &mut function.signature {
         replace(&mut signature.name, names);
@@ -60,7 +60,7 @@ fn replace(name: &mut String, names: &Names) {
     }
 }
 
-/// Gives the functions that a node calls other names.
+/// Renames the functions that a node calls.
 pub(crate) fn rename_in_node(node: &mut proto::NodeDef, names: &Names) {
     replace(&mut node.op, names);
     rename_in_attrs(&mut node.attr, names);

@@ -26,7 +26,7 @@ pub(super) fn arg(name: &str, dtype: i32) -> proto::op_def::ArgDef {
     proto::op_def::ArgDef { name: name.into(), r#type: dtype, ..proto::op_def::ArgDef::default() }
 }
 
-/// A function of float arguments with float results, each given as name and value.
+/// A function of float arguments with float results, each passed as name and value.
 pub(super) fn function(
     name: &str,
     args: &[&str],

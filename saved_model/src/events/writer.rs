@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn events_wait_until_there_are_enough_or_somebody_asks() {
+    fn events_wait_until_there_are_enough_or_flush_is_called() {
         let folder = tempfile::tempdir().unwrap();
         let hour = Duration::from_secs(3600);
         let mut writer = EventsWriter::create(folder.path(), ".v2", 1, hour).unwrap();

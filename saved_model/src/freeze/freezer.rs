@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-/// Makes functions of others, in which values take the place of variables.
+/// Makes functions of others, in which values replace variables.
 pub(super) struct Freezer {
     variables: BTreeMap<String, ResourceVariable>,
     /// The functions of the model, and those made of them.
@@ -78,8 +78,8 @@ impl Freezer {
         Ok(FunctionDef { name, graph, args, results, control_results, attrs })
     }
 
-    /// Adds what a function does to a graph, and gives what its results have become. Functions of a
-    /// file may call themselves, or each two others.
+    /// Adds what a function does to a graph, and returns what its results have become. Functions of
+    /// a file may call themselves, or each two others.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Frozen graphs: signatures as graphs without state, the values of variables being constants.
 //!
-//! Calls of functions become part of the graph. Branches and loops stay calls: where they are handed a
-//! variable they are handed its value instead.
+//! Calls of functions become part of the graph. Branches and loops stay calls: where they are
+//! handed a variable they are handed its value instead.
 
 mod freezer;
 mod values;
@@ -36,7 +36,8 @@ pub struct FrozenGraph {
 ///
 /// # Errors
 ///
-/// When there is no such signature, it changes a variable, or it needs other state, such as a table.
+/// When there is no such signature, it changes a variable, or it needs other state, such as a
+/// table.
 pub fn freeze(session: &Session, key: &str) -> Result<FrozenGraph> {
     let FrozenFunction { def, library, inputs: feeds, outputs: fetches } =
         freeze_function(session, key)?;
@@ -105,7 +106,7 @@ fn tensors(infos: &BTreeMap<String, proto::TensorInfo>) -> Result<Vec<(String, S
     infos.iter().map(tensor).collect()
 }
 
-/// Gives each result through a node that is called what the signature calls it.
+/// Passes each result through a node that is called what the signature calls it.
 fn name_results(def: &mut FunctionDef, names: &[(String, String)]) -> Result<()> {
     for ((_, result), (name, _)) in def.results.iter_mut().zip(names) {
         let ty = def.graph.ty(*result).cloned().ok_or_else(|| missing("type", name))?;

@@ -56,21 +56,21 @@ fn dependencies(
     ids
 }
 
-/// Notes that the slot variables of an object come after it, after the variables they belong to, and
-/// one after the other.
+/// Notes that the slot variables of an object come after it, after the variables they belong to,
+/// and one after the other.
 fn add_slots(id: usize, object: &SavedObject, before: &mut [Vec<usize>]) -> Result<()> {
     let n_objects = before.len();
     let wrong = |rule: String| Error::Object { id, rule };
     let (mut slots, mut names, mut previous) = (HashSet::new(), HashSet::new(), None);
     for slot in &object.slot_variables {
-        let place = |number: i32| {
-            let place = usize::try_from(number).ok().filter(|&place| place < n_objects);
-            place.ok_or_else(|| {
+        let object_index = |number: i32| {
+            let object_index = usize::try_from(number).ok().filter(|&place| place < n_objects);
+            object_index.ok_or_else(|| {
                 wrong(format!("slot `{}` refers to object {number}", slot.slot_name))
             })
         };
-        let original = place(slot.original_variable_node_id)?;
-        let variable = place(slot.slot_variable_node_id)?;
+        let original = object_index(slot.original_variable_node_id)?;
+        let variable = object_index(slot.slot_variable_node_id)?;
         if !slots.insert(variable) || !names.insert((original, &slot.slot_name)) {
             return Err(wrong(format!(
                 "slot `{}` of object {original} is listed twice",

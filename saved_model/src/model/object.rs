@@ -162,7 +162,7 @@ impl Object {
         }
     }
 
-    /// The concrete function, of an object that is one, with what it takes and gives.
+    /// The concrete function, of an object that is one, with what it takes and returns.
     pub(crate) fn described(&self) -> Result<(CallableFunction, SavedSignature)> {
         let (name, function) = self.concrete()?;
         Ok((function, self.model.saved_function(&name)?))

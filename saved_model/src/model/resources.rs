@@ -123,7 +123,7 @@ impl Model {
     }
 }
 
-/// Resources that cannot be filled here stay empty; whoever uses it finds that out.
+/// Resources that cannot be filled here stay empty; their users find that out.
 fn tolerate_unimplemented<T>(result: Result<T>) -> Result<()> {
     match result {
         Err(error) if error.code() != ferroflow_ir::Code::Unimplemented => Err(error),

@@ -48,7 +48,7 @@ fn decoded(call: &RuntimeCall<'_>, bytes: &[u8]) -> Result<DescriptorPool> {
     })
 }
 
-/// The fields that attribute `field_names` names, with the dtypes that the op gives them.
+/// The fields that attribute `field_names` names, with the dtypes that the op has for them.
 ///
 /// # Errors
 ///

@@ -20,7 +20,8 @@ pub(super) enum RecordFormat {
     Name,
     /// TFRecords.
     Records { compression: Compression },
-    /// Records of one length between a header and a footer, each so many bytes after the one before.
+    /// Records of one length between a header and a footer, each so many bytes after the one
+    /// before.
     Fixed { header: usize, record: usize, footer: usize, hop: usize, compression: Compression },
 }
 

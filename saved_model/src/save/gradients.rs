@@ -17,7 +17,7 @@ use crate::{
 };
 use ferroflow_ir::{
     FunctionDef, FunctionLibrary, Outlet, TensorSpec,
-    gradient::{CarriedGradient, FoundGradient, custom_gradient},
+    gradient::{FoundGradient, LoadedGradient, custom_gradient},
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -56,7 +56,7 @@ impl SavedLibrary {
         around: &str,
     ) -> Result<()> {
         for (_, node) in def.graph.iter() {
-            let Ok(op_type) = node.attrs.string(CarriedGradient::ATTRIBUTE) else { continue };
+            let Ok(op_type) = node.attrs.string(LoadedGradient::ATTRIBUTE) else { continue };
             if let Some(error) = library.refused_gradient(op_type) {
                 return Err(node.locate(&def.name)(error).into());
             }
@@ -72,7 +72,7 @@ impl SavedLibrary {
             let written = message.node_def.iter_mut().find(|written| *written.name == *node.name);
             if let Some(written) = written {
                 let value = Some(Value::S(op_type.into()));
-                let key = CarriedGradient::ATTRIBUTE.to_string();
+                let key = LoadedGradient::ATTRIBUTE.to_string();
                 written.attr.insert(key, proto::AttrValue { value });
             }
             self.add_traced_gradient(TracedGradient {
@@ -135,16 +135,16 @@ impl Objects<'_> {
 impl TracedGradient {
     /// The arguments: the node, which loaders leave out, and the gradients of its results.
     fn arguments(&self) -> StructuredValue {
-        let n_given = self.def.args.len() - self.captures.len();
-        let given = (0..n_given).map(|index| {
+        let n_passed = self.def.args.len() - self.captures.len();
+        let passed = (0..n_passed).map(|index| {
             let ty = self.def.arg_type(index);
             let spec = TensorSpec::new(ty.dtype, ty.shape.clone());
             let name = self.def.arg_name(index).into();
             StructuredValue::TensorSpec(TensorSpec { name, ..spec })
         });
-        let given = std::iter::once(StructuredValue::None).chain(given).collect();
+        let passed = std::iter::once(StructuredValue::None).chain(passed).collect();
         let named = StructuredValue::Dict(BTreeMap::new());
-        StructuredValue::Tuple(vec![StructuredValue::Tuple(given), named])
+        StructuredValue::Tuple(vec![StructuredValue::Tuple(passed), named])
     }
 
     /// The gradients of the inputs of the node.

@@ -60,7 +60,7 @@ impl SavedLibrary {
         self.functions.contains_key(name) || self.traced.values().any(|(_, taken)| taken == name)
     }
 
-    /// Adds a traced function with all it calls, and gives its name.
+    /// Adds a traced function with all it calls, and returns its name.
     pub(super) fn add_traced(
         &mut self,
         def: &Arc<FunctionDef>,
@@ -86,7 +86,8 @@ impl SavedLibrary {
         Ok(name)
     }
 
-    /// Registers the function of a gradient under a name that no other has, which nodes have for it.
+    /// Registers the function of a gradient under a name that no other has, which nodes have for
+    /// it.
     pub(super) fn register_gradient(&mut self, function: &str) -> String {
         let op_type = self.free_op_type("CustomGradient");
         let message = proto::RegisteredGradient {
@@ -118,18 +119,18 @@ impl SavedLibrary {
         def: &Arc<FunctionDef>,
         waiting: &mut Vec<Arc<FunctionDef>>,
     ) -> String {
-        let place = Arc::as_ptr(def) as usize;
-        if let Some((_, name)) = self.traced.get(&place) {
+        let address = Arc::as_ptr(def) as usize;
+        if let Some((_, name)) = self.traced.get(&address) {
             return name.clone();
         }
         let base = def.name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches('_');
         let name = self.numbered(base);
-        self.traced.insert(place, (def.clone(), name.clone()));
+        self.traced.insert(address, (def.clone(), name.clone()));
         waiting.push(def.clone());
         name
     }
 
-    /// Adds a function of a loaded model with all it calls, and gives its name.
+    /// Adds a function of a loaded model with all it calls, and returns its name.
     pub(super) fn add_loaded(&mut self, model: &Model, name: &str) -> Result<String> {
         let definitions = model.definitions();
         let mut waiting = Vec::new();
@@ -233,7 +234,7 @@ impl SavedLibrary {
     }
 
     /// The gradients that came with the functions added of late, by their names in the model.
-    pub(super) fn take_carried(&mut self, model: &Model) -> Vec<String> {
+    pub(super) fn take_loaded(&mut self, model: &Model) -> Vec<String> {
         let own = self.carried.extract_if(.., |(address, _)| *address == model.address());
         own.map(|(_, name)| name).collect()
     }

@@ -247,7 +247,7 @@ impl Writer<'_, '_> {
         self.nodes.add(op, op, inputs, &attrs)
     }
 
-    /// The op that gives files their paths and fills resources.
+    /// The op that sets the paths of files and fills resources.
     fn initializers(&mut self, mut ops: Vec<String>) -> Result<String> {
         for id in 0..self.objects.list.len() {
             if matches!(self.objects.list[id].kind, Some(SavedKind::Resource(_)))

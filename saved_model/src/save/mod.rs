@@ -96,8 +96,8 @@ impl Default for SaveOptions {
 }
 
 impl SaveOptions {
-    /// With a function as the signature `serving_default`: one that has an input signature, a trace,
-    /// or a function of a loaded model that has one trace.
+    /// With a function as the signature `serving_default`: one that has an input signature, a
+    /// trace, or a function of a loaded model that has one trace.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ pub struct SaveReport {
 /// [`Error::Untracked`] when a function uses state that the object does not lead to,
 /// [`Error::NotASignature`] for a function that cannot be one, [`Error::SignaturesTaken`],
 /// [`Error::Untraced`]; when a function or type of arguments is such that no file can hold it, a
-/// variable has no value, or the files cannot be written. Nothing is written unless all of the model
-/// can be.
+/// variable has no value, or the files cannot be written. Nothing is written unless all of the
+/// model can be.
 pub fn save(
     root: &dyn Trackable,
     folder: impl AsRef<Path>,
@@ -202,14 +202,14 @@ pub fn save(
     Ok(SaveReport { untraced: objects.untraced, signatures })
 }
 
-/// Traces the functions that have an input signature. Others may get traces by that, which are saved
-/// as well.
+/// Traces the functions that have an input signature. Others may get traces by that, which are
+/// saved as well.
 fn trace_all(graph: &ObjectGraph, options: &SaveOptions) -> Result<()> {
-    let given = match &options.signatures {
+    let signatures = match &options.signatures {
         Signatures::Given(given) => &given[..],
         Signatures::Inferred => &[],
     };
-    for node in graph.nodes.iter().chain(given.iter().map(|(_, node)| node)) {
+    for node in graph.nodes.iter().chain(signatures.iter().map(|(_, node)| node)) {
         if let ObjectKind::Function(function) = &node.kind
             && function.input_signature().is_some()
         {
@@ -233,7 +233,7 @@ fn with_slots_as_children(mut graph: ObjectGraph) -> ObjectGraph {
     graph
 }
 
-/// The signatures that the root has in the place for them.
+/// The signatures that the root has under the name for them.
 enum Kept {
     /// Those of a loaded model, below this node.
     Loaded(usize),
@@ -241,7 +241,7 @@ enum Kept {
     Proposed(Vec<(String, ObjectNode)>),
 }
 
-/// The signatures that the root has. They are taken off where others come in their place.
+/// The signatures that the root has. They are taken off where others come instead.
 fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Option<Kept>> {
     let Some(map) = graph.nodes[0].child(SIGNATURES) else { return Ok(None) };
     match &graph.nodes[map].kind {
@@ -260,8 +260,8 @@ fn take_signatures(graph: &mut ObjectGraph, options: &SaveOptions) -> Result<Opt
     Ok(is_inferred.then_some(Kept::Proposed(proposed)))
 }
 
-/// The function of the root that can be a signature, if there is only one: it has an input signature
-/// or is a trace, and takes and gives tensors. Functions of other kinds do not count.
+/// The function of the root that can be a signature, if there is only one: it has an input
+/// signature or is a trace, and takes and gives tensors. Functions of other kinds do not count.
 fn inferred_signature(
     graph: &ObjectGraph,
     objects: &mut Objects<'_>,
@@ -330,7 +330,7 @@ fn message(
     Ok(proto::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta_graph] })
 }
 
-/// The names of functions, with the aliases that were given for them.
+/// The names of functions, with the aliases that were passed for them.
 fn aliases(
     objects: &mut Objects<'_>,
     given: &[(String, ObjectNode)],

@@ -49,7 +49,7 @@ pub(super) fn call(function: &proto::FunctionDef) -> (&'static str, Attrs) {
     (if is_stateful { "StatefulPartitionedCall" } else { "PartitionedCall" }, attrs)
 }
 
-/// Nodes with names that are not given twice.
+/// Nodes with unique names.
 #[derive(Default)]
 pub(super) struct Nodes {
     pub(super) list: Vec<proto::NodeDef>,
@@ -68,7 +68,7 @@ impl Nodes {
         free
     }
 
-    /// Adds a node, whose name it gives.
+    /// Adds a node, returning its name.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -124,7 +124,7 @@ impl FunctionWriter {
         Ok(())
     }
 
-    /// Adds a constant, whose value's name it gives.
+    /// Adds a constant, returning the name of its value.
     pub(super) fn constant(&mut self, name: &str, value: &HostTensor) -> Result<String> {
         self.add(name, "Const", [], &constant_attrs(value))?;
         Ok(format!("{name}:output:0"))

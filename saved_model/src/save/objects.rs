@@ -122,7 +122,7 @@ impl<'g> Objects<'g> {
         Ok(proto::SaveableObject { save_function, restore_function })
     }
 
-    /// Adds an object, whose number it gives.
+    /// Adds an object, returning its number.
     pub(super) fn add(&mut self, object: SavedObject) -> usize {
         self.list.push(object);
         self.list.len() - 1
@@ -192,8 +192,8 @@ impl<'g> Objects<'g> {
         Ok((names, objects))
     }
 
-    /// The functions that give variables their first values which a function makes, as objects that
-    /// lead to their variables.
+    /// The functions that return variables their initial values which a function makes, as objects
+    /// that lead to their variables.
     fn initializers(&mut self, function: &dyn ExportedFunction) -> Result<Edges> {
         let mut objects = Vec::new();
         for initializer in function.initializers()? {
@@ -239,7 +239,7 @@ impl<'g> Objects<'g> {
         children.collect()
     }
 
-    /// Adds a trace, and gives the name of its function.
+    /// Adds a trace, and returns the name of its function.
     pub(super) fn trace(
         &mut self,
         function: &dyn ExportedFunction,
@@ -286,10 +286,10 @@ impl<'g> Objects<'g> {
 
     /// The node of a constant; one for each tensor, however often it is captured.
     fn constant(&mut self, tensor: HostTensor) -> usize {
-        let place = tensor.is_plain().then(|| {
+        let slice = tensor.is_plain().then(|| {
             (tensor.bytes().as_ptr() as usize, format!("{}{}", tensor.dtype(), tensor.shape()))
         });
-        if let Some(&known) = place.as_ref().and_then(|place| self.places.get(place)) {
+        if let Some(&known) = slice.as_ref().and_then(|place| self.places.get(place)) {
             return known;
         }
         let operation = match self.constants.len() {
@@ -302,7 +302,7 @@ impl<'g> Objects<'g> {
             ..SavedObject::default()
         });
         self.constants.push((id, tensor));
-        place.map(|place| self.places.insert(place, id));
+        slice.map(|place| self.places.insert(place, id));
         id
     }
 
@@ -414,7 +414,7 @@ impl<'g> Objects<'g> {
         }
     }
 
-    /// Adds a function of a loaded model, and gives its name.
+    /// Adds a function of a loaded model, and returns its name.
     pub(super) fn loaded_function(&mut self, model: &Model, name: &str) -> Result<String> {
         let new_name = self.library.add_loaded(model, name)?;
         if self.concrete.contains_key(&new_name) {
@@ -434,7 +434,7 @@ impl<'g> Objects<'g> {
         }
         self.concrete.insert(new_name.clone(), concrete);
         // Gradients have captures too.
-        for gradient in self.library.take_carried(model) {
+        for gradient in self.library.take_loaded(model) {
             if model.concrete_message(&gradient).is_some() {
                 self.loaded_function(model, &gradient)?;
             }

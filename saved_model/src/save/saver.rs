@@ -31,7 +31,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// The function that saves: of the name of a checkpoint, which it gives again, and handles.
+    /// The function that saves: of the name of a checkpoint, which it returns again, and handles.
     pub(super) fn save_function(&self, name: &str) -> Result<proto::FunctionDef> {
         let mut f = FunctionWriter::new(name);
         let prefix = f.arg(plain_arg("file_prefix", DType::String.number()));
@@ -66,11 +66,12 @@ impl Saved {
         let merged = ["prefixes:output:0".to_string(), prefix.clone()];
         f.add("MergeV2Checkpoints", "MergeV2Checkpoints", merged, &Attrs::new())?;
         f.always("MergeV2Checkpoints");
-        give_prefix(&mut f, prefix, "MergeV2Checkpoints")?;
+        return_prefix(&mut f, prefix, "MergeV2Checkpoints")?;
         Ok(f.def)
     }
 
-    /// The function that restores: of the name of a checkpoint, which it gives again, and handles.
+    /// The function that restores: of the name of a checkpoint, which it returns again, and
+    /// handles.
     pub(super) fn restore_function(&self, name: &str) -> Result<proto::FunctionDef> {
         let mut f = FunctionWriter::new(name);
         let prefix = f.arg(plain_arg("file_prefix", DType::String.number()));
@@ -119,7 +120,7 @@ impl Saved {
             f.always(&name);
             last = name;
         }
-        give_prefix(&mut f, prefix, &last)?;
+        return_prefix(&mut f, prefix, &last)?;
         Ok(f.def)
     }
 
@@ -146,8 +147,8 @@ fn names_and_slices(f: &mut FunctionWriter, keys: &[&str]) -> Result<[String; 2]
     Ok([names, slices])
 }
 
-/// Gives the name of the checkpoint once the node has run.
-fn give_prefix(f: &mut FunctionWriter, prefix: String, after: &str) -> Result<()> {
+/// Returns the name of the checkpoint once the node has run.
+fn return_prefix(f: &mut FunctionWriter, prefix: String, after: &str) -> Result<()> {
     let controls = f.def.signature.as_ref().map_or_else(Vec::new, |s| s.control_output.clone());
     let mut inputs = vec![prefix];
     inputs.extend(controls.iter().map(|name| format!("^{name}")));

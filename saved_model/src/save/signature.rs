@@ -1,4 +1,4 @@
-//! Signatures: functions that take tensors by name and give tensors by name.
+//! Signatures: functions that take tensors by name and return tensors by name.
 
 use super::{
     nodes::{FunctionWriter, call},
@@ -167,7 +167,7 @@ impl Objects<'_> {
         Ok(Callee { shown, name, inputs, outputs })
     }
 
-    /// Whether a function takes and gives what a signature can.
+    /// Whether a function takes and returns what a signature can.
     pub(super) fn can_be_signature(&mut self, function: &ObjectNode) -> Result<bool> {
         let callee = match self.callee(DEFAULT_KEY, function) {
             Ok(callee) => callee,
@@ -292,7 +292,7 @@ fn flat_inputs(
     }
 }
 
-/// The tensors that a function gives, by name: those of a map, others by number.
+/// The tensors that a function returns, by name: those of a map, others by number.
 fn flat_outputs(outputs: &StructuredValue) -> Result<Vec<(String, TensorSpec)>, String> {
     let tensor = |what: &dyn std::fmt::Display, value: &StructuredValue| match value {
         StructuredValue::TensorSpec(spec) | StructuredValue::BoundedTensorSpec { spec, .. } => {
@@ -328,7 +328,7 @@ fn flat_outputs(outputs: &StructuredValue) -> Result<Vec<(String, TensorSpec)>, 
     }
 }
 
-/// A function that takes the tensors of another sorted by name, and gives them so.
+/// A function that takes the tensors of another sorted by name, and returns them so.
 fn wrapper(
     name: &str,
     callee: &proto::FunctionDef,

@@ -41,7 +41,7 @@ pub(super) fn apply(policy: VariablePolicy, graph: &ObjectGraph, list: &mut [Sav
 
 /// The device of a component: that of the variable's values, else the logical CPU of the replica.
 fn device(variable: &ResourceVariable, replica: usize) -> String {
-    match variable.home() {
+    match variable.resident_device() {
         Some(device) => device.name().to_string(),
         None => format!("/device:CPU:{replica}"),
     }

@@ -54,7 +54,7 @@ impl Session {
         writer.finish()
     }
 
-    /// Gives all variables the values that a checkpoint has under their names.
+    /// Sets all variables to the values that a checkpoint has under their names.
     ///
     /// # Errors
     ///

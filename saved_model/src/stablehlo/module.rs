@@ -23,7 +23,7 @@ pub(super) struct HloFunction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ValueNumber(pub(super) u32);
 
-/// A block with arguments. The last op gives its results.
+/// A block with arguments. The last op returns its results.
 #[derive(Debug, Default)]
 pub(super) struct HloRegion {
     pub(super) args: Vec<(ValueNumber, Type)>,

@@ -77,7 +77,7 @@ impl<T: Clone> Iterator for Caching<T> {
     }
 }
 
-/// Threads that take items in turn, and give what becomes of them in turn.
+/// Threads that take items in turn, and return what becomes of them in turn.
 struct Parallel<U> {
     results: Vec<Receiver<Result<U>>>,
     threads: Vec<JoinHandle<()>>,
@@ -100,12 +100,12 @@ impl<U: Send + 'static> Parallel<U> {
         let (mut inputs, mut results, mut handles) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..threads {
             let (input, taken) = sync_channel::<Result<T>>(WAITING);
-            let (given, result) = sync_channel(WAITING);
+            let (sender, result) = sync_channel(WAITING);
             let f = f.clone();
             handles.push(thread::spawn(move || {
                 let mut taken = taken.into_iter();
                 while let Some(item) = taken.next()
-                    && given.send(f(item)).is_ok()
+                    && sender.send(f(item)).is_ok()
                 {}
             }));
             inputs.push(input);

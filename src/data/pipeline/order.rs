@@ -111,7 +111,7 @@ impl<U: Send + 'static> Iterator for Interleaved<U> {
 }
 
 impl<U: Send + 'static> Interleaved<U> {
-    /// Puts the next source in the place of the one that has ended, and gives the turn to the one
+    /// Replaces the one that has ended by the next source, and passes the turn to the one
     /// after it.
     fn replace_first(&mut self) {
         self.open.pop_front();

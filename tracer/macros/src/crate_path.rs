@@ -18,7 +18,7 @@ pub(crate) fn macros_at(span: Span) -> TokenStream {
     macros().into_iter().map(moved).collect()
 }
 
-/// The path in a crate that knows packages by the names that `find` gives.
+/// The path in a crate that knows packages by the names that `find` returns.
 fn path(find: impl Fn(&str) -> Option<FoundCrate>) -> TokenStream {
     let tracer = find("ferroflow-tracer").map(|found| name(found, "ferroflow_tracer"));
     if let Some(tracer) = tracer {

@@ -1,8 +1,8 @@
 //! Free functions: the function as it is written, and a structure of the same name as its handle.
 //!
 //! Structures with braces live among the types, functions among the values, so that both may have
-//! the name; this also works inside the bodies of functions. A generic function is one for each choice
-//! of its parameters, for which the structure has the same.
+//! the name; this also works inside the bodies of functions. A generic function is one for each
+//! choice of its parameters, for which the structure has the same.
 
 use crate::{
     crate_path,
@@ -22,7 +22,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let FunctionBody { lints: of_body, code: body } = item.body(options.autograph);
     let FunctionAttrs { conditions, lints, others } = item.attrs();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
-    let given = parameters.iter().map(|parameter| parameter.given());
+    let arguments = parameters.iter().map(|parameter| parameter.argument());
     let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let mut bounds = nest_bounds(owned.iter().copied().chain([output]));
@@ -44,7 +44,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     if !bounds.is_empty() {
         assumed.make_where_clause().predicates.extend(bounds.iter().cloned());
     }
-    let (given_types, chosen, assumptions) = assumed.split_for_impl();
+    let (generic_types, chosen, assumptions) = assumed.split_for_impl();
     let turbofish = chosen.as_turbofish();
     let (slots, fields) = match choice.params.is_empty() {
         true => (quote!(FunctionSlot), quote!({})),
@@ -66,7 +66,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #[track_caller]
         #vis #outer {
             #handle #turbofish::function().polymorphic().#call_fallible(
-                (#(#given,)*),
+                (#(#arguments,)*),
                 &|(#(#names,)*)| #handle #turbofish::__traced(#(#lent),*),
             )
         }
@@ -78,7 +78,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #(#conditions)*
         #[allow(deprecated, reason = "the function itself may be")]
         #bounded
-        impl #given_types #handle #chosen #assumptions {
+        impl #generic_types #handle #chosen #assumptions {
             #said_once
             #(#lints)*
             #of_body

@@ -22,9 +22,9 @@ const FORMS: &str = "a spec is `spec(dtype, [dims])`, `any([dims])`, `host`, `li
 impl Parse for Spec {
     fn parse(input: ParseStream<'_>) -> syn::Result<Spec> {
         let macros = crate_path::macros();
-        let form: Ident = input.parse().map_err(|error| syn::Error::new(error.span(), FORMS))?;
-        let span = form.span();
-        let code = match form.to_string().as_str() {
+        let kind: Ident = input.parse().map_err(|error| syn::Error::new(error.span(), FORMS))?;
+        let span = kind.span();
+        let code = match kind.to_string().as_str() {
             "host" => quote!(#macros::ArgSpec::HostValue),
             "spec" => {
                 let content = content(input)?;

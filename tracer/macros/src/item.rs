@@ -243,7 +243,7 @@ pub(crate) fn name_of(ident: &Ident) -> String {
 pub(crate) struct FunctionAttrs<'a> {
     /// Those that say whether it exists.
     pub(crate) conditions: Vec<&'a Attribute>,
-    /// Those about lints; what is expected is allowed, as it is found in one place only.
+    /// Those about lints; what is expected is allowed, as it is found once only.
     pub(crate) lints: Vec<Attribute>,
     /// The rest.
     pub(crate) others: Vec<&'a Attribute>,

@@ -27,7 +27,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
     let options = options.code(&sig.ident, parameters);
     let n_parameters = parameters.len();
     let names: Vec<_> = parameters.iter().map(|parameter| &parameter.name).collect();
-    let given = parameters.iter().map(|parameter| parameter.given());
+    let arguments = parameters.iter().map(|parameter| parameter.argument());
     let lent: Vec<_> = parameters.iter().map(|parameter| parameter.lent()).collect();
     let owned: Vec<_> = parameters.iter().map(|parameter| &parameter.owned).collect();
     let bounds = nest_bounds(owned.iter().copied().chain([output]));
@@ -50,7 +50,7 @@ pub(crate) fn code(definition: &Definition) -> TokenStream {
         #[track_caller]
         #vis #outer {
             self.#function().#call_fallible(
-                (#(#given,)*),
+                (#(#arguments,)*),
                 &|(#(#names,)*)| self.#traced(#(#lent),*),
             )
         }

@@ -12,7 +12,7 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-/// The options of a function, as the attribute gives them.
+/// The options of a function, from the attribute.
 pub(crate) struct Options {
     /// Whether control flow in the body may be that of graphs.
     pub(crate) autograph: bool,
@@ -78,8 +78,8 @@ impl Options {
         Ok(())
     }
 
-    /// The number of specs must fit that of the parameters, and a signature that is given is not to
-    /// be inferred.
+    /// The number of specs must fit that of the parameters, and a signature that is passed is not
+    /// to be inferred.
     pub(crate) fn check(&self, n_parameters: usize) -> syn::Result<()> {
         let Some(specs) = &self.input_signature else { return Ok(()) };
         if let Some(extra) = specs.get(n_parameters) {

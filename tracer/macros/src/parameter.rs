@@ -47,8 +47,8 @@ impl FunctionParameter {
         Ok(FunctionParameter { name, owned, span: ty.span(), passing, default })
     }
 
-    /// The argument of the trace, made of the one that is given.
-    pub(crate) fn given(&self) -> TokenStream {
+    /// The argument of the trace, made of the one that is passed.
+    pub(crate) fn argument(&self) -> TokenStream {
         let name = &self.name;
         match self.passing {
             Passing::Value => quote!(#name),

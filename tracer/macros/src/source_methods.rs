@@ -82,7 +82,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Notes names that `use` gives the attribute.
+    /// Notes names under which `use` imports the attribute.
     fn add_aliases(&mut self, tokens: &TokenStream) {
         let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
         for three in tokens.windows(3) {

@@ -48,7 +48,7 @@ pub enum Fan {
     Average,
 }
 
-/// A distribution of a given variance.
+/// A distribution of a specified variance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     /// Normal, cut at two deviations and widened to keep the variance.
@@ -194,7 +194,8 @@ fn draw(op: &'static str, dtype: DType, dims: &[i64], seed: [i64; 2]) -> Result<
     Ok(ops::raw(op, attrs, &inputs)?.remove(0))
 }
 
-/// The orthonormal factor of a random matrix, its columns turned such that it is evenly distributed.
+/// The orthonormal factor of a random matrix, its columns turned such that it is evenly
+/// distributed.
 #[track_caller]
 fn orthogonal(dtype: DType, shape: &[usize], gain: f64, seed: [i64; 2]) -> Result<Tensor> {
     let Some((&columns, window)) = shape.split_last().filter(|(_, rest)| !rest.is_empty()) else {
@@ -217,7 +218,7 @@ mod tests {
 
     /// Those of Keras 3.15 with `seed=7`.
     #[test]
-    fn seeds_give_the_values_of_keras() {
+    fn seeds_reproduce_the_values_of_keras() {
         let check = |init: Initializer, expected: [f32; 6]| {
             let found = init.seeded(DType::F32, &[3, 2], [7, 0]).unwrap().to_vec::<f32>().unwrap();
             let near = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs());
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn variances_follow_the_fans() {
+    fn variances_depend_on_the_fans() {
         let variance = |init: Initializer| {
             let w = init.seeded(DType::F64, &[3, 3, 16, 32], [5, 6]).unwrap();
             let w = w.to_vec::<f64>().unwrap();

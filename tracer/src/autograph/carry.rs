@@ -1,4 +1,4 @@
-//! Values that graphs can carry: what branches give, and what loops change.
+//! Values that graphs can carry: what branches return, and what loops change.
 
 use super::kind::{Carries, Control};
 use crate::{
@@ -93,7 +93,7 @@ impl<T: Carry, E> FunctionResult for std::result::Result<T, E> {
     }
 }
 
-/// A place whose value can be taken and set.
+/// A position whose value can be taken and set.
 pub trait Assignable {
     /// The value.
     fn get(&self) -> NestedValue;
@@ -134,7 +134,7 @@ pub fn carry<'a, C: Control, T>(_: &C, name: &'static str, value: &'a mut T) -> 
 where
     C::Kind: Carries<T>,
 {
-    Var { name, place: C::Kind::place(value) }
+    Var { name, place: C::Kind::assignable(value) }
 }
 
 pub(super) fn values(vars: &[Var<'_>]) -> Vec<NestedValue> {

@@ -102,7 +102,7 @@ pub trait If: Control {
     fn begin(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()>;
 }
 
-/// An `if` whose branches give a `V`.
+/// An `if` whose branches return a `V`.
 pub trait Ends<V>: If {
     /// Closes a branch.
     ///

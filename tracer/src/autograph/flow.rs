@@ -1,9 +1,9 @@
 //! Ways out of parts of a graph, and how they are joined.
 //!
-//! A jump out of a branch that is traced cannot happen: it is known only when the graph runs whether
-//! it does. So a part ends with a code that says how it was left: 0 where it was not, a number for
-//! each jump. Where the codes of two branches differ, all that follows until the end of the code
-//! around goes into a *guard*: a further branch, taken where the code is 0.
+//! A jump out of a branch that is traced cannot happen: it is known only when the graph runs
+//! whether it does. So a part ends with a code that says how it was left: 0 where it was not, a
+//! number for each jump. Where the codes of two branches differ, all that follows until the end of
+//! the code around goes into a *guard*: a further branch, taken where the code is 0.
 
 use crate::{
     context::Inside,
@@ -151,13 +151,14 @@ fn check(a: &NestedValue, b: &NestedValue, name: &str) -> Result<()> {
     }
 }
 
-/// The results that the two sides of a choice will give.
+/// The results that the two sides of a choice will return.
 struct Outputs {
     sides: [Arc<FuncGraph>; 2],
     tensors: Vec<(Tensor, Tensor)>,
 }
 
-/// A value whose tensors are results of a choice; those without a number are the same on both sides.
+/// A value whose tensors are results of a choice; those without a number are the same on both
+/// sides.
 struct Slots {
     like: NestedValue,
     numbers: Vec<Option<usize>>,
@@ -246,7 +247,7 @@ fn is_same(a: &Tensor, b: &Tensor) -> bool {
     }
 }
 
-/// A value like this one that nobody will look at, made in `graph`.
+/// A value like this one that is never read, made in `graph`.
 pub(super) fn blank(like: &NestedValue, graph: &Arc<FuncGraph>) -> Result<NestedValue> {
     let _inside = Inside::enter(graph.clone());
     let blanks = tensors(like).iter().map(blank_tensor).collect::<Result<Vec<_>>>()?;
@@ -326,8 +327,8 @@ impl Flow {
         vars: Vec<NestedValue>,
         location: SourceLocation,
     ) -> Result<()> {
-        let chooser = before.tensor().equal(STAYS as i32)?;
-        let guard = Guard { chooser, before, vars, location };
+        let predicate = before.tensor().equal(STAYS as i32)?;
+        let guard = Guard { chooser: predicate, before, vars, location };
         self.push(RegionTrace::open("cond_true")?, Some(guard));
         Ok(())
     }
@@ -352,7 +353,7 @@ impl Flow {
         Err(unbalanced())
     }
 
-    /// Closes the guards that stand outside all parts; gives how the code around ends.
+    /// Closes the guards that stand outside all parts; returns how the code around ends.
     pub(super) fn close_guards(&mut self, returned: NestedValue) -> Result<Exit> {
         let mut exit = Exit::with(RETURNS, returned);
         while let Some(open) = self.0.pop() {

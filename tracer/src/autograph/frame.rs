@@ -1,4 +1,5 @@
-//! The surroundings of the constructs of one function: its open parts, and the way its results take.
+//! The region stack of the constructs of one function: its open parts, and the way its results
+//! take.
 
 use super::{
     carry::{FunctionResult, Var, names, values},
@@ -62,8 +63,8 @@ impl<R> RegionStack<R> {
         &self.flows
     }
 
-    /// Returns a value from within a construct that is staged. Gives it back if it is a failure,
-    /// which ends the trace.
+    /// Returns a value from within a construct that is staged. Returns it unchanged if it is a
+    /// failure, which ends the trace.
     pub fn keep<C: Control>(&self, _: &C, value: R) -> Option<R>
     where
         C::Kind: Returns<R>,
@@ -85,7 +86,8 @@ impl<R> RegionStack<R> {
         *self.results.borrow_mut().insert(<C::Kind as Returns<R>>::results())
     }
 
-    /// Returns from outside all constructs what was returned on all ways through one that is staged.
+    /// Returns from outside all constructs what was returned on all ways through one that is
+    /// staged.
     pub fn returned(&self, mut way: Way) -> R {
         let results = *self.results.borrow();
         let results = results.expect("what was returned was kept, which told how");

@@ -116,8 +116,8 @@ impl<T: Clone> Copies<T> for Staged {
     }
 }
 
-/// A copy of a value that ends a branch: in graphs the branch is run once for all, and the other one
-/// after it.
+/// A copy of a value that ends a branch: in graphs the branch is run once for all, and the other
+/// one after it.
 pub fn copy<C: Control, T>(_: &C, value: &T) -> T
 where
     C::Kind: Copies<T>,
@@ -194,19 +194,19 @@ impl<R: FunctionResult + FromError> Returns<R> for Staged {
 
 /// Values that a construct of this kind can change.
 pub trait Carries<T> {
-    /// The place of the value.
-    fn place(value: &mut T) -> &mut dyn super::carry::Assignable;
+    /// The position of the value.
+    fn assignable(value: &mut T) -> &mut dyn super::carry::Assignable;
 }
 
 #[diagnostic::do_not_recommend]
 impl<T> Carries<T> for Host {
-    fn place(_: &mut T) -> &mut dyn super::carry::Assignable {
+    fn assignable(_: &mut T) -> &mut dyn super::carry::Assignable {
         unreachable!("the host changes values as Rust does")
     }
 }
 
 impl<T: Carry> Carries<T> for Staged {
-    fn place(value: &mut T) -> &mut dyn super::carry::Assignable {
+    fn assignable(value: &mut T) -> &mut dyn super::carry::Assignable {
         value
     }
 }

@@ -1,4 +1,4 @@
-//! `&&`, `||`, `!` and `assert!`, of truth values of Rust and of tensors.
+//! `&&`, `||`, `!` and `assert!`, of bools of Rust and of tensors.
 
 use super::{
     frame::{Flows, here},
@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 
 /// Result of an operator, with its kind.
 #[derive(Debug)]
-pub struct Given<K, T> {
+pub struct LogicResult<K, T> {
     /// The value.
     pub result: Result<T>,
     /// The kind.
@@ -34,8 +34,8 @@ impl<K: Kind> Control for Of<K> {
     }
 }
 
-fn given<K, T>(result: Result<T>) -> Given<K, T> {
-    Given { result, control: Of(PhantomData) }
+fn logic_result<K, T>(result: Result<T>) -> LogicResult<K, T> {
+    LogicResult { result, control: Of(PhantomData) }
 }
 
 /// Operands of `&&` and `||`.
@@ -44,7 +44,7 @@ fn given<K, T>(result: Result<T>) -> Given<K, T> {
     label = "neither `bool` nor `Tensor`",
     note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
 )]
-pub trait Truth {
+pub trait LogicOperand {
     /// The kind.
     type Kind: Kind;
 
@@ -56,7 +56,7 @@ pub trait Truth {
     fn known(&self) -> Result<stage::Condition>;
 }
 
-impl Truth for bool {
+impl LogicOperand for bool {
     type Kind = Host;
 
     fn known(&self) -> Result<stage::Condition> {
@@ -64,7 +64,7 @@ impl Truth for bool {
     }
 }
 
-impl Truth for Tensor {
+impl LogicOperand for Tensor {
     type Kind = Staged;
 
     fn known(&self) -> Result<stage::Condition> {
@@ -72,7 +72,7 @@ impl Truth for Tensor {
     }
 }
 
-impl Truth for &Tensor {
+impl LogicOperand for &Tensor {
     type Kind = Staged;
 
     fn known(&self) -> Result<stage::Condition> {
@@ -93,11 +93,11 @@ pub struct LeftSide<A> {
 
 /// Begins an `&&`, for which `asks` is true, or an `||`.
 #[track_caller]
-pub fn left<A: Truth>(side: A, asks: bool) -> LeftSide<A> {
+pub fn left<A: LogicOperand>(side: A, asks: bool) -> LeftSide<A> {
     LeftSide { side, asks, part: None, known: !asks, location: here() }
 }
 
-impl<A: Truth> Control for LeftSide<A> {
+impl<A: LogicOperand> Control for LeftSide<A> {
     type Kind = A::Kind;
 
     fn is_live(&self) -> bool {
@@ -105,7 +105,7 @@ impl<A: Truth> Control for LeftSide<A> {
     }
 }
 
-impl<A: Truth> LeftSide<A> {
+impl<A: LogicOperand> LeftSide<A> {
     /// Whether the right side is asked for.
     ///
     /// # Errors
@@ -132,28 +132,28 @@ impl<A: Truth> LeftSide<A> {
     label = "neither `bool` nor `Tensor`",
     note = "comparisons of tensors, such as `x.less(&y)`, give a `Result`: write `?` after them"
 )]
-pub trait Logic<A>: Truth {
+pub trait Logic<A>: LogicOperand {
     /// The kind of the whole.
     type Whole: Kind;
     /// `bool` for two of Rust, otherwise `Tensor`.
-    type Given;
+    type Output;
 
     /// The value that is known.
-    fn of_known(known: bool) -> Self::Given;
+    fn of_known(known: bool) -> Self::Output;
 
     /// The value of the right side.
-    fn of_right(self) -> Self::Given;
+    fn of_right(self) -> Self::Output;
 
     /// The right side as a tensor.
     fn tensor(self) -> Tensor;
 
     /// The tensor that is staged.
-    fn of_tensor(tensor: Tensor) -> Self::Given;
+    fn of_tensor(tensor: Tensor) -> Self::Output;
 }
 
 impl Logic<bool> for bool {
     type Whole = Host;
-    type Given = bool;
+    type Output = bool;
 
     fn of_known(known: bool) -> bool {
         known
@@ -176,7 +176,7 @@ macro_rules! logic_of_tensors {
     ($($left:ty, $right:ty;)*) => {$(
         impl Logic<$left> for $right {
             type Whole = Staged;
-            type Given = Tensor;
+            type Output = Tensor;
 
             fn of_known(known: bool) -> Tensor {
                 known.into()
@@ -209,14 +209,14 @@ logic_of_tensors! {
 }
 
 /// The value of `&&` or `||`.
-pub fn right<A: Truth, B: Logic<A>>(
+pub fn right<A: LogicOperand, B: Logic<A>>(
     left: LeftSide<A>,
     right: Option<B>,
-) -> Given<B::Whole, B::Given> {
-    given(both(left, right))
+) -> LogicResult<B::Whole, B::Output> {
+    logic_result(both(left, right))
 }
 
-fn both<A: Truth, B: Logic<A>>(left: LeftSide<A>, right: Option<B>) -> Result<B::Given> {
+fn both<A: LogicOperand, B: Logic<A>>(left: LeftSide<A>, right: Option<B>) -> Result<B::Output> {
     let Some(right) = right else { return Ok(B::of_known(left.known)) };
     let Some((part, chooser)) = left.part else { return Ok(right.of_right()) };
     let right = match right.known()? {
@@ -236,47 +236,47 @@ pub trait Negate {
     /// The kind.
     type Kind: Kind;
     /// `bool` or `Tensor`.
-    type Given;
+    type Output;
 
     /// The opposite.
-    fn negate(self) -> Given<Self::Kind, Self::Given>;
+    fn negate(self) -> LogicResult<Self::Kind, Self::Output>;
 }
 
 impl Negate for bool {
     type Kind = Host;
-    type Given = bool;
+    type Output = bool;
 
-    fn negate(self) -> Given<Host, bool> {
-        given(Ok(!self))
+    fn negate(self) -> LogicResult<Host, bool> {
+        logic_result(Ok(!self))
     }
 }
 
 impl Negate for &bool {
     type Kind = Host;
-    type Given = bool;
+    type Output = bool;
 
-    fn negate(self) -> Given<Host, bool> {
-        given(Ok(!*self))
+    fn negate(self) -> LogicResult<Host, bool> {
+        logic_result(Ok(!*self))
     }
 }
 
 impl Negate for Tensor {
     type Kind = Staged;
-    type Given = Tensor;
+    type Output = Tensor;
 
     #[track_caller]
-    fn negate(self) -> Given<Staged, Tensor> {
-        given(self.logical_not())
+    fn negate(self) -> LogicResult<Staged, Tensor> {
+        logic_result(self.logical_not())
     }
 }
 
 impl Negate for &Tensor {
     type Kind = Staged;
-    type Given = Tensor;
+    type Output = Tensor;
 
     #[track_caller]
-    fn negate(self) -> Given<Staged, Tensor> {
-        given(self.logical_not())
+    fn negate(self) -> LogicResult<Staged, Tensor> {
+        logic_result(self.logical_not())
     }
 }
 
@@ -290,20 +290,20 @@ pub trait AssertCondition {
     /// The kind.
     type Kind: Kind;
 
-    /// Fails with the message where the value is false: at once for Rust's, when the graph runs for a
-    /// tensor.
-    fn check(self, message: impl FnOnce() -> String) -> Given<Self::Kind, ()>;
+    /// Fails with the message where the value is false: at once for Rust's, when the graph runs for
+    /// a tensor.
+    fn check(self, message: impl FnOnce() -> String) -> LogicResult<Self::Kind, ()>;
 }
 
 impl AssertCondition for bool {
     type Kind = Host;
 
     #[track_caller]
-    fn check(self, message: impl FnOnce() -> String) -> Given<Host, ()> {
+    fn check(self, message: impl FnOnce() -> String) -> LogicResult<Host, ()> {
         if !self {
             panic!("{}", message());
         }
-        given(Ok(()))
+        logic_result(Ok(()))
     }
 }
 
@@ -311,8 +311,8 @@ impl AssertCondition for Tensor {
     type Kind = Staged;
 
     #[track_caller]
-    fn check(self, message: impl FnOnce() -> String) -> Given<Staged, ()> {
-        given(ops::assert(&self, &[&Tensor::from(message().as_str())]))
+    fn check(self, message: impl FnOnce() -> String) -> LogicResult<Staged, ()> {
+        logic_result(ops::assert(&self, &[&Tensor::from(message().as_str())]))
     }
 }
 
@@ -320,7 +320,7 @@ impl AssertCondition for &Tensor {
     type Kind = Staged;
 
     #[track_caller]
-    fn check(self, message: impl FnOnce() -> String) -> Given<Staged, ()> {
+    fn check(self, message: impl FnOnce() -> String) -> LogicResult<Staged, ()> {
         self.clone().check(message)
     }
 }

@@ -1,4 +1,4 @@
-//! Operands of operators: those that other operators give (see [`ops`](crate::ops)), and tensors
+//! Operands of operators: those that other operators return (see [`ops`](crate::ops)), and tensors
 //! under the comparisons of Rust, which are refused with the way on.
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 pub struct NestedOperand<T>(pub T);
 
 impl NestedOperand<Result<Tensor>> {
-    /// The tensor that an operator of tensors gave.
+    /// The tensor that an operator of tensors returned.
     ///
     /// # Errors
     ///

@@ -7,12 +7,12 @@ use crate::{
 };
 use ferroflow_ir::DType;
 
-/// The numbers from 0 up to `end`, without it; or those from a first one, in steps of another number:
-/// numbers of Rust where all bounds are, one loop of the graph where one is a [`Tensor`].
+/// The numbers from 0 up to `end`, without it; or those from a first one, in steps of another
+/// number: numbers of Rust where all bounds are, one loop of the graph where one is a [`Tensor`].
 ///
-/// In [`#[function]`](macro@crate::function) a `for` over `range(start, end)` or
-/// `range(start, end, step)` is one over `range((start, end))` or `range((start, end, step))`, and a
-/// `for` over `start..end` counts up to a tensor, too.
+/// In [`#[function]`](macro@crate::function) a `for` over `range(start, end)` or `range(start, end,
+/// step)` is one over `range((start, end))` or `range((start, end, step))`, and a `for` over
+/// `start..end` counts up to a tensor, too.
 ///
 /// ```
 /// use ferroflow_tracer::{Result, Tensor, function, range};
@@ -181,13 +181,13 @@ impl RangeBound for &Tensor {
 }
 
 macro_rules! loops_of_tensors {
-    ($([$($generics:tt)*] $bounds:ty, |$given:pat_param| $made:expr;)*) => {$(
+    ($([$($generics:tt)*] $bounds:ty, |$bound:pat_param| $made:expr;)*) => {$(
         impl<$($generics)*> RangeBounds for $bounds {}
 
         impl<$($generics)*> Over<RangeOf<$bounds>> {
             /// The loop over the range.
             pub fn iterate(self) -> TensorLoop {
-                let $given = self.0.0;
+                let $bound = self.0.0;
                 $made
             }
         }

@@ -59,13 +59,13 @@ pub struct AutographLoop {
     limit: Option<Tensor>,
     counter: Option<Tensor>,
     condition: Option<Closed>,
-    /// Value that a `break` gave it.
+    /// Value that a `break` passed to it.
     value: Option<NestedValue>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Nobody knows yet whether it is staged; what was traced since can be taken back.
+    /// It is not known yet whether it is staged; what was traced since can be taken back.
     Unknown(Option<Mark>),
     /// It is Rust's.
     Host,
@@ -83,7 +83,7 @@ pub trait While: Control {
     /// Whether the loop is over.
     fn ends(&self) -> bool;
 
-    /// Goes on with tracing: first the condition, for which this gives `true`, then the body.
+    /// Goes on with tracing: first the condition, for which this returns `true`, then the body.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl AutographLoop {
         named.flat_map(|(value, name)| leaf_names(value, &name)).collect()
     }
 
-    /// Makes the variables those of the part that was opened; gives the code of the loop.
+    /// Makes the variables those of the part that was opened; returns the code of the loop.
     fn set_params(&mut self, part: &RegionTrace, vars: &mut [Var<'_>]) -> Result<Option<Tensor>> {
         let types = self.all_types();
         let args = arguments(part, &self.leaf_names(vars), &types)?;
@@ -283,9 +283,9 @@ impl AutographLoop {
         let other = RegionTrace::open("cond_false")?.close(vec![Tensor::from(false)])?;
         let asked = Closed::of(asked, vec![holds])?;
         let goes_on = code.equal(STAYS as i32)?;
-        let holds = choose(ChoiceKind::If, &goes_on, vec![asked, other], self.location)?;
+        let goes_on = choose(ChoiceKind::If, &goes_on, vec![asked, other], self.location)?;
         let graph = flow.close(&[], Vec::new(), None)?.graph;
-        self.condition = Some(Closed::of(graph, holds)?);
+        self.condition = Some(Closed::of(graph, goes_on)?);
         Ok(())
     }
 
@@ -324,11 +324,11 @@ impl AutographLoop {
 
     fn restart(&mut self, flows: &Flows, vars: &mut [Var<'_>]) -> Result<()> {
         self.open_condition(flows, vars)?;
-        let holds = match (&self.counter, &self.limit) {
+        let goes_on = match (&self.counter, &self.limit) {
             (Some(counter), Some(limit)) => counter.less(limit)?,
             _ => Tensor::from(true),
         };
-        self.close_condition(flows, holds)?;
+        self.close_condition(flows, goes_on)?;
         self.open_body(flows, vars)
     }
 
@@ -408,7 +408,7 @@ impl AutographLoop {
         Ok(is_wider)
     }
 
-    /// Stages the loop; gives its variables after it.
+    /// Stages the loop; returns its variables after it.
     fn stage(&mut self, side: TracedBranch, exit: &Exit, vars: &[Var<'_>]) -> Result<Vec<Tensor>> {
         let mut types = self.all_types();
         let mut outputs: Vec<Tensor> = side.vars.iter().flat_map(tensors).collect();

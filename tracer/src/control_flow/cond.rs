@@ -84,12 +84,12 @@ pub fn switch_case<T: Nest>(index: &Tensor, branches: &[&dyn Fn() -> Result<T>])
         let branch = number.and_then(|number| branches.get(number)).unwrap_or(last);
         return branch();
     }
-    let chooser = scalar(index)?;
+    let branch_index = scalar(index)?;
     let branches = branches.iter().enumerate().map(|(number, branch)| {
         traced(&format!("switch_case_indexed_case_branch{number}"), branch)
     });
     let branches = branches.collect::<Result<Vec<_>>>()?;
-    T::from_value(chosen("switch_case", ChoiceKind::Case, &chooser, branches, location)?)
+    T::from_value(chosen("switch_case", ChoiceKind::Case, &branch_index, branches, location)?)
 }
 
 /// Result of the first branch whose condition is true, or of `default`, if none is.
@@ -138,7 +138,7 @@ fn first<T: Nest>(
     }
 }
 
-/// A branch that has been traced, and the value it gives.
+/// A branch that has been traced, and the value it returns.
 pub(crate) type TracedCase = (Closed, NestedValue);
 
 fn traced<T: Nest>(name: &str, branch: impl FnOnce() -> Result<T>) -> Result<TracedCase> {
@@ -147,7 +147,7 @@ fn traced<T: Nest>(name: &str, branch: impl FnOnce() -> Result<T>) -> Result<Tra
     Ok((part.close(tensors(&value))?, value))
 }
 
-/// The value that the chosen branch gives.
+/// The value that the chosen branch returns.
 pub(crate) fn chosen(
     construct: &'static str,
     choice: ChoiceKind,

@@ -20,8 +20,8 @@ use std::panic::Location;
 
 /// The results of `f` for each row of the tensors in `elems`, stacked.
 ///
-/// `elems` holds tensors of one length; `f` gets a value of the same structure with one row of each.
-/// In a trace this is one loop.
+/// `elems` holds tensors of one length; `f` gets a value of the same structure with one row of
+/// each. In a trace this is one loop.
 ///
 /// ```
 /// use ferroflow_tracer::{Tensor, map_fn};
@@ -67,7 +67,7 @@ fn stacked(like: &NestedValue, values: &[NestedValue]) -> Result<NestedValue> {
     Ok(with_tensors(like, &mut columns.into_iter()))
 }
 
-/// The result for no rows: as many results as rows, of the type that `f` gives.
+/// The result for no rows: as many results as rows, of the type that `f` returns.
 fn no_results<E: Nest, R: Nest>(mut f: impl FnMut(E) -> Result<R>, rows: &Rows) -> Result<R> {
     let graph = FuncGraph::new("map", unique_id(), Semantics::Program, Creation::Forbidden);
     let value = {
@@ -108,8 +108,8 @@ fn staged_map<E: Nest, R: Nest>(
     let condition = RegionTrace::open("map_while_cond")?;
     let params = types.iter().map(|ty| condition.argument("loop", ty.clone()));
     let params = params.collect::<Result<Vec<_>>>()?;
-    let holds = params[0].less(&rows.len)?;
-    let condition = condition.close(vec![holds])?;
+    let goes_on = params[0].less(&rows.len)?;
+    let condition = condition.close(vec![goes_on])?;
     let mut initial = vec![Tensor::from(0)];
     for result in &results {
         let shape = shape_of_rows(&result.shape());

@@ -39,7 +39,7 @@ impl RegionTrace {
         self.inside.graph().argument(name, ty)
     }
 
-    /// Ends the part: it gives these tensors.
+    /// Ends the part: it returns these tensors.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Closed {
         self.graph.argument(name, ty)
     }
 
-    /// A part that was left: it gives these tensors.
+    /// A part that was left: it returns these tensors.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ pub(crate) struct Closed {
 
 /// A choice between branches.
 pub(crate) enum ChoiceKind {
-    /// By a truth value.
+    /// By a bool.
     If,
     /// By a number.
     Case,
 }
 
-/// Stages a choice between branches that give the same number of tensors, of the same dtypes.
+/// Stages a choice between branches that return the same number of tensors, of the same dtypes.
 /// Shapes that differ are generalised.
 pub(crate) fn choose(
     choice: ChoiceKind,
@@ -135,7 +135,7 @@ pub(crate) fn choose(
     staged(call, &types)
 }
 
-/// Stages a call of each part in its replica of a strategy; gives the results of all, in order.
+/// Stages a call of each part in its replica of a strategy; returns the results of all, in order.
 pub(crate) fn replicate(
     strategy: &Tensor,
     replicas: &[Closed],
@@ -162,9 +162,9 @@ pub(crate) fn replicate(
 
 /// A loop that has been traced.
 pub(crate) struct StagedLoop<'a> {
-    /// Gives a truth value.
+    /// Returns a bool.
     pub(crate) condition: Closed,
-    /// Gives the variables after an iteration.
+    /// Returns the variables after an iteration.
     pub(crate) body: Closed,
     /// The variables before the loop.
     pub(crate) initial: &'a [Tensor],
@@ -174,7 +174,7 @@ pub(crate) struct StagedLoop<'a> {
     pub(crate) parallel_iterations: i64,
 }
 
-/// Stages a loop; gives its variables after it. What the parts use from outside is passed through
+/// Stages a loop; returns its variables after it. What the parts use from outside is passed through
 /// the loop unchanged.
 pub(crate) fn repeat(repeated: StagedLoop<'_>, location: SourceLocation) -> Result<Vec<Tensor>> {
     static WHILE: [NamedOp; 2] = [NamedOp::new("StatelessWhile"), NamedOp::new("While")];

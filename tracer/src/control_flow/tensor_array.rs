@@ -17,14 +17,14 @@ pub struct TensorArrayOptions {
     pub element_shape: PartialShape,
     /// Whether writing behind the last element makes the array longer.
     pub dynamic_size: bool,
-    /// Whether [`take`](TensorArray::take) gives each element once only.
+    /// Whether [`take`](TensorArray::take) returns each element once only.
     pub clear_after_read: bool,
 }
 
 /// An array of tensors of one dtype, whose elements are written and read one by one.
 ///
-/// Arrays are values: writing gives a new array, and leaves the old one as it is. Elements that were
-/// never written are zeros.
+/// Arrays are values: writing gives a new array, and leaves the old one as it is. Elements that
+/// were never written are zeros.
 ///
 /// ```
 /// use ferroflow_tracer::{DType, Result, Tensor, TensorArray};

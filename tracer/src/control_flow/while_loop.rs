@@ -38,8 +38,8 @@ impl Default for WhileOptions {
 
 /// The state after `body` was repeated as long as `condition` holds.
 ///
-/// In a trace condition and body are traced once, and become one call. The state keeps its structure,
-/// dtypes and shapes.
+/// In a trace condition and body are traced once, and become one call. The state keeps its
+/// structure, dtypes and shapes.
 ///
 /// ```
 /// use ferroflow_tracer::{Result, Tensor, function, while_loop};
@@ -59,8 +59,8 @@ impl Default for WhileOptions {
 ///
 /// # Errors
 ///
-/// Those of condition and body; [`Error::LoopVariable`] when the body changes the structure, a dtype
-/// or a shape of the state.
+/// Those of condition and body; [`Error::LoopVariable`] when the body changes the structure, a
+/// dtype or a shape of the state.
 #[track_caller]
 pub fn while_loop<S: Nest>(
     condition: impl FnMut(&S) -> Result<Tensor>,
@@ -148,16 +148,16 @@ fn staged<S: Nest>(
 
     let part = RegionTrace::open("while_cond")?;
     let params = arguments(&part, &names, &types)?;
-    let holds = condition(&S::from_value(with_tensors(&before, &mut params.iter().cloned()))?)?;
-    let holds = match stage::condition(&holds)? {
+    let goes_on = condition(&S::from_value(with_tensors(&before, &mut params.iter().cloned()))?)?;
+    let goes_on = match stage::condition(&goes_on)? {
         Condition::Known(known) => Tensor::from(known),
         Condition::Staged(holds) => holds,
     };
-    let holds = match (maximum, params.last()) {
-        (Some(maximum), Some(counter)) => counter.less(maximum)?.logical_and(&holds)?,
-        _ => holds,
+    let goes_on = match (maximum, params.last()) {
+        (Some(maximum), Some(counter)) => counter.less(maximum)?.logical_and(&goes_on)?,
+        _ => goes_on,
     };
-    let condition = part.close(vec![holds])?;
+    let condition = part.close(vec![goes_on])?;
 
     let part = RegionTrace::open("while_body")?;
     let params = arguments(&part, &names, &types)?;

@@ -16,7 +16,7 @@ use crate::{
 };
 use ferroflow_ir::{
     Attrs,
-    gradient::{CarriedCapture, CarriedGradient, with_captures},
+    gradient::{LoadedCapture, LoadedGradient, with_captures},
     registry,
 };
 use std::{
@@ -41,7 +41,7 @@ pub(super) fn staged(
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = format!("CustomGradient-{}", NEXT.fetch_add(1, Ordering::Relaxed));
     let location = Some(Location::caller());
-    let mut noted = Attrs::new().with(CarriedGradient::ATTRIBUTE, &*name);
+    let mut noted = Attrs::new().with(LoadedGradient::ATTRIBUTE, &*name);
     match traced(trace, outputs, inputs, &*backward) {
         Ok((gradient, captures)) => {
             noted = with_captures(noted, captures);
@@ -60,14 +60,14 @@ pub(super) fn staged(
     Ok(own)
 }
 
-/// The gradient, whose function is put into the library of the trace, and the names of the values of
-/// the trace that it takes.
+/// The gradient, whose function is put into the library of the trace, and the names of the values
+/// of the trace that it takes.
 fn traced(
     trace: &Arc<FuncGraph>,
     outputs: &[Tensor],
     inputs: &[&Tensor],
     backward: &Backward,
-) -> Result<(CarriedGradient, Vec<String>)> {
+) -> Result<(LoadedGradient, Vec<String>)> {
     let part = RegionTrace::open("__inference_internal_grad_fn")?;
     // The node passes the arguments on as well, whose gradients there are not.
     let passed = outputs.iter().chain(inputs.iter().copied()).enumerate();
@@ -86,12 +86,12 @@ fn traced(
         captures.iter().map(|capture| of(trace, capture)).collect::<Result<_>>()?;
     let function = def.name.clone();
     let around: Arc<str> = trace.name().into();
-    let captures = names.iter().map(|(node, index)| CarriedCapture {
+    let captures = names.iter().map(|(node, index)| LoadedCapture {
         function: around.clone(),
         node: node.clone(),
         index: *index,
     });
-    let gradient = CarriedGradient { function, gradients, captures: captures.collect() };
+    let gradient = LoadedGradient { function, gradients, captures: captures.collect() };
     trace.library().insert(def)?;
     Ok((gradient, names.into_iter().map(|(node, index)| format!("{node}:{index}")).collect()))
 }

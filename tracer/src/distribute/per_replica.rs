@@ -18,7 +18,7 @@ impl<T> PerReplica<T> {
         &self.0
     }
 
-    /// The values, given up.
+    /// The values, released.
     pub fn into_values(self) -> Vec<T> {
         self.0
     }

@@ -21,8 +21,8 @@ use ferroflow_runtime::{
 };
 use std::{fmt, ops::Deref, panic::Location, sync::Arc};
 
-/// Replicas of a program, in threads of this process and perhaps in other processes. Clones are the same
-/// strategy.
+/// Replicas of a program, in threads of this process and perhaps in other processes. Clones are the
+/// same strategy.
 #[derive(Clone)]
 pub struct Strategy(Arc<Inner>);
 
@@ -136,22 +136,23 @@ impl Strategy {
         self.0.replicas.devices()
     }
 
-    /// Runs `body` with variables mirrored: those it makes, and those of models it loads, get a value
-    /// for each replica.
+    /// Runs `body` with variables mirrored: those it makes, and those of models it loads, get a
+    /// value for each replica.
     pub fn scope<R>(&self, body: impl FnOnce() -> R) -> R {
         let _context = context::enter(&self.0.context);
         let _mirrored = mirror_variables(self.devices().len());
         body()
     }
 
-    /// Calls `step` in each replica of this process, with the value for it, and returns what all of them
-    /// return. Calls of `#[function]`s and of loaded functions in it run in the replica. While a function
-    /// is traced, the step is traced for each replica, and the call is a node of the function.
+    /// Calls `step` in each replica of this process, with the value for it, and returns what all of
+    /// them return. Calls of `#[function]`s and of loaded functions in it run in the replica. While
+    /// a function is traced, the step is traced for each replica, and the call is a node of the
+    /// function.
     ///
     /// # Errors
     ///
-    /// The first error of a replica that is not about another one; [`Error::PerReplica`] when there are
-    /// not as many values as replicas; [`Error::Replica`] in a replica.
+    /// The first error of a replica that is not about another one; [`Error::PerReplica`] when there
+    /// are not as many values as replicas; [`Error::Replica`] in a replica.
     #[track_caller]
     pub fn run<A, R>(
         &self,
@@ -212,8 +213,9 @@ impl Strategy {
         first(reduced)
     }
 
-    /// The tensors of all replicas of this process, joined along an axis; they may differ in their sizes
-    /// there. With other processes, tensors are joined along the first axis and have one shape.
+    /// The tensors of all replicas of this process, joined along an axis; they may differ in their
+    /// sizes there. With other processes, tensors are joined along the first axis and have one
+    /// shape.
     ///
     /// # Errors
     ///
@@ -242,7 +244,7 @@ impl Strategy {
         Ok(PerReplica::new(values?))
     }
 
-    /// Global batches, of which each replica gets its part. Every process is given the same ones.
+    /// Global batches, of which each replica gets its part. Every process is passed the same ones.
     pub fn distribute<B: Batch, I: IntoIterator<Item = B>>(
         &self,
         batches: I,
@@ -250,8 +252,8 @@ impl Strategy {
         Distributed::new(self, batches.into_iter())
     }
 
-    /// The parts of a global batch for the replicas of this process. Where the replicas do not share it
-    /// evenly, the first ones have an example more.
+    /// The parts of a global batch for the replicas of this process. Where the replicas do not
+    /// share it evenly, the first ones have an example more.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ impl FuncGraph {
         Ok(outputs)
     }
 
-    /// Adds a call of an op that runs after all calls so far that change the state it is given.
+    /// Adds a call of an op that runs after all calls so far that change the state it is passed.
     pub(crate) fn call_after_changes(self: &Arc<FuncGraph>, call: Call<'_>) -> Result<Outputs> {
         let outputs = self.call(call)?;
         if self.semantics == Semantics::Graph {
@@ -169,7 +169,7 @@ impl FuncGraph {
         self.state.with(|state| state.add_capture(capture, &name, ty))
     }
 
-    /// Environment of each call of the function: an argument that nobody gives.
+    /// Environment of each call of the function: an argument that no caller passes.
     pub(crate) fn ambient(self: &Arc<FuncGraph>, ambient: Ambient) -> Result<Tensor> {
         if let Some(parent) = &self.parent {
             return parent.ambient(ambient);

@@ -1,7 +1,7 @@
 //! A graph under construction: what a function does while it is traced goes here.
 
 mod calls;
-mod finish;
+mod finalize;
 mod state;
 mod values;
 
@@ -28,7 +28,7 @@ use std::{
     },
 };
 
-pub(crate) use finish::InitialValue;
+pub(crate) use finalize::InitialValue;
 
 /// The collection that variables are added to when they are made.
 pub const GLOBAL_VARIABLES: &str = "variables";
@@ -96,7 +96,7 @@ pub(crate) struct Finished {
     pub(crate) first_values: Vec<InitialValue>,
 }
 
-/// A place in a trace: see [`FuncGraph::mark`].
+/// A position in a trace: see [`FuncGraph::mark`].
 #[derive(Debug)]
 pub(crate) struct Mark {
     n_calls: usize,
@@ -104,7 +104,7 @@ pub(crate) struct Mark {
     last: Option<NodeId>,
 }
 
-/// A number no other call of this function gives.
+/// A number no other call of this function returns.
 pub(crate) fn unique_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -160,7 +160,7 @@ impl FuncGraph {
         &self.name
     }
 
-    /// Makes the node of a tensor run even if nobody uses it.
+    /// Makes the node of a tensor run even if no node uses it.
     pub(crate) fn require(&self, tensor: &Tensor) {
         if let Repr::Symbolic(symbolic) = &tensor.0 {
             self.state.with(|state| state.order.require(symbolic.outlet.node));
@@ -180,7 +180,7 @@ impl FuncGraph {
 
     /// Adds an argument.
     pub(crate) fn argument(self: &Arc<FuncGraph>, name: &str, ty: ValueType) -> Result<Tensor> {
-        let outlet = self.state.with(|state| state.add_given_argument(name, ty.clone()))?;
+        let outlet = self.state.with(|state| state.add_passed_argument(name, ty.clone()))?;
         Ok(self.tensor(outlet, ty, None))
     }
 

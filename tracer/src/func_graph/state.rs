@@ -1,8 +1,8 @@
 //! The state of a graph under construction, behind a lock.
 //!
 //! **Invariant:** code that holds the lock calls methods of [`GraphState`] and of what it consists of, and
-//! nothing else. `GraphState` knows no trace, no tape and no context, so it cannot come back to the lock:
-//! whatever a trace has to find out about a tensor it finds out before or after.
+//! nothing else. `GraphState` knows no trace, no tape and no context, so it cannot come back to the
+//! lock: whatever a trace has to find out about a tensor it finds out before or after.
 
 use super::{Created, Mark};
 use crate::{
@@ -107,12 +107,12 @@ impl GraphState {
         Ok(self.graph.connect(id, inputs, controls)?)
     }
 
-    /// Makes the call added last run after all that change the state it is given.
+    /// Makes the call added last run after all that change the state it is passed.
     pub(super) fn delay_last_after_changes(&mut self, library: &FunctionLibrary) -> Result<()> {
-        let given = self.last.map_or(&[][..], |id| self.graph[id].inputs());
+        let control_inputs = self.last.map_or(&[][..], |id| self.graph[id].inputs());
         let changes = self.graph.iter().filter(|(_, node)| {
             let effect = library.effect_of(&node.op, &node.attrs);
-            let shares_state = node.inputs().iter().any(|input| given.contains(input));
+            let shares_state = node.inputs().iter().any(|input| control_inputs.contains(input));
             shares_state && matches!(effect, Effect::Writes | Effect::Stateful)
         });
         let changes: Vec<NodeId> = changes.map(|(id, _)| id).collect();
@@ -127,8 +127,8 @@ impl GraphState {
         Ok(self.graph.add(node)?.into())
     }
 
-    /// Adds an argument that callers give.
-    pub(super) fn add_given_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
+    /// Adds an argument that callers pass.
+    pub(super) fn add_passed_argument(&mut self, name: &str, ty: ValueType) -> Result<Outlet> {
         let outlet = self.add_argument(name, ty)?;
         self.args.push(outlet.node);
         Ok(outlet)

@@ -34,11 +34,11 @@
 //!
 //! A variable of eager code ends with its last owner. One that a function creates has to serve all
 //! its calls, hence the rule: variables are created on the first call only, in the first of its two
-//! traces, and somebody outside owns them: a cell that the code fills once, or an object whose method
-//! it is. The function knows of them without keeping them alive. State that belongs to the function
-//! itself is what [`v1::wrap_function`](crate::v1::wrap_function) gives. State that begins and ends
-//! with each call does not exist: what becomes of such a variable when it is returned is an open
-//! question. Code that is run eagerly may create variables at will.
+//! traces, and somebody outside owns them: a cell that the code fills once, or an object whose
+//! method it is. The function knows of them without keeping them alive. State that belongs to the
+//! function itself is what [`v1::wrap_function`](crate::v1::wrap_function) gives. State that begins
+//! and ends with each call does not exist: what becomes of such a variable when it is returned is
+//! an open question. Code that is run eagerly may create variables at will.
 //!
 //! # When it pays off
 //!
@@ -172,7 +172,7 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
         self.with(|_| {})
     }
 
-    /// Calls the function. Arguments may be given by value or reference; Rust numbers and texts
+    /// Calls the function. Arguments may be passed by value or reference; Rust numbers and texts
     /// become tensors where those are asked for.
     ///
     /// # Errors
@@ -222,8 +222,8 @@ impl<A: Args + 'static, R: Nest + 'static> Function<A, R> {
     ///
     /// # Errors
     ///
-    /// As [`call`](Function::call); [`Error::Initializer`] when the function creates variables whose
-    /// first values depend on arguments.
+    /// As [`call`](Function::call); [`Error::Initializer`] when the function creates variables
+    /// whose first values depend on arguments.
     pub fn concrete_for<T: Into<TraceType>>(
         &self,
         types: impl IntoIterator<Item = T>,

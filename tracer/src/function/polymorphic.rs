@@ -29,8 +29,8 @@ use std::{
     },
 };
 
-/// The traced forms of some Rust code, whatever its types: the part of a [`Function`](super::Function) that methods
-/// of objects keep for each object.
+/// The traces of some Rust code, whatever its types: the part of a [`Function`](super::Function)
+/// that methods of objects keep for each object.
 pub struct PolymorphicFunction {
     id: u64,
     spec: RwLock<FunctionSpec>,
@@ -150,13 +150,13 @@ impl PolymorphicFunction {
         code: FunctionCode<'_>,
         leaves: &mut TensorLeaves,
     ) -> Result<Arc<CachedTrace>> {
-        let given: Vec<TraceType> = types(&values);
+        let passed: Vec<TraceType> = types(&values);
         let bound = self.spec.read().canonical(values)?;
         collect_leaves(&bound.values, leaves);
-        let is_cast = types(&bound.values) != given;
+        let is_cast = types(&bound.values) != passed;
         let trace = self.trace_for(bound, code)?;
         if !is_cast {
-            self.cache.write().remember(given, &trace);
+            self.cache.write().remember(passed, &trace);
         }
         Ok(trace)
     }
@@ -200,8 +200,8 @@ impl PolymorphicFunction {
         trace
     }
 
-    /// The types a new trace is made for: with `reduce_retracing`, such that they take the arguments
-    /// of earlier traces as well.
+    /// The types a new trace is made for: with `reduce_retracing`, such that they take the
+    /// arguments of earlier traces as well.
     fn widened(&self, ty: &FunctionType, types: Vec<TraceType>) -> Vec<TraceType> {
         if !self.options.reduce_retracing {
             return types;

@@ -42,7 +42,7 @@ impl<'a> IntoOperand for &'a Tensor {
 impl IntoOperand for Result<Tensor> {
     type Operand = Tensor;
 
-    /// The tensor that another operator gave: `b + x * w` needs one `?`, behind it.
+    /// The tensor that another operator returned: `b + x * w` needs one `?`, behind it.
     fn into_operand(self, _: DType) -> Result<Tensor> {
         self
     }

@@ -1,20 +1,21 @@
 //! Operators of Rust on tensors.
 //!
-//! Operators give a `Result`: shapes and dtypes may not fit. Numbers on one side take the dtype of the
-//! tensor on the other; on the left they are `f64` or `i32`, which a plain `2.0` or `2` then is.
+//! Operators give a `Result`: shapes and dtypes may not fit. Numbers on one side take the dtype of
+//! the tensor on the other; on the left they are `f64` or `i32`, which a plain `2.0` or `2` then
+//! is.
 //!
 //! What an operator gives is a `Result`, which the next operator takes as its operand: `x * w + b`
 //! needs one `?`, behind it. Rust's rules on foreign types leave two cases out, a number or another
-//! result after an operator (`x * 2.0 + 1.0`, `x * w + y * v`): they take `(x * 2.0)? + 1.0`, but in
-//! functions that are traced, whose macro writes the `?` itself. Operators that assign cannot tell an error: the tensor that they leave
-//! tells it where it is used.
+//! result after an operator (`x * 2.0 + 1.0`, `x * w + y * v`): they take `(x * 2.0)? + 1.0`, but
+//! in functions that are traced, whose macro writes the `?` itself. Operators that assign cannot
+//! tell an error: the tensor that they leave tells it where it is used.
 
 use super::{IntoOperand, NamedOp, named};
 use crate::{error::Result, tensor::Tensor, variable::Variable};
 use ferroflow_ir::{Attrs, DType};
 use std::{borrow::Borrow, ops};
 
-/// An operator of tensors, variables and what other operators gave, and of numbers with those.
+/// An operator of tensors, variables and what other operators returned, and of numbers with those.
 macro_rules! operators {
     ($($trait:ident $method:ident, $assigning:ident $assign:ident => $apply:ident;)*) => {$(
         impl<O: IntoOperand> ops::$trait<O> for &Tensor {

@@ -33,7 +33,7 @@ impl GeneratorScope {
         }
     }
 
-    /// A tensor of one truth value.
+    /// A tensor of one bool.
     pub(super) fn tensor_condition(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let (method, operator) = *dice.one_of(COMPARISONS);
         let left = match dice.roll(3) {

@@ -1,8 +1,9 @@
-//! Random functions of Rust with control flow on tensors, and the same functions on numbers, as source.
+//! Random functions of Rust with control flow on tensors, and the same functions on numbers, as
+//! source.
 //!
-//! Every piece is written twice at once (`Pair`): as a user of `#[function]` writes it, with operands
-//! and branches in any position, and as Rust on `i32`. A test compares what both compute, eagerly and
-//! traced. The same seed makes the same function.
+//! Every piece is written twice at once (`Pair`): as a user of `#[function]` writes it, with
+//! operands and branches in any position, and as Rust on `i32`. A test compares what both compute,
+//! eagerly and traced. The same seed makes the same function.
 
 mod condition;
 mod dice;
@@ -42,9 +43,9 @@ impl Pair {
 fn filled(tensors: &str, numbers: &str, parts: &[&Pair]) -> Pair {
     let mut pair = Pair::new(tensors, numbers);
     for (index, part) in parts.iter().enumerate().rev() {
-        let place = format!("${index}");
-        pair.tensors = pair.tensors.replace(&place, &part.tensors);
-        pair.numbers = pair.numbers.replace(&place, &part.numbers);
+        let hole = format!("${index}");
+        pair.tensors = pair.tensors.replace(&hole, &part.tensors);
+        pair.numbers = pair.numbers.replace(&hole, &part.numbers);
     }
     pair
 }

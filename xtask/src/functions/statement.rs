@@ -115,7 +115,7 @@ impl GeneratorScope {
         }
     }
 
-    /// A variable that all branches give its first value.
+    /// A variable that all branches initialize.
     fn set_in_branches(&mut self, dice: &mut Dice, depth: u32) -> Pair {
         let (condition, name) = (self.condition(dice, 2), format!("v{}", self.fresh()));
         let variable = Pair::same(name.clone());

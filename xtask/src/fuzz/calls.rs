@@ -1,5 +1,5 @@
-//! `fuzz calls`: mutated calls of every op of the registry, in a child process with bounded memory. A
-//! panic, an abort or a hang is a fault. Workers (`conformance/mutants`) make the calls.
+//! `fuzz calls`: mutated calls of every op of the registry, in a child process with bounded memory.
+//! A panic, an abort or a hang is a fault. Workers (`conformance/mutants`) make the calls.
 
 use super::Seeds;
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) struct CallFlags {
     worker: Option<PathBuf>,
 }
 
-/// A fault: a panic's place and message or how the worker was lost, and the call.
+/// A fault: a panic's position and message or how the worker was lost, and the call.
 struct CallFault {
     what: String,
     op: String,
@@ -148,9 +148,9 @@ fn report(faults: &[CallFault]) {
     let mut by_kind = BTreeMap::<&str, Vec<&CallFault>>::new();
     for fault in faults {
         // The place of a panic tells faults apart; its message has numbers of the call.
-        let place = fault.what.split(": ").next().unwrap_or("");
-        let is_lost = place.starts_with("crash") || place.starts_with("no answer");
-        by_kind.entry(if is_lost { &fault.op } else { place }).or_default().push(fault);
+        let location = fault.what.split(": ").next().unwrap_or("");
+        let is_lost = location.starts_with("crash") || location.starts_with("no answer");
+        by_kind.entry(if is_lost { &fault.op } else { location }).or_default().push(fault);
     }
     for (kind, faults) in by_kind {
         let Some(smallest) = faults.iter().min_by_key(|fault| fault.text.len()) else { continue };

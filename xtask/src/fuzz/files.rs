@@ -1,5 +1,6 @@
-//! `fuzz files`: mutated files of every kind that is read, in a child process with bounded memory. A
-//! panic, an abort or a hang is a fault. Workers (`fuzz/files` of the root package) read the files.
+//! `fuzz files`: mutated files of every kind that is read, in a child process with bounded memory.
+//! A panic, an abort or a hang is a fault. Workers (`fuzz/files` of the root package) read the
+//! files.
 
 use super::{Seeds, calls::bounded};
 use crate::{
@@ -49,10 +50,10 @@ pub(crate) struct FileFlags {
     worker: Option<PathBuf>,
 }
 
-/// Mutants that a worker is given at once.
+/// Mutants that a worker is passed at once.
 const CHUNK: u64 = 500;
 
-/// A fault: a panic's place and message or how the worker was lost, and the mutant.
+/// A fault: a panic's position and message or how the worker was lost, and the mutant.
 struct FileFault {
     what: String,
     target: String,
@@ -189,8 +190,8 @@ fn report(faults: &[FileFault]) {
     let mut by_kind = BTreeMap::<(&str, &str), Vec<&FileFault>>::new();
     for fault in faults {
         // The place of a panic tells faults apart; its message has numbers of the file.
-        let place = fault.what.split(": ").next().unwrap_or("");
-        by_kind.entry((&fault.target, place)).or_default().push(fault);
+        let location = fault.what.split(": ").next().unwrap_or("");
+        by_kind.entry((&fault.target, location)).or_default().push(fault);
     }
     for ((target, _), faults) in by_kind {
         let FileFault { what, number, .. } = faults[0];

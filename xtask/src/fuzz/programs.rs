@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     worker: Option<PathBuf>,
 }
 
-/// Seeds that a worker is given at once.
+/// Seeds that a worker is passed at once.
 const CHUNK: u64 = 100;
 
 /// Tally of the results of some seeds.

@@ -3,7 +3,8 @@
 use super::tree::SourceFile;
 use syn::{Item, TraitItem, Type};
 
-/// Files of the plan, the executor, placement and the routes of eager ops. A folder ends with a slash.
+/// Files of the plan, the executor, placement and the routes of eager ops. A folder ends with a
+/// slash.
 const MIDDLE: &[&str] = &[
     "runtime/src/plan/",
     "runtime/src/call_cache.rs",
@@ -16,7 +17,7 @@ const MIDDLE: &[&str] = &[
     "runtime/src/kernel_call.rs",
     "runtime/src/optimize.rs",
     "runtime/src/origin.rs",
-    "runtime/src/place.rs",
+    "runtime/src/assign_devices.rs",
     "runtime/src/placed_calls.rs",
     "runtime/src/placement.rs",
     "runtime/src/run.rs",

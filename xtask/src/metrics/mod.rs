@@ -3,11 +3,11 @@
 
 mod baseline;
 mod cycles;
+mod files_per_op;
+pub(crate) mod glossary;
 mod middle;
-mod places;
 mod sizes;
-mod tree;
-pub(crate) mod words;
+pub(crate) mod tree;
 
 use anyhow::Result;
 use clap::Args;
@@ -35,10 +35,10 @@ impl Flags {
 
 pub(crate) fn run(root: &Path, flags: &Flags) -> Result<()> {
     let files = tree::source_files(root)?;
-    places::print(&files);
+    files_per_op::print(&files);
     sizes::print(&files);
     middle::print(&files);
-    words::print(&files);
+    glossary::print(&files);
     let cycles = cycles::largest(&files);
     for (name, cycle) in &cycles {
         println!("import cycle: {name}: {} files in the largest", cycle.files.len());

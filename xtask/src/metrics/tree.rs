@@ -9,16 +9,16 @@ use syn::{Attribute, Item, Meta, Visibility};
 const GENERATED: &[&str] = &["tracer/src/ops/generated/", "saved_model/src/proto/"];
 
 /// A source file.
-pub(super) struct SourceFile {
+pub(crate) struct SourceFile {
     /// The path from the root.
-    pub(super) name: String,
-    pub(super) text: String,
+    pub(crate) name: String,
+    pub(crate) text: String,
     /// The syntax, without items that are compiled for tests only.
     pub(super) syntax: syn::File,
 }
 
 /// All source files but tests, examples and generated code.
-pub(super) fn source_files(root: &Path) -> Result<Vec<SourceFile>> {
+pub(crate) fn source_files(root: &Path) -> Result<Vec<SourceFile>> {
     let mut files = Vec::new();
     for path in source::rust_files(root)? {
         let name = source::name_of(root, &path)?;

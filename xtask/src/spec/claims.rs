@@ -15,11 +15,11 @@ pub(super) fn find(file: &str, text: &str) -> Vec<Result<Holder, String>> {
     });
     claims
         .map(|(line, list)| {
-            let place = format!("{file}:{line}");
-            let wrong = |what: &str| format!("{place}: {what}");
+            let location = format!("{file}:{line}");
+            let wrong = |what: &str| format!("{location}: {what}");
             let numbers = number::list(list).map_err(|error| wrong(&error))?;
             let test = test_below(&code, line).map_err(wrong)?;
-            Ok(Holder { name: format!("{file}::{test}"), place, numbers })
+            Ok(Holder { name: format!("{file}::{test}"), place: location, numbers })
         })
         .collect()
 }

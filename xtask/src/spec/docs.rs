@@ -14,10 +14,10 @@ pub(super) fn find(root: &Path) -> Result<(Vec<Holder>, Findings)> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let place = format!("{TABLE}:{}", index + 1);
-        match holder(root, &place, line) {
+        let location = format!("{TABLE}:{}", index + 1);
+        match holder(root, &location, line) {
             Ok(holder) => holders.push(holder),
-            Err(finding) => findings.push(format!("{place}: {finding}")),
+            Err(finding) => findings.push(format!("{location}: {finding}")),
         }
     }
     Ok((holders, findings))

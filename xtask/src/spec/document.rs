@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_given_once() {
+    fn a_number_is_used_once() {
         let twice = TEXT.replace("| 2 |", "| 1 |");
         assert!(Document::parse(&twice).is_err());
     }

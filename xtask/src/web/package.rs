@@ -45,7 +45,7 @@ const MOST_BYTES: usize = 4 << 20;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Builds the package; gives its folder.
+/// Builds the package; returns its folder.
 pub(super) fn build(
     root: &Path,
     folder: &Path,

@@ -1,8 +1,9 @@
 //! The compiler for `wasm32-unknown-unknown`: Debian's, which it has to build Chromium.
 //!
-//! Its packages are unpacked into the target folder, so that no other build takes them. They have the
-//! source of the standard library, which is built with the package. Elsewhere than on Debian, a folder with
-//! `rustc` and `wasm-ld` is named by `FERROFLOW_WEB_TOOLCHAIN`; the compiler there must have `rust-src`.
+//! Its packages are unpacked into the target folder, so that no other build takes them. They have
+//! the source of the standard library, which is built with the package. Elsewhere than on Debian, a
+//! folder with `rustc` and `wasm-ld` is named by `FERROFLOW_WEB_TOOLCHAIN`; the compiler there must
+//! have `rust-src`.
 
 use crate::command;
 use anyhow::{Context, Result, ensure};
@@ -24,8 +25,8 @@ pub(super) struct WebToolchain {
 
 /// The compiler, installed if it is not yet.
 pub(super) fn installed(folder: &Path) -> Result<WebToolchain> {
-    let given = env::var_os("FERROFLOW_WEB_TOOLCHAIN").map(PathBuf::from);
-    let programs = match given {
+    let toolchain = env::var_os("FERROFLOW_WEB_TOOLCHAIN").map(PathBuf::from);
+    let programs = match toolchain {
         Some(given) => given,
         None => unpacked(&folder.join("toolchain"))?,
     };

@@ -1,13 +1,14 @@
-//! Attention: the softmax of a product, times a matrix, becomes one call that keeps no scores.
+//! Attention: the softmax of a matmul, times a matrix, becomes one call that keeps no scores.
 //!
 //! It comes after [`fuse`](super::fuse), which has made one call of all that happens to the scores
-//! between the first product and the softmax: scales, masks, biases. That call's expression goes along.
-//! Transpositions of what is multiplied, and of the result, become orders in which the call sees its
-//! operands.
+//! between the first product and the softmax: scales, masks, biases. That call's expression goes
+//! along. Transpositions of what is multiplied, and of the result, become orders in which the call
+//! sees its operands.
 //!
-//! Scores and weights that anyone else needs (gradients do) stay, and with them all that makes them.
+//! Scores and weights that anyone else needs (gradients do) stay, and with them all that makes
+//! them.
 
-mod products;
+mod matmuls;
 #[cfg(test)]
 mod tests;
 
@@ -19,12 +20,12 @@ use crate::{
     expr::{Constant, Expr, ExprKind, Prim, Replacement},
     graph::{Graph, NodeDef, NodeId, Outlet},
 };
-use products::{MatmulOperands, Ops, Search, Seen, swap_last};
+use matmuls::{MatmulOperands, Ops, Search, Seen, swap_last};
 use std::{collections::HashSet, sync::Arc};
 
-/// Makes one call of each attention in a graph for which `gains` tells that whoever runs it gains by
-/// that. `results` are the outlets others will ask for. Calls that nobody needs should have gone, as
-/// they count as users; those that nobody needs any more remain.
+/// Makes one call of each attention in a graph for which `is_profitable` tells that it is
+/// profitable for that. `results` are the outlets others will ask for. Calls that nobody needs
+/// should have gone, as they count as users; those that nobody needs any more remain.
 ///
 /// # Errors
 ///
@@ -43,8 +44,8 @@ pub fn attention(
         };
         if gains(graph, &node) {
             let inputs = node.inputs().to_vec();
-            let place = graph.node_mut(root);
-            (*place.op, *place.attrs, *place.expr) = (node.op, node.attrs, node.expr);
+            let old = graph.node_mut(root);
+            (*old.op, *old.attrs, *old.expr) = (node.op, node.attrs, node.expr);
             graph.connect(root, inputs, [])?;
         }
     }
@@ -53,7 +54,7 @@ pub fn attention(
 
 /// Scores on their way to the softmax.
 struct Scores {
-    /// The product.
+    /// The matmul.
     product: NodeId,
     query: Seen,
     key: Seen,
@@ -64,17 +65,17 @@ struct Scores {
 
 /// Values that attention weights are multiplied by.
 struct Averages {
-    /// The product.
+    /// The matmul.
     product: NodeId,
     value: Seen,
-    /// Whether the weights come second, so that the product is that of the columns.
+    /// Whether the weights come second, so that the matmul is that of the columns.
     is_swapped: bool,
     /// Where weights that count are true.
     keep: Option<Outlet>,
 }
 
 impl Search<'_> {
-    /// The attention around a softmax: the call that takes the place of its last node, and that node.
+    /// The attention around a softmax: the call that replaces its last node, and that node.
     fn around(&self, softmax: NodeId) -> Option<(NodeId, NodeDef)> {
         let logits = self.graph[softmax].inputs()[0];
         let scores = self.scores(logits)?;
@@ -114,12 +115,12 @@ impl Search<'_> {
             .with("value_order", ints(&operands[2].order))
             .with("output_order", ints(&order))
             .with("keep", keep.map_or(-1, |keep| keep as i64));
-        let place = &self.graph[root];
+        let old = &self.graph[root];
         let inputs = operands.iter().map(|seen| seen.outlet).chain(others);
-        let mut node = NodeDef::new(place.name.clone(), self.ops.fused, attrs)
+        let mut node = NodeDef::new(old.name.clone(), self.ops.fused, attrs)
             .with_inputs(inputs)
-            .with_outputs(place.outputs().iter().cloned());
-        node.device = place.device.clone();
+            .with_outputs(old.outputs().iter().cloned());
+        node.device = old.device.clone();
         node.expr = scores.expr.map(Arc::new);
         Some((root, node))
     }
@@ -131,7 +132,7 @@ impl Search<'_> {
     /// Logits of a softmax that are made of matmuls, if they are.
     fn scores(&self, logits: Outlet) -> Option<Scores> {
         self.only_user(logits)?;
-        if let Some(MatmulOperands { node, a, b }) = self.scores_product(logits) {
+        if let Some(MatmulOperands { node, a, b }) = self.scores_matmul(logits) {
             let (query, key, others) = (a, b.swapped(), Vec::new());
             return Some(Scores { product: node, query, key, expr: None, others });
         }
@@ -139,8 +140,8 @@ impl Search<'_> {
         let shape = &self.ty(logits)?.shape;
         let (at, product) = inputs.iter().enumerate().find_map(|(at, &input)| {
             self.only_user(input)?;
-            let product = self.scores_product(input)?;
-            (self.ty(input)?.shape == *shape).then_some((at, product))
+            let matmul = self.scores_matmul(input)?;
+            (self.ty(input)?.shape == *shape).then_some((at, matmul))
         })?;
         let dtype = |outlet: Outlet| self.ty(outlet).map(|ty| ty.dtype);
         let mut others = inputs.clone();
@@ -160,16 +161,16 @@ impl Search<'_> {
         Some(Scores { product: node, query: a, key: b.swapped(), expr, others })
     }
 
-    /// The product that scores are, perhaps written by columns.
-    fn scores_product(&self, scores: Outlet) -> Option<MatmulOperands> {
-        if let Some(product) = self.product(scores.node) {
+    /// The matmul that scores are, perhaps written by columns.
+    fn scores_matmul(&self, scores: Outlet) -> Option<MatmulOperands> {
+        if let Some(product) = self.matmul(scores.node) {
             return Some(product);
         }
         let mut order = self.permutation(scores.node)?;
         swap_last(&mut order);
         let source = self.graph[scores.node].inputs()[0];
         self.only_user(source).filter(|_| order.iter().copied().eq(0..order.len()))?;
-        let MatmulOperands { node, a, b } = self.product(source.node)?;
+        let MatmulOperands { node, a, b } = self.matmul(source.node)?;
         Some(MatmulOperands { node, a: b.swapped(), b: a.swapped() })
     }
 
@@ -190,13 +191,13 @@ impl Search<'_> {
         let node = &self.graph[user];
         let first = node.inputs().first() == Some(&weights);
         // Transpositions of the weights are left alone: each is seen as it is given.
-        let MatmulOperands { a, b, .. } = self.product(user)?;
+        let MatmulOperands { a, b, .. } = self.matmul(user)?;
         let (own, value) = if first { (a, b) } else { (b.swapped(), a.swapped()) };
         let as_they_are = own.outlet == weights && own.order.iter().copied().eq(0..own.order.len());
         as_they_are.then_some(Averages { product: user, value, is_swapped: !first, keep })
     }
 
-    /// The last of a product and the transpositions that follow it whose rows are contiguous, and the
+    /// The last of a matmul and the transpositions after it whose rows are contiguous, and the
     /// order in which it sees the product.
     fn root(&self, product: NodeId, rank: usize, is_swapped: bool) -> Option<(NodeId, Vec<usize>)> {
         let mut order: Vec<usize> = (0..rank).collect();
@@ -222,8 +223,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether an expression of weights, input `weights`, rounds them at most and makes some of them zero;
-/// if so, the input that is true where it does not.
+/// Whether an expression of weights, input `weights`, rounds them at most and makes some of them
+/// zero; if so, the input that is true where it does not.
 fn selection(expr: &Expr, weights: usize) -> Option<Option<usize>> {
     let nodes = expr.nodes();
     let (mut at, mut keep) = (expr.root().index(), None);

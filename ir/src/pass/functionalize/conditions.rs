@@ -52,7 +52,7 @@ struct NewBranches<'a> {
 }
 
 impl NewBranches<'_> {
-    /// Adds a branch; gives it a name of its own, by which it may be called.
+    /// Adds a branch and names it, so that it can be called.
     fn add(&mut self, mut branch: NewBranch) -> NameAttrList {
         let name = self.scope.free_name(&branch.function.name, &self.names);
         self.names.insert(name.clone());
@@ -89,7 +89,7 @@ fn make_outer_calls(
         outer: Vec::new(),
         replaced: HashMap::new(),
     };
-    choices.place(&order)?;
+    choices.assign_branches(&order)?;
     let targets = control_results.iter().copied().collect();
     choices.want_effects(&order, &targets);
     for (index, (_, outlet)) in results.iter().enumerate() {
@@ -120,13 +120,13 @@ fn make_outer_calls(
     Ok(FunctionDef { args, results: results.collect(), attrs, ..outline.function })
 }
 
-/// Key of a call to be made: the choosers of a stage. Values flow from calls to those of later
+/// Key of a call to be made: the predicates of a stage. Values flow from calls to those of later
 /// stages only.
 type Key = (usize, Outlet);
 
 /// Where a node is alive.
 #[derive(Clone, Copy)]
-struct Home {
+struct BranchSide {
     key: Key,
     side: usize,
 }
@@ -168,7 +168,7 @@ struct Choices<'a> {
     depth: usize,
     /// Number of choices, one after the other, that a node comes after.
     stages: HashMap<NodeId, usize>,
-    homes: HashMap<NodeId, Home>,
+    homes: HashMap<NodeId, BranchSide>,
     /// The nodes of each call to be.
     by_key: HashMap<Key, Vec<NodeId>>,
     wanted: BTreeMap<Key, Wanted>,
@@ -180,7 +180,7 @@ struct Choices<'a> {
 
 impl Choices<'_> {
     /// Finds where each node is alive.
-    fn place(&mut self, order: &[NodeId]) -> Result<()> {
+    fn assign_branches(&mut self, order: &[NodeId]) -> Result<()> {
         for &id in order {
             if !self.live.can_live(id) {
                 self.wiring.redirect_control(id, None);
@@ -198,7 +198,7 @@ impl Choices<'_> {
                 }
                 (_, _, Some(SwitchSide { chooser, side })) => {
                     let key = (stage, chooser);
-                    self.homes.insert(id, Home { key, side });
+                    self.homes.insert(id, BranchSide { key, side });
                     self.by_key.entry(key).or_default().push(id);
                     self.wiring.redirect_control(id, None);
                 }
@@ -215,7 +215,7 @@ impl Choices<'_> {
         Ok(())
     }
 
-    /// After how many choices a node comes that is alive under the choice of `chooser`.
+    /// After how many choices a node comes that is alive under the choice of `predicate`.
     fn stage(&self, id: NodeId, chooser: Option<Outlet>) -> usize {
         let node = &self.wiring.graph[id];
         let inputs = node.inputs().iter().map(|input| input.node);
@@ -229,7 +229,7 @@ impl Choices<'_> {
         sources.filter_map(after).max().unwrap_or(0)
     }
 
-    /// A merge that can only give one of its inputs gives that.
+    /// A merge that can only return one of its inputs returns that.
     fn pass_on(&mut self, id: NodeId, index: usize) -> Result<()> {
         let data = self.wiring.graph[id].inputs()[index];
         self.wiring.redirect(id.into(), data);
@@ -248,7 +248,7 @@ impl Choices<'_> {
 
     fn want_effects(&mut self, order: &[NodeId], targets: &HashSet<NodeId>) {
         for id in order {
-            let Some(&Home { key, side }) = self.homes.get(id) else { continue };
+            let Some(&BranchSide { key, side }) = self.homes.get(id) else { continue };
             let node = &self.wiring.graph[*id];
             if targets.contains(id) || self.wiring.scope.has_effect(node) {
                 self.wanted(key).runs[side].push(*id);
@@ -263,16 +263,16 @@ impl Choices<'_> {
         }
         let Some(choice) = self.live.outlet_root(&self.wiring.graph, outlet) else { return Ok(()) };
         let value = self.wiring.resolve(outlet);
-        let home = match self.homes.get(&value.node) {
+        let own_side = match self.homes.get(&value.node) {
             Some(&home) => home,
             None if must_be_alive => {
-                Home { key: (self.stages[&outlet.node], choice.chooser), side: choice.side }
+                BranchSide { key: (self.stages[&outlet.node], choice.chooser), side: choice.side }
             }
             None => return Ok(()),
         };
         let result = Some(index);
-        let export = Export { side: home.side, outlet: value, must_be_alive, result };
-        self.wanted(home.key).exports.push(export);
+        let export = Export { side: own_side.side, outlet: value, must_be_alive, result };
+        self.wanted(own_side.key).exports.push(export);
         Ok(())
     }
 
@@ -372,10 +372,10 @@ impl Choices<'_> {
         let inputs = captures.iter().map(|&capture| self.wiring.ty(capture).map(|ty| ty.dtype));
         let input_dtypes: Vec<DType> = inputs.collect::<Result<_>>()?;
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
-        let chooser = self.wiring.resolve_outside(key.1);
-        let dtype = self.wiring.ty(chooser)?.dtype;
-        let predicate = outline::scalar(&mut self.wiring.graph, chooser, dtype)?;
-        if predicate != chooser {
+        let predicate = self.wiring.resolve_outside(key.1);
+        let dtype = self.wiring.ty(predicate)?.dtype;
+        let predicate = outline::scalar(&mut self.wiring.graph, predicate, dtype)?;
+        if predicate != predicate {
             self.outer.push(predicate.node);
         }
         let attrs = Attrs::new()
@@ -429,7 +429,7 @@ impl Choices<'_> {
         }
     }
 
-    /// Merges give their value and its index, exports their value.
+    /// Merges return their value and its index, exports their value.
     fn result_types(&self, wanted: &Wanted) -> Result<Vec<ValueType>> {
         let mut types = Vec::new();
         for &merge in &wanted.merges {

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-/// A choice between two sides: the value of `chooser` sends values to side `side`.
+/// A choice between two sides: the value of `predicate` sends values to side `side`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct SwitchSide {
     pub(super) chooser: Outlet,
@@ -157,16 +157,16 @@ impl Liveness {
     fn choice(&self, inputs: &[(usize, Conditions)]) -> Option<(MergeValue, Conditions)> {
         let [(_, first), (_, second)] = inputs else { return None };
         let differs = |choice: &&SwitchSide| second.binary_search(choice).is_err();
-        let chooser = first.iter().find(differs)?.chooser;
-        let rest = without(first, chooser);
+        let predicate = first.iter().find(differs)?.chooser;
+        let rest = without(first, predicate);
         let mut by_side = [None; SIDES];
         for (index, conditions) in inputs {
-            let side = conditions.iter().find(|choice| choice.chooser == chooser)?.side;
+            let side = conditions.iter().find(|choice| choice.chooser == predicate)?.side;
             by_side[side] = Some(*index);
         }
         let by_side = [by_side[0]?, by_side[1]?];
-        let fits = without(second, chooser) == rest;
-        fits.then(|| (MergeValue::Choice { chooser, by_side }, rest.into()))
+        let fits = without(second, predicate) == rest;
+        fits.then(|| (MergeValue::Choice { chooser: predicate, by_side }, rest.into()))
     }
 
     /// Notes what a node chooses by, and what it is to those who choose by it.

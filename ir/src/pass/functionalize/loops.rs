@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-/// Adds a call for each frame, the innermost first; gives the nodes of the outermost one. In
+/// Adds a call for each frame, the innermost first; returns the nodes of the outermost one. In
 /// `targets` are nodes that run though no result needs them.
 pub(super) fn make_calls(
     wiring: &mut Wiring<'_>,

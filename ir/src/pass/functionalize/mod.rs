@@ -130,7 +130,7 @@ fn check(graph: &Graph) -> Result<()> {
 /// Effect of a node on the flow of control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Flow {
-    /// Gives a value as one of two results.
+    /// Returns a value as one of two results.
     Switch,
     Merge,
     Enter,

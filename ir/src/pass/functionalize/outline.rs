@@ -35,7 +35,7 @@ pub(super) struct Wiring<'a> {
 #[derive(Default)]
 pub(super) struct OutlinedRegion {
     pub(super) name: String,
-    /// The outlets that are given as arguments.
+    /// The outlets that are passed as arguments.
     pub(super) args: Vec<Outlet>,
     /// The nodes, in the order they shall have.
     pub(super) members: Vec<NodeId>,
@@ -50,7 +50,7 @@ pub(super) enum OutlinedResult {
     /// The value of an outlet.
     Value(Outlet),
     Constant(HostTensor),
-    /// A value that nobody looks at.
+    /// A value that is never read.
     Dead(DType),
     /// A value that must not be asked for; the text says why.
     Fails(DType, String),
@@ -63,8 +63,8 @@ pub(super) struct Outline {
     pub(super) moved: HashMap<NodeId, NodeId>,
 }
 
-/// A predicate as the scalar that `Switch` asks for; one of another shape is an error of the run, as
-/// calls of functions would take it for whether there are elements.
+/// A predicate as the scalar that `Switch` asks for; one of another shape is an error of the run,
+/// as calls of functions would take it for whether there are elements.
 pub(super) fn scalar(graph: &mut Graph, predicate: Outlet, dtype: DType) -> Result<Outlet> {
     let ty = ValueType::new(dtype, PartialShape::scalar());
     if graph.ty(predicate) == Some(&ty) {
@@ -280,7 +280,7 @@ pub(super) fn constant(name: String, value: HostTensor) -> NodeDef {
     NodeDef::new(name, super::record("Const"), attrs).with_outputs([ty])
 }
 
-/// The `nodes` in an order in which each comes after those of them that `sources` gives; among
+/// The `nodes` in an order in which each comes after those of them that `sources` returns; among
 /// nodes that could come next, the one added first does.
 pub(super) fn order(
     graph: &Graph,

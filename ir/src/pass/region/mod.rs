@@ -1,7 +1,7 @@
 //! Fused regions: an op and the elementwise work before and after it become one node.
 //!
-//! It comes after [`fuse`](super::fuse), which has made one node of each chain of elementwise ops. A
-//! region is one `_Region` node, of one of two kinds:
+//! It comes after [`fuse`](super::fuse), which has made one node of each chain of elementwise ops.
+//! A region is one `_Region` node, of one of two kinds:
 //!
 //! - **epilogue**: an anchor op (a matmul, a convolution) and the elementwise expression that its
 //!   result goes through: a bias, an activation, a residual, the factors of a batch normalisation;
@@ -9,8 +9,8 @@
 //!   between and after them: softmax, layer norm, the norm of rows, a mean of squares.
 //!
 //! **Invariant:** every node of a region but the last has all its readers inside the region, no
-//! control edges, and the last node's device; none is a result. So no path leaves a region and comes
-//! back, and values that others read stay.
+//! control edges, and the last node's device; none is a result. So no path leaves a region and
+//! comes back, and values that others read stay.
 
 mod epilogue;
 mod rows;
@@ -40,7 +40,7 @@ use std::{
 const MAX_INPUTS: usize = 12;
 const MAX_OPERATIONS: usize = 160;
 
-/// Forms the regions of a graph for which `gains` says that the device they run on is faster by them.
+/// Forms the regions of a graph that are profitable on the device they run on.
 /// `results` are the outlets others will ask for. Nodes without readers should have been pruned, as
 /// they count as readers; those that lose their last reader remain.
 ///
@@ -79,7 +79,7 @@ pub fn regions(
     Ok(())
 }
 
-/// A region that takes the place of a node.
+/// A region that replaces a node.
 struct Region {
     /// All attributes but the types.
     attrs: Attrs,

@@ -76,8 +76,8 @@ pub(super) fn around(search: &Search<'_>, root: NodeId) -> Option<Region> {
     Some(Region { attrs, expr, inputs, members })
 }
 
-/// The space of the nearest reduction that a node is computed from, if the node's shape is that of its
-/// elements or of its rows.
+/// The space of the nearest reduction that a node is computed from, if the node's shape is that of
+/// its elements or of its rows.
 fn find_space(search: &Search<'_>, root: NodeId) -> Option<Space> {
     let own = search.shape(root.into())?;
     let (mut queue, mut seen) = (VecDeque::from([root]), HashSet::from([root]));
@@ -131,7 +131,7 @@ fn absorb(search: &Search<'_>, root: NodeId, space: &Space) -> HashSet<NodeId> {
     }
 }
 
-/// The reduction that a node is, and where it takes place.
+/// The reduction that a node is, and where it is computed.
 fn reduction(search: &Search<'_>, id: NodeId) -> Option<(Reduction, Space)> {
     let node = &search.graph[id];
     let op = node.op.def()?;

@@ -68,8 +68,8 @@ impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
             let value = part(self.value, &attention.value, matrix, first, [keys, width]);
             let scores = &mut scores[..n * keys];
             let sizes = GemmSizes { m: n, k: depth, n: keys };
-            let place = GemmOutput::row_major(&mut *scores, keys);
-            gemm(&single, sizes, query.matrix(), key.matrix().transposed(), place);
+            let output = GemmOutput::row_major(&mut *scores, keys);
+            gemm(&single, sizes, query.matrix(), key.matrix().transposed(), output);
             self.map(block, first, scores)?;
             for (row, scores) in scores.chunks_mut(keys).enumerate() {
                 let sums = &mut sums[row * width..][..width];
@@ -78,8 +78,8 @@ impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
             }
             let sizes = GemmSizes { m: n, k: keys, n: width };
             let weights = Matrix::row_major(&*scores, keys);
-            let place = GemmOutput { data: &mut sums, row_stride: width, accumulate: first > 0 };
-            gemm(&single, sizes, weights, value.matrix(), place);
+            let output = GemmOutput { data: &mut sums, row_stride: width, accumulate: first > 0 };
+            gemm(&single, sizes, weights, value.matrix(), output);
         }
         for (row, out) in block.rows.iter_mut().enumerate() {
             // Rows of which no weight counts are sums of nothing, whatever the weights are.
@@ -153,7 +153,7 @@ impl<T: WideElement<Acc: Exp + GemmElement>> AttentionInputs<'_, T> {
     }
 }
 
-/// Exponentials in the place of scores, and their sum.
+/// Exponentials instead of scores, and their sum.
 struct Weights<'a, A> {
     scores: &'a mut [A],
     largest: A,
@@ -194,7 +194,7 @@ impl<A: Number> Part<'_, A> {
     }
 }
 
-/// The rows from `first` on of matrix `n`: where they lie, or as copies where they must be widened.
+/// The rows from `first` on of matrix `n`: without a copy, or as copies where they must be widened.
 fn part<'a, T: WideElement>(
     data: &'a [T],
     matrices: &Matrices,

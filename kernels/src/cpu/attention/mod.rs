@@ -1,9 +1,10 @@
 //! Attention without a matrix of scores: blocks of queries meet blocks of keys.
 //!
-//! For each block of queries the running maximum of its scores, the sum of their exponentials and the
-//! sum of the values so weighted are kept, and scaled down whenever a larger score turns up (Dao et
-//! al., "FlashAttention", 2022, algorithm 1; the sums are divided once, at the end). Scores, weights and
-//! sums are `f32` for 16-bit floats. Rows that have no score above -inf give NaN.
+//! For each block of queries the running maximum of its scores, the sum of their exponentials and
+//! the sum of the values so weighted are kept, and scaled down whenever a larger score turns up
+//! (Dao et al., "FlashAttention", 2022, algorithm 1; the sums are divided once, at the end).
+//! Scores, weights and sums are `f32` for 16-bit floats. Rows that have no score above -inf give
+//! NaN.
 
 mod block;
 
@@ -45,8 +46,8 @@ fn attention(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(0), T => kernel::<T>(plan)))
 }
 
-/// Whether a call is no slower than the calls it stands for. Measured with AVX-512, it takes half the
-/// time where scores are too many for the second-level cache, and is faster where it saves
+/// Whether a call is no slower than the calls it stands for. Measured with AVX-512, it takes half
+/// the time where scores are too many for the second-level cache, and is faster where it saves
 /// transpositions; small products of rows that lie well gain nothing.
 pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
     let plan = Attention::new(call)?;
@@ -57,10 +58,10 @@ pub(super) fn pays(call: &OpCall<'_>) -> Result<bool> {
     Ok(blocks >= LEAST_BLOCKS && enough)
 }
 
-/// Fewer blocks leave threads without work that they would have in the products.
+/// Fewer blocks leave threads without work that they would have in the matmuls.
 const LEAST_BLOCKS: usize = 8;
 
-/// The multiplications of the first product from which on setting up is not what counts.
+/// The multiplications of the first matmul from which on setting up is not what counts.
 const LEAST_WORK: usize = 1 << 15;
 
 /// Scores that no second-level cache holds.
@@ -81,7 +82,7 @@ struct Plan {
     keys: usize,
     /// Kernel of the scores for a block of so many rows and columns.
     mapped: Vec<([usize; 2], Arc<dyn Kernel>)>,
-    /// The matrices whose rows follow each other in the output, for each position before them.
+    /// The matrices whose rows are contiguous in the output, for each position before them.
     matrices: Vec<usize>,
     others: Vec<Other>,
 }
@@ -109,13 +110,13 @@ impl Plan {
         let keys = attention.keys.div_ceil(attention.keys.div_ceil(KEYS).max(1)).max(1);
         let (n, inner) = (attention.count(), inner(&attention));
         // Where the first query of each is, among those.
-        let place = |matrix: usize| {
+        let output_index = |matrix: usize| {
             let row = attention.output.at(matrix, 0, 0) / attention.width.max(1);
             row / (attention.queries * inner) * inner + row % inner
         };
         let mut matrices = vec![0; n];
         if attention.queries > 0 {
-            (0..n).for_each(|matrix| matrices[place(matrix)] = matrix);
+            (0..n).for_each(|matrix| matrices[output_index(matrix)] = matrix);
         }
         let (rows, mut mapped) = (rows(&attention), Vec::new());
         if let Some(expr) = &attention.expr {
@@ -149,7 +150,7 @@ fn access(matrices: &Matrices, rows: usize, cols: usize) -> InputAccess {
     }
 }
 
-/// The number of matrices whose rows of one query follow each other in the output.
+/// The number of matrices whose rows of one query are contiguous in the output.
 fn inner(attention: &Attention) -> usize {
     (attention.output.row_step / attention.width.max(1)).max(1)
 }
@@ -166,8 +167,8 @@ fn blocks<'a, T>(plan: &Plan, out: &'a mut [T]) -> Vec<QueryBlock<'a, T>> {
             let block = |&matrix| QueryBlock { matrix, first, rows: Vec::with_capacity(n) };
             blocks.extend(matrices.iter().map(block));
             for _ in 0..n {
-                let places = blocks[base..].iter_mut();
-                places.zip(&mut rows).for_each(|(block, row)| block.rows.push(row));
+                let outputs = blocks[base..].iter_mut();
+                outputs.zip(&mut rows).for_each(|(block, row)| block.rows.push(row));
             }
         }
     }

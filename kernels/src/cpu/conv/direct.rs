@@ -1,11 +1,12 @@
-//! Convolutions of `f32` without a matrix of taps: tiles of sums read the input where it lies.
+//! Convolutions of `f32` without an im2col matrix: tiles of sums read the input without a copy.
 //!
 //! Windows of an area have the same taps inside the input. Those in a line are as far apart as the
 //! stride says, so a few of them are the rows of a tile, and its steps are their taps and channels.
-//! Padding is never read. Each element is a chain over its taps in order, cut by the geometry alone.
+//! Padding is never read. Each element is a chain over its taps in order, cut by the geometry
+//! alone.
 
 use super::super::gemm::{
-    BlockEpilogue, Matrix, finish_all,
+    BlockEpilogue, Matrix, apply_all,
     linear::LinearEpilogue,
     pack::pack_columns,
     rect::Rect,
@@ -32,10 +33,10 @@ const FEW_WINDOWS: usize = 512;
 /// Lines of windows that threads take at a time hold so many windows, roughly.
 const WINDOWS_PER_PIECE: usize = 256;
 
-/// Windows that have the same taps inside.
+/// Windows that have the same kernel offsets inside.
 struct Area {
     stretches: [Stretch; 3],
-    /// The steps of a window from its first tap inside on, some at a time.
+    /// The steps of a window from its first kernel offset inside on, some at a time.
     blocks: Vec<Vec<Span>>,
 }
 
@@ -52,7 +53,7 @@ impl DirectPlan {
         let machine = InstructionSet::detect()?;
         let stretches = g.sweep.slides.each_ref().map(Stretch::along);
         let n_areas: usize = stretches.iter().map(Vec::len).product();
-        if n_areas.saturating_mul(g.sweep.n_taps()) > MAX_SPANS || g.depth() == 0 {
+        if n_areas.saturating_mul(g.sweep.n_kernel_offsets()) > MAX_SPANS || g.depth() == 0 {
             return None;
         }
         let mut areas = Vec::with_capacity(n_areas);
@@ -77,8 +78,8 @@ struct Group<'a> {
     linear: Option<(&'a LinearEpilogue<'a>, usize)>,
 }
 
-/// Where the windows of an area lie.
-struct AreaPlace {
+/// Where the windows of an area are.
+struct AreaOffset {
     /// The image, and the plane of its output.
     place: (usize, usize),
     /// Lines of the plane.
@@ -127,8 +128,8 @@ impl<'a> Direct<'a> {
         let g = self.g;
         let has_few = g.sweep.n_windows() <= FEW_WINDOWS;
         let linear = finish.and_then(BlockEpilogue::linear);
-        let finish = finish.filter(|_| linear.is_none());
-        let by_lines = finish.filter(|_| g.groups == 1 && !has_few);
+        let epilogue = finish.filter(|_| linear.is_none());
+        let by_lines = epilogue.filter(|_| g.groups == 1 && !has_few);
         let mut rect = Rect::new(out, g.sweep.n_windows(), g.filters, g.filters);
         for index in 0..g.groups {
             let own = rect.take_cols(g.own_filters());
@@ -139,8 +140,8 @@ impl<'a> Direct<'a> {
                 self.by_lines(threads, group, own, by_lines)?;
             }
         }
-        if let (Some(finish), None) = (finish, by_lines) {
-            finish_all(threads, finish, out, g.filters);
+        if let (Some(finish), None) = (epilogue, by_lines) {
+            apply_all(threads, finish, out, g.filters);
         }
         Ok(())
     }
@@ -179,7 +180,7 @@ impl<'a> Direct<'a> {
         })
     }
 
-    /// Threads share lines of windows, and finish them.
+    /// Threads share lines of windows, and apply the epilogue.
     fn by_lines(
         &self,
         threads: &Threads,
@@ -209,14 +210,14 @@ impl<'a> Direct<'a> {
         threads.for_each(pieces.into_iter(), |(line, mut out)| {
             self.lines(group, panels, (line, 0), out.reborrow());
             if let Some(finish) = finish {
-                finish.finish(line * c.output, 0, out);
+                finish.apply(line * c.output, 0, out);
             }
         });
         Ok(())
     }
 
-    /// Computes the windows of `out`: lines and filters of a group from those with these numbers on,
-    /// as many filters as there are panels.
+    /// Computes the windows of `out`: lines and filters of a group from those with these numbers
+    /// on, as many filters as there are panels.
     fn lines(
         &self,
         group: Group<'_>,
@@ -241,12 +242,16 @@ impl<'a> Direct<'a> {
                     1,
                     (end - begin) * c.output,
                 );
-                let place = (plane / a.output, plane % a.output);
+                let offset = (plane / a.output, plane % a.output);
                 for area in self.areas {
-                    if area.stretches[0].windows.contains(&place.1) {
-                        let place =
-                            AreaPlace { place, lines: begin..end, row: line * c.output, column };
-                        self.area(area, group, panel, place, &mut part);
+                    if area.stretches[0].windows.contains(&offset.1) {
+                        let offset = AreaOffset {
+                            place: offset,
+                            lines: begin..end,
+                            row: line * c.output,
+                            column,
+                        };
+                        self.area(area, group, panel, offset, &mut part);
                     }
                 }
                 line += end - begin;
@@ -254,16 +259,16 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// Computes the windows of an area that lie in some lines of a plane, which `out` holds.
+    /// Computes the windows of an area that are in some lines of a plane, which `out` holds.
     fn area(
         &self,
         area: &Area,
         group: Group<'_>,
         panel: &[f32],
-        place: AreaPlace,
+        place: AreaOffset,
         out: &mut Rect<'_>,
     ) {
-        let AreaPlace { place: (image, plane), lines, row, column: first_column } = place;
+        let AreaOffset { place: (image, plane), lines, row, column: first_column } = place;
         let channels = self.g.sweep.channels;
         let [a, b, c] = &self.g.sweep.slides;
         let [of_a, of_b, of_c] = &area.stretches;
@@ -295,20 +300,20 @@ impl<'a> Direct<'a> {
                     let left = LeftOperand { data: left, row_stride, step_stride: 1 };
                     let rows = tile_rows.min(inner - inner_first);
                     let window = (y - lines.start) * c.output + z;
-                    let place = out.reborrow().every(window, out_step, rows);
+                    let offset = out.reborrow().every(window, out_step, rows);
                     let last = group.linear.filter(|_| index + 1 == area.blocks.len());
                     let epilogue = last.map(|(epilogue, first)| {
                         epilogue.tile(first + row + window, first_column, out_step)
                     });
-                    self.machine.tile(left, right, block, place, index > 0, epilogue);
+                    self.machine.tile(left, right, block, offset, index > 0, epilogue);
                 }
             }
         }
     }
 }
 
-/// The steps of the windows that have these taps inside, [`DEPTH`] at a time. There is one block at
-/// least.
+/// The steps of the windows that have these kernel offsets inside, [`DEPTH`] at a time. There is
+/// one block at least.
 fn blocks(g: &Geometry, machine: InstructionSet, stretches: &[Stretch; 3]) -> Vec<Vec<Span>> {
     let [a, b, c] = &g.sweep.slides;
     let [of_a, of_b, of_c] = stretches;
@@ -324,8 +329,9 @@ fn blocks(g: &Geometry, machine: InstructionSet, stretches: &[Stretch; 3]) -> Ve
                     + (y - of_b.taps.start) * b.dilation)
                     * c.input
                     + (z - of_c.taps.start) * c.dilation;
-                let tap = (x * b.size + y) * c.size + z;
-                let (mut left, mut step, mut rest) = (position * channels, tap * own, joined * own);
+                let kernel_offset = (x * b.size + y) * c.size + z;
+                let (mut left, mut step, mut rest) =
+                    (position * channels, kernel_offset * own, joined * own);
                 while rest > 0 {
                     if room == 0 {
                         blocks.push(Vec::new());

@@ -1,4 +1,4 @@
-//! Gradients of convolutions of `f32` by the filter, without a matrix of taps.
+//! Gradients of convolutions of `f32` by the filter, without an im2col matrix.
 //!
 //! A tap meets the same windows of every line. Its channels are the rows of a tile, the filters its
 //! columns, and the windows of some lines its steps, which are added up line by line.
@@ -16,9 +16,10 @@ use std::ops::Range;
 /// second-level cache.
 const CHUNK: usize = 1 << 16;
 
-/// The windows that have a tap inside the input.
+/// The windows that have a kernel offset inside the input.
 fn windows(slide: &Slide, tap: usize) -> Range<usize> {
-    let mut windows = (0..slide.output).filter(|&window| slide.taps(window).contains(&tap));
+    let mut windows =
+        (0..slide.output).filter(|&window| slide.kernel_offsets(window).contains(&tap));
     let Some(first) = windows.next() else { return 0..0 };
     first..windows.next_back().unwrap_or(first) + 1
 }
@@ -29,7 +30,7 @@ pub(super) struct DirectFilter<'a> {
     machine: InstructionSet,
     input: &'a [f32],
     dy: &'a [f32],
-    /// For each dimension and tap, the windows.
+    /// For each dimension and kernel offset, the windows.
     windows: [Vec<Range<usize>>; 3],
 }
 
@@ -49,11 +50,12 @@ impl<'a> DirectFilter<'a> {
     pub(super) fn sum(&self, threads: &Threads, dw: &mut [f32]) {
         let own = self.g.channels(0).len();
         let height = own.div_ceil(own.div_ceil(self.machine.rows()));
-        let tiles = self.g.sweep.n_taps() * own.div_ceil(height);
+        let tiles = self.g.sweep.n_kernel_offsets() * own.div_ceil(height);
         let share = tiles.div_ceil(threads.count());
-        let mut out = Rect::new(dw, self.g.sweep.n_taps() * own, self.g.filters, self.g.filters);
+        let mut out =
+            Rect::new(dw, self.g.sweep.n_kernel_offsets() * own, self.g.filters, self.g.filters);
         let mut pieces: Vec<Vec<Tile<'_>>> = Vec::new();
-        for tap in 0..self.g.sweep.n_taps() {
+        for tap in 0..self.g.sweep.n_kernel_offsets() {
             for channel in (0..own).step_by(height) {
                 if pieces.last().is_none_or(|piece| piece.len() == share) {
                     pieces.push(Vec::with_capacity(share));
@@ -82,7 +84,7 @@ impl<'a> DirectFilter<'a> {
         });
     }
 
-    /// Lists the windows of some lines that have a tap inside.
+    /// Lists the windows of some lines that have a kernel offset inside.
     fn spans(&self, tap: usize, lines: Range<usize>, spans: &mut Vec<Span>) {
         let [a, b, c] = &self.g.sweep.slides;
         let [of_a, of_b, of_c] = &self.windows;
@@ -113,7 +115,7 @@ impl<'a> DirectFilter<'a> {
         }
     }
 
-    /// Adds what the windows of the spans give, or puts it there.
+    /// Adds what the windows of the spans return, or puts it there.
     fn add(&self, tile: &mut Tile<'_>, spans: &[Span], add: bool) {
         let (own, channels) = (self.g.own_filters(), self.g.sweep.channels);
         for group in 0..self.g.groups {
@@ -135,7 +137,7 @@ impl<'a> DirectFilter<'a> {
     }
 }
 
-/// Some channels of a tap.
+/// Some channels of a kernel offset.
 struct Tile<'a> {
     tap: usize,
     channel: usize,

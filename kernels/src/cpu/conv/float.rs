@@ -1,10 +1,10 @@
-//! Convolutions of `f32`: as one product, by areas, or by matrices of taps.
+//! Convolutions of `f32`: as one matmul, by areas, or by im2col matrices.
 
 use super::{
     super::gemm::{
-        BlockEpilogue, GemmWeights, Matrix, finish_all, gemm_by_weights, weights::PackedWeights,
+        BlockEpilogue, GemmWeights, Matrix, apply_all, gemm_by_weights, weights::PackedWeights,
     },
-    Geometry, by_taps,
+    Geometry, by_im2col,
     direct::{Direct, DirectPlan},
 };
 use crate::{error::Result, kernel::Io, threads::Threads};
@@ -65,9 +65,9 @@ impl FloatConvolution {
                 direct.forward(threads, out, finish)?;
             }
             Way::ByTaps => {
-                by_taps(threads, g, input, filter, out)?;
+                by_im2col(threads, g, input, filter, out)?;
                 if let Some(finish) = finish {
-                    finish_all(threads, finish, out, g.filters);
+                    apply_all(threads, finish, out, g.filters);
                 }
             }
         }

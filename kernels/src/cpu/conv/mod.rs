@@ -1,10 +1,10 @@
-//! Convolutions over two and three spatial dimensions, and their gradients, as matrix products.
+//! Convolutions over two and three spatial dimensions, and their gradients, as matmuls.
 //!
-//! Those of `f32` go through tiles that read the input where it lies ([`direct`], [`direct_filter`]).
-//! For others, the taps of a tile of windows are laid out as the rows of a matrix, which is multiplied
-//! by the filter. Gradients by the input of stride 1 are convolutions with the reversed filter; other
-//! strides multiply first and add the rows to where the taps came from. Sums are kept in `f32` for
-//! 16-bit floats. Tiles are cut by sizes alone.
+//! Those of `f32` go through tiles that read the input where it lies ([`direct`],
+//! [`direct_filter`]). For others, the taps of a tile of windows are laid out as the rows of a
+//! matrix, which is multiplied by the filter. Gradients by the input of stride 1 are convolutions
+//! with the reversed filter; other strides multiply first and add the rows to where the taps came
+//! from. Sums are kept in `f32` for 16-bit floats. Tiles are cut by sizes alone.
 
 #[cfg(target_arch = "x86_64")]
 mod direct;
@@ -79,15 +79,15 @@ impl Geometry {
 
     /// The elements of one group's window.
     fn depth(&self) -> usize {
-        self.sweep.n_taps() * (self.sweep.channels / self.groups)
+        self.sweep.n_kernel_offsets() * (self.sweep.channels / self.groups)
     }
 
-    /// The sizes of the product that a pointwise convolution is.
+    /// The sizes of the matmul that a pointwise convolution is.
     fn pointwise(&self) -> GemmSizes {
         GemmSizes { m: self.sweep.n_windows(), k: self.depth(), n: self.filters }
     }
 
-    /// The convolution that gives the gradient by the input, where the stride is 1.
+    /// The convolution that returns the gradient by the input, where the stride is 1.
     fn reversed(&self) -> Geometry {
         let slides = self.sweep.slides.map(|slide| slide.reversed());
         let sweep = Sweep { batch: self.sweep.batch, channels: self.filters, slides };
@@ -101,15 +101,16 @@ pub(super) fn channels_first(call: &OpCall<'_>) -> crate::Error {
     Error::Unsupported { op: call.op.name.into(), what }.into()
 }
 
-/// Elements of the matrix of taps that are worked on at a time, if that makes enough windows.
+/// Elements of the im2col matrix that are worked on at a time, if that makes enough windows.
 const TILE: usize = 1 << 17;
 
-/// Windows that are worth a tile, if their taps take no more than [`LARGEST_TILE`] elements.
+/// Windows that are worth a tile, if their kernel offsets take no more than [`LARGEST_TILE`]
+/// elements.
 const ENOUGH_WINDOWS: usize = 64;
 
 const LARGEST_TILE: usize = 1 << 22;
 
-/// Windows per tile, when the taps of one take `depth` elements.
+/// Windows per tile, when the kernel offsets of one take `depth` elements.
 fn windows_per_tile(depth: usize) -> usize {
     let depth = depth.max(1);
     (TILE / depth).max(ENOUGH_WINDOWS).min(LARGEST_TILE / depth).clamp(1, 1024)
@@ -147,11 +148,11 @@ pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
         let convolution = FloatConvolution::new(g.clone());
         return convolution.forward(threads, input, (filter, None), out, None);
     }
-    by_taps(threads, g, input, filter, out)
+    by_im2col(threads, g, input, filter, out)
 }
 
-/// Computes the windows with their taps laid out as rows of matrices.
-fn by_taps<A: GemmElement<Acc = A> + Default>(
+/// Computes the windows with their kernel offsets laid out as rows of matrices.
+fn by_im2col<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -175,16 +176,22 @@ fn by_taps<A: GemmElement<Acc = A> + Default>(
     outer.try_for_each_piece(out, per_tile * g.filters, |start, out| {
         let first = start / g.filters;
         let windows = first..first + out.len() / g.filters;
-        let mut taps = Scratch::<A>::new(windows.len() * depth)?;
+        let mut offsets = Scratch::<A>::new(windows.len() * depth)?;
         for group in 0..g.groups {
             let channels = g.channels(group);
-            g.sweep.gather(input, windows.clone(), 0..g.sweep.n_taps(), channels, &mut taps);
+            g.sweep.gather(
+                input,
+                windows.clone(),
+                0..g.sweep.n_kernel_offsets(),
+                channels,
+                &mut offsets,
+            );
             let own = g.own_filters();
             let sizes = GemmSizes { m: windows.len(), k: depth, n: own };
             let filter = Matrix::row_major(&filter[(group * own).min(filter.len())..], g.filters);
             let data = &mut out[group * own..];
-            let place = GemmOutput { data, row_stride: g.filters, accumulate: false };
-            gemm(inner, sizes, Matrix::row_major(&taps, depth), filter, place);
+            let output = GemmOutput { data, row_stride: g.filters, accumulate: false };
+            gemm(inner, sizes, Matrix::row_major(&offsets, depth), filter, output);
         }
         Ok(())
     })
@@ -198,8 +205,8 @@ pub(super) fn with_epilogue(
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let convolution = FloatConvolution::new(Geometry::new(call, call.shape(0), call.shape(1))?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let finish = epilogue.on(io, 2);
-        convolution.run(io, Some(&finish))
+        let epilogue = epilogue.on(io, 2);
+        convolution.run(io, Some(&epilogue))
     })))
 }
 
@@ -219,7 +226,7 @@ fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                     let filter = reversed_filter(&g, &filter)?;
                     forward(threads, &g.reversed(), &dy, &filter, dx)
                 } else {
-                    scatter_products(threads, &g, &filter, &dy, dx)
+                    scatter_matmuls(threads, &g, &filter, &dy, dx)
                 }
             })
         })
@@ -228,17 +235,17 @@ fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_real!(call.dtype(1), T => kernel::<T>(geometry)))
 }
 
-/// The filter of the gradient by the input: taps in reverse order, and for each
+/// The filter of the gradient by the input: kernel offsets in reverse order, and for each
 /// `[filters of a group, channels]`.
 fn reversed_filter<A: GemmElement>(g: &Geometry, filter: &[A]) -> Result<Scratch<A>> {
     let (channels, own) = (g.sweep.channels, g.own_filters());
-    let mut reversed = Scratch::new(g.sweep.n_taps() * own * channels)?;
-    let tap_len = g.channels(0).len() * g.filters;
-    if tap_len == 0 {
+    let mut reversed = Scratch::new(g.sweep.n_kernel_offsets() * own * channels)?;
+    let offset_len = g.channels(0).len() * g.filters;
+    if offset_len == 0 {
         return Ok(reversed);
     }
-    let taps = filter.chunks(tap_len).rev();
-    for (tap, out) in taps.zip(reversed.chunks_mut(own * channels)) {
+    let offsets = filter.chunks(offset_len).rev();
+    for (tap, out) in offsets.zip(reversed.chunks_mut(own * channels)) {
         for (row, out) in out.chunks_mut(channels).enumerate() {
             for (channel, out) in out.iter_mut().enumerate() {
                 let (group, channel) =
@@ -251,7 +258,7 @@ fn reversed_filter<A: GemmElement>(g: &Geometry, filter: &[A]) -> Result<Scratch
 }
 
 /// Adds what each window contributes to the gradient by the input, image by image.
-fn scatter_products<A: GemmElement<Acc = A> + Default>(
+fn scatter_matmuls<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     filter: &[A],
@@ -297,7 +304,7 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let (input, dy) = (T::widen(io.input(0)), T::widen(io.input(2)));
             let threads = io.threads();
-            T::through_acc(io.output(0), |dw| sum_products(threads, &g, &input, &dy, dw, round))
+            T::through_acc(io.output(0), |dw| sum_matmuls(threads, &g, &input, &dy, dw, round))
         })
     }
     let geometry = Geometry::new(call, call.shape(0), &call.output_shape(0)?)?;
@@ -326,10 +333,11 @@ fn add_rounded<A: GemmElement<Acc = A>>(
 /// Rows of the filter that are worth a piece of work.
 const ROWS_PER_PIECE: usize = 32;
 
-/// Computes the gradient by the filter: the taps of all windows, transposed, times the gradient of
-/// the output. Threads share the taps. With `round`, every sum is rounded at every step, as
-/// TensorFlow does for 16-bit floats (`conv_grad_filter_ops.cc`, by Eigen's scalar products).
-fn sum_products<A: GemmElement<Acc = A> + Default>(
+/// Computes the gradient by the filter: the kernel offsets of all windows, transposed, times the
+/// gradient of the output. Threads share the taps. With `round`, every sum is rounded at every
+/// step, as TensorFlow does for 16-bit floats (`conv_grad_filter_ops.cc`, by Eigen's scalar
+/// products).
+fn sum_matmuls<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
     input: &[A],
@@ -344,9 +352,9 @@ fn sum_products<A: GemmElement<Acc = A> + Default>(
     let (n_windows, own) = (g.sweep.n_windows(), g.own_filters());
     if g.groups == 1 && g.sweep.is_pointwise() && round.is_none() {
         let sizes = GemmSizes { m: g.depth(), k: n_windows, n: g.filters };
-        let taps = Matrix::row_major(input, g.depth()).transposed();
+        let offsets = Matrix::row_major(input, g.depth()).transposed();
         let dy = Matrix::row_major(dy, g.filters);
-        gemm(threads, sizes, taps, dy, GemmOutput::row_major(dw, g.filters));
+        gemm(threads, sizes, offsets, dy, GemmOutput::row_major(dw, g.filters));
         return Ok(());
     }
     #[cfg(target_arch = "x86_64")]
@@ -359,12 +367,12 @@ fn sum_products<A: GemmElement<Acc = A> + Default>(
         return Ok(());
     }
     let width = g.channels(0).len();
-    let taps_per_piece = ROWS_PER_PIECE.div_ceil(width);
-    let tap_len = width * g.filters;
+    let offsets_per_piece = ROWS_PER_PIECE.div_ceil(width);
+    let offset_len = width * g.filters;
     let single = Threads::single();
-    threads.try_for_each_piece(dw, taps_per_piece * tap_len, |start, dw| {
-        let taps = start / tap_len..start / tap_len + dw.len() / tap_len;
-        let depth = taps.len() * width;
+    threads.try_for_each_piece(dw, offsets_per_piece * offset_len, |start, dw| {
+        let offsets = start / offset_len..start / offset_len + dw.len() / offset_len;
+        let depth = offsets.len() * width;
         let per_tile = windows_per_tile(depth);
         let mut rows = Scratch::<A>::new(per_tile.min(n_windows) * depth)?;
         dw.fill(A::ZERO);
@@ -373,7 +381,7 @@ fn sum_products<A: GemmElement<Acc = A> + Default>(
             let rows = &mut rows[..windows.len() * depth];
             for group in 0..g.groups {
                 let channels = g.channels(group);
-                g.sweep.gather(input, windows.clone(), taps.clone(), channels, rows);
+                g.sweep.gather(input, windows.clone(), offsets.clone(), channels, rows);
                 let sizes = GemmSizes { m: depth, k: windows.len(), n: own };
                 let at = first * g.filters + group * own;
                 if let Some(round) = round {
@@ -381,13 +389,13 @@ fn sum_products<A: GemmElement<Acc = A> + Default>(
                     add_rounded(sizes, rows, dy, dw, g.filters, round);
                     continue;
                 }
-                let place = GemmOutput {
+                let output = GemmOutput {
                     data: &mut dw[group * own..],
                     row_stride: g.filters,
                     accumulate: true,
                 };
-                let taps = Matrix::row_major(&*rows, depth).transposed();
-                gemm(&single, sizes, taps, Matrix::row_major(&dy[at..], g.filters), place);
+                let offsets = Matrix::row_major(&*rows, depth).transposed();
+                gemm(&single, sizes, offsets, Matrix::row_major(&dy[at..], g.filters), output);
             }
         }
         Ok(())

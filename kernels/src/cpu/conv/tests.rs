@@ -29,7 +29,7 @@ fn check(g: &Geometry, what: &str) {
     let mut expected = vec![0.0; dy.len()];
     forward(&single, g, &wide(&input), &wide(&filter), &mut expected).unwrap();
     let mut expected_dw = vec![0.0; filter.len()];
-    sum_products(&single, g, &wide(&input), &wide(&dy), &mut expected_dw, None).unwrap();
+    sum_matmuls(&single, g, &wide(&input), &wide(&dy), &mut expected_dw, None).unwrap();
     let mut first: Option<(Vec<f32>, Vec<f32>)> = None;
     for count in 1..4 {
         let threads = Threads::new(NonZeroUsize::new(count).unwrap());
@@ -39,7 +39,7 @@ fn check(g: &Geometry, what: &str) {
         #[cfg(target_arch = "x86_64")]
         by_weights(&threads, g, &input, &filter, &out, what);
         let mut dw = vec![f32::NAN; filter.len()];
-        sum_products(&threads, g, &input, &dy, &mut dw, None).unwrap();
+        sum_matmuls(&threads, g, &input, &dy, &mut dw, None).unwrap();
         near(&dw, &expected_dw, what);
         let first = first.get_or_insert_with(|| (out.clone(), dw.clone()));
         assert!(first.0 == out && first.1 == dw, "{what}: the same bits on {count} threads");

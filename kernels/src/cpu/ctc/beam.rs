@@ -155,7 +155,7 @@ impl Search {
         }
     }
 
-    /// Gives a sequence in the beam the probability that it is still the same after a step.
+    /// Sets the probability of a label sequence in the beam that it is still the same after a step.
     fn stay(&mut self, index: usize, log_probability: &[f64]) -> f64 {
         let node = &self.nodes[index];
         let mut now = node.now;
@@ -172,14 +172,14 @@ impl Search {
         now.total
     }
 
-    /// Whether a sequence of this probability has a place in the beam.
+    /// Whether a sequence of this probability fits in the beam.
     fn is_candidate(&self, total: f64) -> bool {
         let worse = |worst: &Reverse<Leaf>| total > worst.0.total;
-        let has_place = self.leaves.len() < self.width || self.leaves.peek().is_some_and(worse);
-        total > f64::NEG_INFINITY && has_place
+        let has_room = self.leaves.len() < self.width || self.leaves.peek().is_some_and(worse);
+        total > f64::NEG_INFINITY && has_room
     }
 
-    /// Adds a sequence with one more label to the beam, if it has a place there.
+    /// Adds a sequence with one more label to the beam, if it fits.
     fn grow(&mut self, parent: usize, label: usize, score: f64) {
         let known = self.children.get(&(parent, label)).copied();
         if known.is_some_and(|child| self.nodes[child].now.total > f64::NEG_INFINITY) {
@@ -232,7 +232,7 @@ impl Search {
 }
 
 impl Node {
-    /// The probability, before a step, of the sequences that another label may follow: a label
+    /// The probability, before a step, of the sequences that another label may come after: a label
     /// follows itself after a blank only.
     fn leading_to(&self, label: usize) -> f64 {
         if label == self.label { self.before.blank } else { self.before.total }

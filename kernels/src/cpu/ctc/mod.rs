@@ -71,10 +71,10 @@ fn write_paths(io: &mut Io<'_>, outputs: [usize; 3], paths: &[&[i64]]) -> Result
     let longest = paths.iter().map(|path| path.len()).max().unwrap_or(0);
     let [indices, values, shape] = outputs;
     i64::write(io, indices, DType::I64, &Shape::new([n, 2])?, |out| {
-        let places = paths.iter().enumerate().flat_map(|(batch, path)| {
+        let coordinates = paths.iter().enumerate().flat_map(|(batch, path)| {
             (0..path.len()).flat_map(move |step| [batch as i64, step as i64])
         });
-        out.iter_mut().zip(places).for_each(|(out, place)| *out = place);
+        out.iter_mut().zip(coordinates).for_each(|(out, place)| *out = place);
         Ok(())
     })?;
     i64::write(io, values, DType::I64, &Shape::new([n])?, |out| {

@@ -1,11 +1,11 @@
 //! Depthwise convolutions of `f32`, line by line of the output.
 //!
-//! Windows of a stretch of a line have the same taps inside the input, as far from each other as the
-//! stride says. Padding is never read.
+//! Windows of a stretch of a line have the same taps inside the input, as far from each other as
+//! the stride says. Padding is never read.
 
 use super::{
     Geometry, PIECE, at,
-    tile::{Strip, Tap},
+    tile::{KernelOffset, Strip},
 };
 use crate::{
     cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
@@ -55,16 +55,16 @@ impl<'a> DepthwiseLines<'a> {
             return;
         }
         let linear = finish.and_then(BlockEpilogue::linear);
-        let finish = finish.filter(|_| linear.is_none());
+        let epilogue = finish.filter(|_| linear.is_none());
         let stretches = Stretch::along(columns);
         threads.for_each_piece(out, (PIECE / line).max(1) * line, |start, out| {
-            let mut taps = Vec::new();
+            let mut offsets = Vec::new();
             for (index, out) in out.chunks_mut(line).enumerate() {
                 let index = start / line + index;
                 for stretch in &stretches {
                     let windows = &stretch.windows;
                     let out = &mut out[windows.start * width..windows.end * width];
-                    self.list(stretch, index / rows.output, index % rows.output, &mut taps);
+                    self.list(stretch, index / rows.output, index % rows.output, &mut offsets);
                     let step = columns.stride * width;
                     let group = if linear.is_some() { group_of(width) } else { windows.len() };
                     for (number, out) in out.chunks_mut(group * width).enumerate() {
@@ -72,7 +72,7 @@ impl<'a> DepthwiseLines<'a> {
                         // Windows without taps may be more than the input has.
                         let factors = self.input.get(first * step..).unwrap_or_default();
                         let weights = self.filter;
-                        let strip = Strip { weights, factors, taps: &taps, step, width };
+                        let strip = Strip { weights, factors, taps: &offsets, step, width };
                         strip.sum(self.machine, out);
                         if let Some((epilogue, before)) = linear {
                             let row = before + index * columns.output + windows.start + first;
@@ -82,25 +82,25 @@ impl<'a> DepthwiseLines<'a> {
                     }
                 }
             }
-            if let Some(finish) = finish {
+            if let Some(finish) = epilogue {
                 let rows = out.len() / width;
-                finish.finish(start / width, 0, Rect::new(out, rows, width, width));
+                finish.apply(start / width, 0, Rect::new(out, rows, width, width));
             }
         });
     }
 
-    /// Lists the taps of the first window of a stretch of a row.
-    fn list(&self, stretch: &Stretch, image: usize, row: usize, taps: &mut Vec<Tap>) {
+    /// Lists the kernel offsets of the first window of a stretch of a row.
+    fn list(&self, stretch: &Stretch, image: usize, row: usize, taps: &mut Vec<KernelOffset>) {
         let [_, rows, columns] = &self.g.sweep.slides;
         let width = self.g.sweep.channels;
         let first = stretch.first(columns, stretch.windows.start);
         taps.clear();
-        for y in rows.taps(row) {
+        for y in rows.kernel_offsets(row) {
             let line = (image * rows.input + at(rows, row, y)) * columns.input + first;
             for x in stretch.taps.clone() {
                 let position = line + (x - stretch.taps.start) * columns.dilation;
                 let weight = (y * columns.size + x) * width;
-                taps.push(Tap { weight, factor: position * width });
+                taps.push(KernelOffset { weight, factor: position * width });
             }
         }
     }

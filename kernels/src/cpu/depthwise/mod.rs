@@ -1,8 +1,8 @@
 //! Depthwise convolutions and their gradients: every channel has filters of its own.
 //!
-//! Convolutions of `f32` go through tiles of sums in registers ([`lines`]); sums of others, which are
-//! kept in `f32` for 16-bit floats, go position by position. Threads share the rows of the output; for
-//! the gradient by the filter they share its taps.
+//! Convolutions of `f32` go through tiles of sums in registers ([`lines`]); sums of others, which
+//! are kept in `f32` for 16-bit floats, go position by position. Threads share the rows of the
+//! output; for the gradient by the filter they share its taps.
 
 #[cfg(target_arch = "x86_64")]
 mod lines;
@@ -13,7 +13,7 @@ mod tile;
 
 use super::{Build, conv::channels_first, dispatch::with_float, gemm::GemmElement};
 #[cfg(target_arch = "x86_64")]
-use super::{gemm::finish_all, region::epilogue::ExprEpilogue};
+use super::{gemm::apply_all, region::epilogue::ExprEpilogue};
 use crate::{
     device::OpCall,
     error::Result,
@@ -53,12 +53,12 @@ impl Geometry {
     }
 }
 
-/// A product that contributes to an output position: where its weights and its factors begin.
+/// A term that contributes to an output position: where its weights and its factors begin.
 type Pair = (usize, usize);
 
 /// Correspondence of the channels of factors to those of the output.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum ChannelMap {
     /// A channel each.
     Plain,
     /// Each channel of the factors has so many of the output.
@@ -70,11 +70,11 @@ enum Form {
 /// Elements per piece of work.
 const PIECE: usize = 1 << 14;
 
-/// Computes `[batch, rows, columns, width]`: each position is the sum of the products that `pairs`
+/// Computes `[batch, rows, columns, width]`: each position is the sum of the terms that `pairs`
 /// lists for its element of the batch, row and column.
 fn sum_pairs<A: Number<Acc = A>>(
     threads: &Threads,
-    form: Form,
+    form: ChannelMap,
     [rows, columns, width]: [usize; 3],
     weights: &[A],
     factors: &[A],
@@ -97,7 +97,7 @@ fn sum_pairs<A: Number<Acc = A>>(
 }
 
 struct Line<'a, A, P> {
-    form: Form,
+    form: ChannelMap,
     width: usize,
     weights: &'a [A],
     factors: &'a [A],
@@ -115,8 +115,8 @@ impl<A: Number<Acc = A>, P: Fn(usize, &mut Vec<Pair>)> Vectorized for Line<'_, A
             self.list.clear();
             (self.pairs)(column, self.list);
             match self.form {
-                Form::Plain => plain(self.weights, self.factors, self.list, out),
-                Form::Spread(n) => {
+                ChannelMap::Plain => plain(self.weights, self.factors, self.list, out),
+                ChannelMap::Spread(n) => {
                     out.fill(A::ZERO);
                     for &(weights, factors) in &*self.list {
                         let weights = self.weights[weights..].chunks_exact(n);
@@ -130,7 +130,7 @@ impl<A: Number<Acc = A>, P: Fn(usize, &mut Vec<Pair>)> Vectorized for Line<'_, A
                         }
                     }
                 }
-                Form::Fold(n) => {
+                ChannelMap::Fold(n) => {
                     out.fill(A::ZERO);
                     for &(weights, factors) in &*self.list {
                         let weights = self.weights[weights..].chunks_exact(n);
@@ -204,14 +204,14 @@ pub(super) fn with_epilogue(
 ) -> Result<Option<Arc<dyn Kernel>>> {
     let g = Geometry::new(call, call.shape(0), call.shape(1))?;
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
-        let finish = epilogue.on(io, 2);
+        let epilogue = epilogue.on(io, 2);
         let (input, filter): (&[f32], &[f32]) = (io.input(0), io.input(1));
         let (threads, out) = (io.threads(), io.output(0));
         match lines::DepthwiseLines::new(&g, input, filter) {
-            Some(lines) => lines.forward(threads, out, Some(&finish)),
+            Some(lines) => lines.forward(threads, out, Some(&epilogue)),
             None => {
                 forward(threads, &g, input, filter, out);
-                finish_all(threads, &finish, out, g.filters());
+                apply_all(threads, &epilogue, out, g.filters());
             }
         }
         Ok(())
@@ -233,22 +233,23 @@ fn forward<A: GemmElement<Acc = A>>(
         return lines.forward(threads, out, None);
     }
     let [_, rows, columns] = &g.sweep.slides;
-    let form = if g.multiplier == 1 { Form::Plain } else { Form::Spread(g.multiplier) };
+    let channel_map =
+        if g.multiplier == 1 { ChannelMap::Plain } else { ChannelMap::Spread(g.multiplier) };
     let size = [rows.output, columns.output, g.filters()];
     let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
-        for y in rows.taps(row) {
+        for y in rows.kernel_offsets(row) {
             let line = image * rows.input + at(rows, row, y);
-            for x in columns.taps(column) {
+            for x in columns.kernel_offsets(column) {
                 let position = line * columns.input + at(columns, column, x);
-                let tap = y * columns.size + x;
-                pairs.push((tap * g.filters(), position * g.sweep.channels));
+                let kernel_offset = y * columns.size + x;
+                pairs.push((kernel_offset * g.filters(), position * g.sweep.channels));
             }
         }
     };
-    sum_pairs(threads, form, size, filter, input, out, pairs);
+    sum_pairs(threads, channel_map, size, filter, input, out, pairs);
 }
 
-/// The position of a tap that is not in the padding.
+/// The position of a kernel offset that is not in the padding.
 fn at(slide: &Slide, window: usize, tap: usize) -> usize {
     (slide.first(window) + (tap * slide.dilation) as isize) as usize
 }
@@ -266,7 +267,7 @@ fn backprop_input(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(1), T => kernel::<T>(geometry)))
 }
 
-/// Each position of the input sums over the windows that have a tap there.
+/// Each position of the input sums over the windows that have a kernel offset there.
 fn by_input<A: Number<Acc = A>>(
     threads: &Threads,
     g: &Geometry,
@@ -278,7 +279,8 @@ fn by_input<A: Number<Acc = A>>(
         return dx.fill(A::ZERO);
     }
     let [_, rows, columns] = &g.sweep.slides;
-    let form = if g.multiplier == 1 { Form::Plain } else { Form::Fold(g.multiplier) };
+    let channel_map =
+        if g.multiplier == 1 { ChannelMap::Plain } else { ChannelMap::Fold(g.multiplier) };
     let size = [rows.input, columns.input, g.sweep.channels];
     let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
         for (y, window_y) in rows.covering(row) {
@@ -288,7 +290,7 @@ fn by_input<A: Number<Acc = A>>(
             }
         }
     };
-    sum_pairs(threads, form, size, filter, dy, dx, pairs);
+    sum_pairs(threads, channel_map, size, filter, dy, dx, pairs);
 }
 
 fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -304,8 +306,9 @@ fn backprop_filter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_float!(call.dtype(0), T => kernel::<T>(geometry)))
 }
 
-/// Each tap sums over all windows, line by line. With `round`, image by image, and every sum is
-/// rounded at every step, as TensorFlow does for 16-bit floats (`depthwise_conv_grad_op.cc`).
+/// Each kernel offset sums over all windows, line by line. With `round`, image by image, and every
+/// sum is rounded at every step, as TensorFlow does for 16-bit floats
+/// (`depthwise_conv_grad_op.cc`).
 fn by_filter<A: Number<Acc = A>>(
     threads: &Threads,
     g: &Geometry,
@@ -320,10 +323,11 @@ fn by_filter<A: Number<Acc = A>>(
         return;
     }
     threads.for_each_piece(dw, filters, |start, dw| {
-        let tap = start / filters;
-        let (y, x) = (tap / columns.size, tap % columns.size);
+        let kernel_offset = start / filters;
+        let (y, x) = (kernel_offset / columns.size, kernel_offset % columns.size);
         let inside = |slide: &Slide, tap: usize| {
-            let windows = (0..slide.output).filter(|&window| slide.taps(window).contains(&tap));
+            let windows =
+                (0..slide.output).filter(|&window| slide.kernel_offsets(window).contains(&tap));
             windows.map(|window| (window, at(slide, window, tap))).collect::<Vec<_>>()
         };
         let (lines, windows) = (inside(rows, y), inside(columns, x));

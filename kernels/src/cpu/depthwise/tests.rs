@@ -1,4 +1,4 @@
-use super::{Form, lines::DepthwiseLines};
+use super::{ChannelMap, lines::DepthwiseLines};
 use super::{Geometry, Pair, at, sum_pairs, tile::*};
 use crate::{
     cpu::gemm::{BlockEpilogue, rect::Rect, tile::InstructionSet},
@@ -16,7 +16,7 @@ fn numbers(len: usize, seed: usize) -> Vec<f32> {
 struct DoubledRows;
 
 impl BlockEpilogue for DoubledRows {
-    fn finish(&self, first: usize, _: usize, mut block: Rect<'_>) {
+    fn apply(&self, first: usize, _: usize, mut block: Rect<'_>) {
         for row in 0..block.rows() {
             block.row(row).iter_mut().for_each(|x| *x = 2.0 * *x + (first + row) as f32);
         }
@@ -41,7 +41,9 @@ fn lines_are_sums_over_the_taps_inside() {
             let weights = numbers(size * size * channels, 50);
             let mut expected = vec![0.0; batch * slide.output * line];
             let pairs = |[image, row, column]: [usize; 3], pairs: &mut Vec<Pair>| {
-                for (y, x) in slide.taps(row).flat_map(|y| slide.taps(column).map(move |x| (y, x)))
+                for (y, x) in slide
+                    .kernel_offsets(row)
+                    .flat_map(|y| slide.kernel_offsets(column).map(move |x| (y, x)))
                 {
                     let line = (image * input + at(&slide, row, y)) * input;
                     let position = line + at(&slide, column, x);
@@ -50,7 +52,7 @@ fn lines_are_sums_over_the_taps_inside() {
             };
             let sizes = [slide.output, slide.output, channels];
             // The numbers are such that products and sums are exact.
-            let (plain, single) = (Form::Plain, Threads::single());
+            let (plain, single) = (ChannelMap::Plain, Threads::single());
             sum_pairs(&single, plain, sizes, &weights, &factors, &mut expected, pairs);
             let Some(lines) = DepthwiseLines::new(&g, &factors, &weights) else { return };
             for threads in &threads {
@@ -71,7 +73,7 @@ fn taps_outside_are_refused() {
     let Some(machine) = InstructionSet::detect() else { return };
     let (weights, factors) = ([1.0; 4], [1.0; 12]);
     let sum = |factor: usize| {
-        let taps = [Tap { weight: 0, factor }];
+        let taps = [KernelOffset { weight: 0, factor }];
         let strip = Strip { weights: &weights, factors: &factors, taps: &taps, step: 4, width: 4 };
         catch_unwind(|| strip.sum(machine, &mut [0.0; 8])).is_ok()
     };

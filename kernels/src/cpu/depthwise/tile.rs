@@ -1,22 +1,23 @@
-//! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors of
-//! channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and AVX-512.
+//! Tiles of a depthwise convolution in vector registers: a few neighbouring windows by two vectors
+//! of channels, whose sums stay there while the taps go by. The same code is compiled for AVX2 and
+//! AVX-512.
 
 use crate::cpu::gemm::{tile::InstructionSet, vector::Vector};
 use std::arch::x86_64::{__m256, __m512};
 
-/// A product that contributes to a window: where its weights begin, and where its factors do in the
+/// A term that contributes to a window: where its weights begin, and where its factors do in the
 /// first window of a strip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tap {
+pub(super) struct KernelOffset {
     pub(super) weight: usize,
     pub(super) factor: usize,
 }
 
-/// Windows that follow each other and have the same taps.
+/// Consecutive windows that have the same kernel offsets.
 pub(super) struct Strip<'a> {
     pub(super) weights: &'a [f32],
     pub(super) factors: &'a [f32],
-    pub(super) taps: &'a [Tap],
+    pub(super) taps: &'a [KernelOffset],
     /// Factors from one window to the next.
     pub(super) step: usize,
     /// The number of channels.
@@ -24,8 +25,8 @@ pub(super) struct Strip<'a> {
 }
 
 impl Strip<'_> {
-    /// Computes the windows that fill `out`, `[windows, channels]`. Every element is a chain of fused
-    /// multiplications and additions, in the order of the taps.
+    /// Computes the windows that fill `out`, `[windows, channels]`. Every element is a chain of
+    /// fused multiplications and additions, in the order of the taps.
     ///
     /// # Panics
     ///
@@ -68,7 +69,7 @@ struct StripPointers<'a> {
     weights: *const f32,
     factors: *const f32,
     out: *mut f32,
-    taps: &'a [Tap],
+    taps: &'a [KernelOffset],
     step: usize,
     width: usize,
     windows: usize,

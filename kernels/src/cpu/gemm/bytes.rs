@@ -1,7 +1,7 @@
-//! Products of bytes with sums of 32 bits, which wrap.
+//! Matmuls of bytes with sums of 32 bits, which wrap.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, TileForm, TileUnit};
+use super::amx::{self, TileKind, TileUnit};
 use super::{GemmOutput, GemmSizes, Matrix, gemm, grouped::Grouped};
 use crate::threads::Threads;
 
@@ -38,14 +38,14 @@ pub(in crate::cpu) fn gemm_of_bytes<A: Byte, B: Byte>(
     if let Some(unit) = TileUnit::detect()
         && amx::serves::<A>(sizes)
     {
-        let form = match (A::IS_SIGNED, B::IS_SIGNED) {
-            (true, true) => TileForm::SignedSigned,
-            (true, false) => TileForm::SignedUnsigned,
-            (false, true) => TileForm::UnsignedSigned,
-            (false, false) => TileForm::UnsignedUnsigned,
+        let kind = match (A::IS_SIGNED, B::IS_SIGNED) {
+            (true, true) => TileKind::SignedSigned,
+            (true, false) => TileKind::SignedUnsigned,
+            (false, true) => TileKind::UnsignedSigned,
+            (false, false) => TileKind::UnsignedUnsigned,
         };
         let accumulate = out.accumulate;
-        return amx::multiply((unit, form), threads, sizes, a, b, out, |sums, out: &mut [i32]| {
+        return amx::multiply((unit, kind), threads, sizes, a, b, out, |sums, out: &mut [i32]| {
             let sums: &[i32] = bytemuck::cast_slice(sums);
             match accumulate {
                 true => out.iter_mut().zip(sums).for_each(|(out, x)| *out = out.wrapping_add(*x)),

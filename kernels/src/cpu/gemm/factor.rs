@@ -1,7 +1,7 @@
 //! GEMM of each element type.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::amx::{self, TileForm, TileUnit};
+use super::amx::{self, TileKind, TileUnit};
 use super::{
     GemmElement, GemmOutput, GemmSizes, Matrix, integer::multiply_integers, panels::by_panels,
 };
@@ -47,7 +47,7 @@ impl GemmElement for f32 {
     }
 }
 
-/// Whether tiles are the better way. The crate has others for products of columns by rows, and for
+/// Whether tiles are the better way. The crate has others for matmuls of columns by rows, and for
 /// small tables of dot products.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn in_tiles(sizes: GemmSizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>) -> bool {
@@ -56,7 +56,7 @@ pub(super) fn in_tiles(sizes: GemmSizes, a: Matrix<'_, f32>, b: Matrix<'_, f32>)
     m > 1 && n > 1 && k > 2 && !dot_products
 }
 
-/// Computes a product by vectors, where ours is the better way; gives `out` back where it is not.
+/// Computes a matmul by vectors, where ours is the better way; returns `out` where it is not.
 #[cfg_attr(
     not(target_arch = "x86_64"),
     expect(unused_variables, reason = "tiles are those of one processor family")
@@ -105,7 +105,7 @@ macro_rules! all_by {
 all_by! { by_the_crate: f64 Complex<f32> Complex<f64> }
 all_by! { multiply_integers: i8 i16 i32 i64 u8 u16 u32 u64 }
 
-/// Computes a product of a type that the `gemm` crate knows.
+/// Computes a matmul of a type that the `gemm` crate knows.
 pub(super) fn by_the_crate<T: Number>(
     sizes: GemmSizes,
     a: Matrix<'_, T>,
@@ -114,8 +114,11 @@ pub(super) fn by_the_crate<T: Number>(
 ) {
     let GemmSizes { m, k, n } = sizes;
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product {sizes:?}");
-    let place = Matrix::row_major(&*out.data, out.row_stride);
-    assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
+    let output = Matrix::row_major(&*out.data, out.row_stride);
+    assert!(
+        output.fits(m, n) && (m < 2 || n <= out.row_stride),
+        "the place of a product {sizes:?}"
+    );
     let stride = |stride: usize| stride as isize;
     // SAFETY: every element the call reads or writes lies inside the slices, as the assertions
     // above say; `out` is borrowed exclusively, its rows do not overlap, and all three are
@@ -146,7 +149,7 @@ pub(super) fn by_the_crate<T: Number>(
     }
 }
 
-/// Computes a product of 16-bit floats in `f32`.
+/// Computes a matmul of 16-bit floats in `f32`.
 fn by_widening<T: WideElement<Acc = f32>>(
     sizes: GemmSizes,
     a: Matrix<'_, T>,
@@ -188,7 +191,8 @@ impl GemmElement for bf16 {
     }
 }
 
-/// Computes a product on tile registers; returns `out` where there are none or another way is better.
+/// Computes a matmul on tile registers; returns `out` where there are none or another way is
+/// better.
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(unused_variables, reason = "the registers are those of one processor family")
@@ -208,7 +212,7 @@ fn by_tiles<'o>(
         let store = |sums: &[u32], out: &mut [bf16]| {
             out.convert_from_f32_slice(bytemuck::cast_slice(sums));
         };
-        amx::multiply((unit, TileForm::Brain), threads, sizes, a, b, out, store);
+        amx::multiply((unit, TileKind::Brain), threads, sizes, a, b, out, store);
         return None;
     }
     Some(out)

@@ -1,4 +1,4 @@
-//! Products of integers, which wrap.
+//! Matmuls of integers, which wrap.
 
 use super::{GemmOutput, GemmSizes, Matrix};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     simd::{Vectorized, vectorize},
 };
 
-/// Computes a product: adds multiples of the rows of `b` to the rows of the output, block by block
+/// Computes a matmul: adds multiples of the rows of `b` to the rows of the output, block by block
 /// of `b`.
 pub(super) fn multiply_integers<T: Number>(
     sizes: GemmSizes,

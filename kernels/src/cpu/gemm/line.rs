@@ -1,7 +1,7 @@
-//! Products of a vector and a matrix whose rows are contiguous: sums of rows.
+//! Matmuls of a vector and a matrix whose rows are contiguous: sums of rows.
 //!
-//! Rows are read once, from end to end, as memory likes best; each element of the product is a chain
-//! of fused operations in the order of the rows, however columns are shared among threads.
+//! Rows are read once, from end to end, as memory likes best; each element of the product is a
+//! chain of fused operations in the order of the rows, however columns are shared among threads.
 
 use super::{
     GemmOutput, GemmSizes, Matrix,
@@ -17,10 +17,10 @@ const ROWS: usize = 8;
 /// The fewest columns that are worth a thread.
 const COLS: usize = 128;
 
-/// Products of fewer columns are dot products rather.
+/// Matmuls of fewer columns are dot products rather.
 const FEW_COLS: usize = 16;
 
-/// The sizes and operands by which a product is one row of columns, if it is.
+/// The sizes and operands by which a matmul is one row of columns, if it is.
 pub(super) fn as_row<'a>(
     sizes: GemmSizes,
     a: Matrix<'a, f32>,
@@ -39,7 +39,7 @@ pub(super) fn as_row<'a>(
     }
 }
 
-/// Computes a product of one row; threads share the columns.
+/// Computes a matmul of one row; threads share the columns.
 ///
 /// # Panics
 ///

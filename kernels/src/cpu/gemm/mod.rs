@@ -1,13 +1,14 @@
-//! Matrix products of strided operands: the one place that multiplies matrices.
+//! Matmuls of strided operands: the one module that multiplies matrices.
 //!
 //! Products of `f32`, `f64` and complex numbers go through the `gemm` crate, 16-bit floats are
-//! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of `f32`
-//! go ways of their own: by tiles of sums in registers. With AMX, products of bytes and of `bfloat16`
-//! are those of its tile registers.
+//! widened to `f32` and rounded once at the end, integers wrap. With AVX2 or AVX-512, products of
+//! `f32` go ways of their own: by tiles of sums in registers. With AMX, products of bytes and of
+//! `bfloat16` are those of its tile registers.
 //!
-//! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its length
-//! alone once a panel has more than 64 rows or columns and more than 256 elements, so a product cut
-//! into such panels has the same bits as the whole; results do not depend on the number of threads.
+//! Work for the crate is cut into panels of rows or columns. The order of a sum is that of its
+//! length alone once a panel has more than 64 rows or columns and more than 256 elements, so a
+//! product cut into such panels has the same bits as the whole; results do not depend on the number
+//! of threads.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
@@ -43,7 +44,7 @@ use panels::by_panels;
 #[cfg(target_arch = "x86_64")]
 use {ferroflow_ir::HostTensor, std::sync::Arc};
 
-/// The sizes of a product `[m, k] × [k, n] → [m, n]`.
+/// The sizes of a matmul `[m, k] × [k, n] → [m, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GemmSizes {
     pub(crate) m: usize,
@@ -69,7 +70,7 @@ pub(crate) struct Matrix<'a, T> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// A matrix whose rows of `cols` elements follow each other.
+    /// A matrix whose rows of `cols` elements are contiguous.
     pub(crate) fn row_major(data: &'a [T], cols: usize) -> Matrix<'a, T> {
         Matrix { data, row_stride: cols, col_stride: 1, conjugate: false }
     }
@@ -89,7 +90,7 @@ impl<'a, T> Matrix<'a, T> {
         self.transposed().below(col).transposed()
     }
 
-    /// The same places in other data.
+    /// The same positions in other data.
     fn with_data<U>(self, data: &[U]) -> Matrix<'_, U> {
         let Matrix { row_stride, col_stride, conjugate, .. } = self;
         Matrix { data, row_stride, col_stride, conjugate }
@@ -106,23 +107,23 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// Where a product goes: rows `row_stride` elements apart.
+/// Where a matmul goes: rows `row_stride` elements apart.
 #[derive(Debug)]
 pub(crate) struct GemmOutput<'a, T> {
     pub(crate) data: &'a mut [T],
     pub(crate) row_stride: usize,
-    /// Whether the product is added to what is there.
+    /// Whether the matmul is added to what is there.
     pub(crate) accumulate: bool,
 }
 
 impl<'a, T> GemmOutput<'a, T> {
-    /// A place whose rows of `cols` elements follow each other.
+    /// A position whose rows of `cols` elements are contiguous.
     pub(crate) fn row_major(data: &'a mut [T], cols: usize) -> GemmOutput<'a, T> {
         GemmOutput { data, row_stride: cols, accumulate: false }
     }
 }
 
-/// An element type with matrix products.
+/// An element type with matmuls.
 pub(crate) trait GemmElement: WideElement {
     /// The elements as `f32`, where that is what they are.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "registers of x86-64 ask"))]
@@ -136,7 +137,7 @@ pub(crate) trait GemmElement: WideElement {
         None
     }
 
-    /// Computes a product on the calling thread.
+    /// Computes a matmul on the calling thread.
     fn multiply(
         sizes: GemmSizes,
         a: Matrix<'_, Self>,
@@ -144,7 +145,7 @@ pub(crate) trait GemmElement: WideElement {
         out: GemmOutput<'_, Self>,
     );
 
-    /// Computes a product on many threads.
+    /// Computes a matmul on many threads.
     fn multiply_on(
         threads: &Threads,
         sizes: GemmSizes,
@@ -170,8 +171,11 @@ pub(crate) fn gemm<T: GemmElement>(
 ) {
     let GemmSizes { m, k, n } = sizes;
     assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
-    let place = Matrix::row_major(&*out.data, out.row_stride);
-    assert!(place.fits(m, n) && (m < 2 || n <= out.row_stride), "the place of a product {sizes:?}");
+    let output = Matrix::row_major(&*out.data, out.row_stride);
+    assert!(
+        output.fits(m, n) && (m < 2 || n <= out.row_stride),
+        "the place of a product {sizes:?}"
+    );
     let least = if threads.count() == 1 { LONG_WORK } else { PARALLEL_WORK };
     if sizes.work() < least {
         T::multiply(sizes, a, b, out);
@@ -184,9 +188,10 @@ pub(crate) fn gemm<T: GemmElement>(
 #[cfg(target_arch = "x86_64")]
 pub(crate) trait BlockEpilogue: Sync {
     /// Finishes a block, whose first element is at this row and column of all results.
-    fn finish(&self, row: usize, col: usize, block: rect::Rect<'_>);
+    fn apply(&self, row: usize, col: usize, block: rect::Rect<'_>);
 
-    /// The same as steps on tiles, if it is that, and the row of all results that is the first here.
+    /// The same as steps on tiles, if it is that, and the row of all results that is the first
+    /// here.
     fn linear(&self) -> Option<(&linear::LinearEpilogue<'_>, usize)> {
         None
     }
@@ -194,7 +199,7 @@ pub(crate) trait BlockEpilogue: Sync {
 
 /// Finishes all rows of `cols` results; threads share them.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn finish_all(
+pub(crate) fn apply_all(
     threads: &Threads,
     finish: &dyn BlockEpilogue,
     out: &mut [f32],
@@ -206,7 +211,7 @@ pub(crate) fn finish_all(
     let rows = (FINISHED_PIECE / cols).max(1);
     threads.for_each_piece(out, rows * cols, |start, out| {
         let rows = out.len() / cols;
-        finish.finish(start / cols, 0, rect::Rect::new(out, rows, cols, cols));
+        finish.apply(start / cols, 0, rect::Rect::new(out, rows, cols, cols));
     });
 }
 
@@ -241,17 +246,17 @@ pub(crate) fn gemm_by_weights(
         if packed.is_some() || (finish.is_some() && !small::serves(machine, sizes, a, b)) {
             assert!(a.fits(m, k) && b.fits(k, n), "the operands of a product of sizes {sizes:?}");
             let b = packed::RightOperand { matrix: b, packed: packed.as_deref() };
-            let place = GemmOutput::row_major(out, n);
-            return packed::multiply(machine, threads, sizes, a, b, place, finish);
+            let output = GemmOutput::row_major(out, n);
+            return packed::multiply(machine, threads, sizes, a, b, output, finish);
         }
     }
     gemm(threads, sizes, a, b, GemmOutput::row_major(out, n));
     if let Some(finish) = finish {
-        finish_all(threads, finish, out, n);
+        apply_all(threads, finish, out, n);
     }
 }
 
-/// The right operand of a kernel's products, if it is one tensor, and where its packed form is kept.
+/// The right operand of a kernel's matmuls, if it is one tensor, and where its packed form is kept.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct GemmWeights<'a> {
@@ -268,16 +273,16 @@ impl GemmWeights<'_> {
         sizes: GemmSizes,
         b: Matrix<'_, f32>,
     ) -> Option<Arc<weights::PackedMatrix>> {
-        let layout = weights::PackedLayout::of_product(machine, sizes, b);
+        let layout = weights::PackedLayout::of_matmul(machine, sizes, b);
         self.kept.of(threads, sizes.m, self.tensor, layout)
     }
 }
 
-/// Products with less multiplications than this stay on the calling thread.
+/// Matmuls with less multiplications than this stay on the calling thread.
 const PARALLEL_WORK: u64 = 1 << 20;
 
-/// Products with more multiplications than this are cut, if for one thread alone, so that a call can end
-/// between two parts: some tenths of a second, with the lanes that there are.
+/// Matmuls with more multiplications than this are cut, if for one thread alone, so that a call can
+/// end between two parts: some tenths of a second, with the lanes that there are.
 const LONG_WORK: u64 = if cfg!(target_arch = "wasm32") { 1 << 30 } else { 1 << 34 };
 
 #[cfg(test)]
@@ -313,13 +318,13 @@ mod tests {
                 false => Matrix::row_major(data, cols),
             };
             let (a, b) = (view(&a[..], m, k, by_columns_a), view(&b[..], k, n, by_columns_b));
-            let product = |threads: &Threads| {
+            let multiplied = |threads: &Threads| {
                 let mut out = vec![T::ONE; m * n];
                 gemm(threads, sizes, a, b, GemmOutput::row_major(&mut out, n));
                 out
             };
-            let whole = product(&Threads::single());
-            assert_eq!(product(&threads), whole, "{sizes:?}: the same bits in panels");
+            let whole = multiplied(&Threads::single());
+            assert_eq!(multiplied(&threads), whole, "{sizes:?}: the same bits in panels");
             for row in (0..m).step_by(7) {
                 for col in (0..n).step_by(5) {
                     let at = |x: &Matrix<'_, T>, row: usize, col: usize| {
@@ -335,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_right_and_do_not_depend_on_threads() {
+    fn matmuls_are_right_and_do_not_depend_on_threads() {
         for (m, k, n) in [(3, 5, 4), (700, 601, 40), (1, 1100, 1300), (1037, 1025, 1), (40, 2, 999)]
         {
             let sizes = GemmSizes { m, k, n };
@@ -347,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn products_accumulate_and_conjugate() {
+    fn matmuls_accumulate_and_conjugate() {
         let i = Complex::new(0.0f64, 1.0);
         let (a, b) = ([i, i], [i, i]);
         let mut out = [Complex::new(5.0, 0.0)];
         let sizes = GemmSizes { m: 1, k: 2, n: 1 };
         let a = Matrix { conjugate: true, ..Matrix::row_major(&a, 2) };
-        let place = GemmOutput { accumulate: true, ..GemmOutput::row_major(&mut out, 1) };
-        gemm(&Threads::single(), sizes, a, Matrix::row_major(&b, 1), place);
+        let output = GemmOutput { accumulate: true, ..GemmOutput::row_major(&mut out, 1) };
+        gemm(&Threads::single(), sizes, a, Matrix::row_major(&b, 1), output);
         assert_eq!(out[0], Complex::new(7.0, 0.0));
     }
 

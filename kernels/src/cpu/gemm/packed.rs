@@ -1,12 +1,13 @@
-//! Products of `f32` by packed blocks.
+//! Matmuls of `f32` by packed blocks.
 //!
 //! The scheme is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
-//! (2008): the summed dimension is cut into depths; blocks of `b` are packed into panels as wide as a
-//! tile, which pass through the caches, and blocks of `a` into panels as high as a tile,
-//! which stay in the second-level cache. Operands that lie well enough are read where they are.
+//! (2008): the summed dimension is cut into depths; blocks of `b` are packed into panels as wide as
+//! a tile, which pass through the caches, and blocks of `a` into panels as high as a tile, which
+//! stay in the second-level cache. Operands that lie well enough are read where they are.
 //!
 //! Each element of the product is a chain of fused operations over a depth, and depths are cut by
-//! the summed dimension alone: how blocks are cut and shared among threads does not change the bits.
+//! the summed dimension alone: how blocks are cut and shared among threads does not change the
+//! bits.
 
 use super::{
     BlockEpilogue, GemmOutput, GemmSizes, Matrix,
@@ -19,16 +20,17 @@ use super::{
 use crate::{scratch::Scratch, threads::Threads};
 use std::ops::Range;
 
-/// The largest depth: products are read and written once for each.
+/// The largest depth: matmuls are read and written once for each.
 const DEPTH: usize = 512;
 
-/// The largest depth where a block or two hold all rows: panels of `b` stay in the first-level cache.
+/// The largest depth where a block or two hold all rows: panels of `b` stay in the first-level
+/// cache.
 const FEW_ROWS_DEPTH: usize = 256;
 
 /// Rows of a block of `a`, roughly.
 const BLOCK_ROWS: usize = 288;
 
-/// The most columns for which contiguous rows of `a` are read where they lie.
+/// The most columns for which contiguous rows of `a` are read without a copy.
 const DIRECT_COLS: usize = 192;
 
 /// As [`DIRECT_COLS`], where a block or two hold all rows.
@@ -43,10 +45,10 @@ const PASSING_COLS: usize = 128;
 /// Columns of a block that is finished at a time.
 const FINISHED_COLS: usize = 128;
 
-/// The most columns that are finished together, as rows that follow each other.
+/// The most columns that are finished together, as rows that are contiguous.
 const FINISHED_ROW: usize = 256;
 
-/// Computes a product, and finishes blocks of it.
+/// Computes a matmul, and applies the epilogue to blocks of it.
 pub(super) fn multiply(
     machine: InstructionSet,
     threads: &Threads,
@@ -59,14 +61,14 @@ pub(super) fn multiply(
     let GemmOutput { data, row_stride, accumulate } = out;
     let mut out = Rect::new(data, sizes.m, sizes.n, row_stride);
     let linear = finish.and_then(BlockEpilogue::linear);
-    let finish = finish.filter(|_| linear.is_none());
+    let epilogue = finish.filter(|_| linear.is_none());
     let depth = depth(sizes);
     for start in (0..sizes.k).step_by(depth) {
         let steps = start..sizes.k.min(start + depth);
         let add = accumulate || start > 0;
         let is_last = steps.end == sizes.k;
-        let (finish, linear) = (finish.filter(|_| is_last), linear.filter(|_| is_last));
-        let part = Part { machine, threads, sizes, a, b, steps, add, finish, linear };
+        let (epilogue, linear) = (epilogue.filter(|_| is_last), linear.filter(|_| is_last));
+        let part = Part { machine, threads, sizes, a, b, steps, add, finish: epilogue, linear };
         if part.has_few_rows() {
             part.by_columns(out.reborrow());
         } else {
@@ -85,7 +87,7 @@ fn scratch(len: usize) -> Scratch<f32> {
     Scratch::new(len).expect("there are a few megabytes left")
 }
 
-/// The right operand of a product, and its packed form if there is one.
+/// The right operand of a matmul, and its packed form if there is one.
 #[derive(Clone, Copy)]
 pub(super) struct RightOperand<'a> {
     pub(super) matrix: Matrix<'a, f32>,
@@ -118,7 +120,7 @@ impl RightOperand<'_> {
     }
 }
 
-/// A product over a part of the summed dimension.
+/// A matmul over a part of the summed dimension.
 struct Part<'a> {
     machine: InstructionSet,
     threads: &'a Threads,
@@ -126,7 +128,7 @@ struct Part<'a> {
     a: Matrix<'a, f32>,
     b: RightOperand<'a>,
     steps: Range<usize>,
-    /// Whether the products are added to what is there.
+    /// Whether the matmuls are added to what is there.
     add: bool,
     /// The epilogue of blocks, which this part completes.
     finish: Option<&'a dyn BlockEpilogue>,
@@ -146,19 +148,19 @@ impl Part<'_> {
         m <= BLOCK_ROWS.saturating_mul(self.threads.count()) && n > least
     }
 
-    /// Whether contiguous rows of `a` are read where they lie. What packing them saves grows with
+    /// Whether contiguous rows of `a` are read without a copy. What packing them saves grows with
     /// the columns.
     fn reads_rows(&self, most_cols: usize) -> bool {
         self.a.col_stride == 1 && self.sizes.n <= most_cols
     }
 
-    /// Packs all of `a`, unless it is read where it lies; threads share the columns.
+    /// Packs all of `a`, unless it is read without a copy; threads share the columns.
     fn by_columns(&self, mut out: Rect<'_>) {
         let (high, wide, len) = (self.machine.rows(), self.machine.cols(), self.steps.len());
         let GemmSizes { m, n, .. } = self.sizes;
         let two_tiles = self.a.col_stride == 1 && m <= 2 * high;
-        let as_they_lie = two_tiles || self.reads_rows(FEW_ROWS_DIRECT_COLS);
-        let mut packed = scratch(if as_they_lie { 0 } else { m.next_multiple_of(high) * len });
+        let unpacked_a = two_tiles || self.reads_rows(FEW_ROWS_DIRECT_COLS);
+        let mut packed = scratch(if unpacked_a { 0 } else { m.next_multiple_of(high) * len });
         let piece = 8 * high * len;
         self.threads.for_each_piece(&mut packed, piece, |start, packed| {
             let first = start / len;
@@ -172,7 +174,7 @@ impl Part<'_> {
             let (cols, mut room) = (first..first + out.cols(), None);
             let single = Threads::single();
             let b = self.b.panels(&single, self.machine, cols, &self.steps, &mut room);
-            let rows = if as_they_lie { Rows::AsTheyLie(0) } else { Rows::Packed(&packed) };
+            let rows = if unpacked_a { Rows::AsTheyLie(0) } else { Rows::Packed(&packed) };
             self.multiply(&rows, &Columns::Packed(b), (0, first), out);
         });
     }
@@ -183,8 +185,8 @@ impl Part<'_> {
         let GemmSizes { m, n, .. } = self.sizes;
         let one_tile = n <= wide;
         let b = self.b.matrix;
-        let as_it_lies = one_tile && b.col_stride == 1;
-        let as_they_lie = self.reads_rows(DIRECT_COLS) || (one_tile && self.a.row_stride == 1);
+        let unpacked_b = one_tile && b.col_stride == 1;
+        let unpacked_a = self.reads_rows(DIRECT_COLS) || (one_tile && self.a.row_stride == 1);
         let block_cols = n.min(BLOCK_COLS).next_multiple_of(wide);
         let mut room = None;
         let n_tiles = m.div_ceil(high);
@@ -194,7 +196,7 @@ impl Part<'_> {
         for first in (0..n).step_by(block_cols) {
             let mut out = out.take_cols(block_cols);
             let cols = first..first + out.cols();
-            let columns = if as_it_lies {
+            let columns = if unpacked_b {
                 Columns::AsTheyLie(&b.data[self.steps.start * b.row_stride..])
             } else {
                 let (threads, machine) = (self.threads, self.machine);
@@ -206,7 +208,7 @@ impl Part<'_> {
                 (rows, out)
             });
             self.threads.for_each(blocks.collect::<Vec<_>>().into_iter(), |(rows, out)| {
-                if as_they_lie {
+                if unpacked_a {
                     let at = (rows.start, first);
                     return self.multiply(&Rows::AsTheyLie(rows.start), &columns, at, out);
                 }
@@ -236,7 +238,7 @@ impl Part<'_> {
             let panel = col / self.machine.cols();
             self.multiply_panels(a, b, (first_row, first_col), panel, block.reborrow());
             let cols = block.cols();
-            finish.finish(first_row, first_col + col, block);
+            finish.apply(first_row, first_col + col, block);
             col += cols;
         }
     }
@@ -285,8 +287,8 @@ impl Part<'_> {
                 let epilogue = self.linear.map(|(epilogue, first)| {
                     epilogue.tile(first + first_row + row, first_col + panel * wide, 1)
                 });
-                let place = column.take_rows(height);
-                self.machine.tile(left, right, &spans, place, self.add, epilogue);
+                let output = column.take_rows(height);
+                self.machine.tile(left, right, &spans, output, self.add, epilogue);
                 row += height;
             }
             panel += 1;
@@ -317,7 +319,7 @@ mod tests {
         (0..len).map(|index| ((index * 7919 + seed) % 1009) as f32 / 64.0 - 7.0).collect()
     }
 
-    /// The product by chains over depths, added up in order.
+    /// The matmul by chains over depths, added up in order.
     fn chains(
         sizes: GemmSizes,
         a: Matrix<'_, f32>,
@@ -355,8 +357,8 @@ mod tests {
             let row_stride = n + 3;
             let mut expected = numbers(m * row_stride, 9);
             let before = expected.clone();
-            let mut place = GemmOutput { data: &mut expected, row_stride, accumulate };
-            chains(sizes, a, b, &mut place);
+            let mut output = GemmOutput { data: &mut expected, row_stride, accumulate };
+            chains(sizes, a, b, &mut output);
             for count in [1, 2, 3] {
                 let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                 let mut found = before.clone();
@@ -396,7 +398,7 @@ mod tests {
     struct Mark;
 
     impl BlockEpilogue for Mark {
-        fn finish(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
+        fn apply(&self, first_row: usize, first_col: usize, mut block: Rect<'_>) {
             for row in 0..block.rows() {
                 for (col, x) in block.row(row).iter_mut().enumerate() {
                     *x = 2.0 * *x + (first_row + row) as f32 + 0.125 * (first_col + col) as f32;
@@ -418,11 +420,11 @@ mod tests {
                 for count in [1, 3] {
                     let threads = Threads::new(NonZeroUsize::new(count).expect("not zero"));
                     let (mut plain, mut found) = (vec![0.0; m * n], vec![0.0; m * n]);
-                    let place = GemmOutput::row_major(&mut plain, n);
-                    multiply(machine, &threads, sizes, a, b.into(), place, None);
-                    Mark.finish(0, 0, Rect::new(&mut plain, m, n, n));
-                    let place = GemmOutput::row_major(&mut found, n);
-                    multiply(machine, &threads, sizes, a, b.into(), place, Some(&Mark));
+                    let output = GemmOutput::row_major(&mut plain, n);
+                    multiply(machine, &threads, sizes, a, b.into(), output, None);
+                    Mark.apply(0, 0, Rect::new(&mut plain, m, n, n));
+                    let output = GemmOutput::row_major(&mut found, n);
+                    multiply(machine, &threads, sizes, a, b.into(), output, Some(&Mark));
                     assert_eq!(found, plain, "{machine:?} {sizes:?}, {count} threads");
                 }
             }

@@ -1,4 +1,4 @@
-//! Products cut into panels, for many threads, and for calls that end between two of them.
+//! Matmuls cut into panels, for many threads, and for calls that end between two of them.
 
 use super::{GemmElement, GemmOutput, GemmSizes, LONG_WORK, Matrix};
 use crate::threads::Threads;
@@ -10,12 +10,12 @@ const PANEL: usize = 128;
 /// are tables of dot products to the `gemm` crate, which have an order of their own.
 const LONG_PANEL: usize = 4 * PANEL;
 
-/// The most panels of a product, if it is not so long that each would take more than [`LONG_WORK`].
+/// The most panels of a matmul, if it is not so long that each would take more than [`LONG_WORK`].
 const MAX_PANELS: usize = 16;
 
-/// The sizes of the panels that `len` rows or columns, `across` elements long, are cut into, for sums of
-/// `depth` products. All but the last are multiples of [`PANEL`], and the last is no smaller. Between two
-/// panels a call may end, so they are no longer than they need be.
+/// The sizes of the panels that `len` rows or columns, `across` elements long, are cut into, for
+/// sums of `depth` products. All but the last are multiples of [`PANEL`], and the last is no
+/// smaller. Between two panels a call may end, so they are no longer than they need be.
 fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize> {
     let least = if across > 2 { PANEL } else { LONG_PANEL };
     let work = GemmSizes { m: len, k: depth, n: across }.work();
@@ -25,7 +25,7 @@ fn panels(len: usize, across: usize, depth: usize) -> impl Iterator<Item = usize
     (0..count).map(move |index| if index + 1 < count { size } else { len - index * size })
 }
 
-/// Computes a product by panels of its longer side.
+/// Computes a matmul by panels of its longer side.
 pub(super) fn by_panels<T: GemmElement>(
     threads: &Threads,
     sizes: GemmSizes,
@@ -39,7 +39,7 @@ pub(super) fn by_panels<T: GemmElement>(
     }
 }
 
-/// Computes a product by panels of rows.
+/// Computes a matmul by panels of rows.
 fn by_rows<T: GemmElement>(
     threads: &Threads,
     sizes: GemmSizes,
@@ -62,8 +62,8 @@ fn by_rows<T: GemmElement>(
     });
 }
 
-/// Computes a product by panels of columns. They are not slices of the output: each is computed aside
-/// and copied into its place row by row.
+/// Computes a matmul by panels of columns. They are not slices of the output: each is computed
+/// aside and copied into its place row by row.
 fn by_columns<T: GemmElement>(
     threads: &Threads,
     sizes: GemmSizes,
@@ -91,9 +91,9 @@ fn by_columns<T: GemmElement>(
         if out.accumulate {
             aside.chunks_mut(cols).zip(&rows).for_each(|(aside, row)| aside.copy_from_slice(row));
         }
-        let place =
+        let output =
             GemmOutput { accumulate: out.accumulate, ..GemmOutput::row_major(&mut aside, cols) };
-        T::multiply(GemmSizes { n: cols, ..sizes }, a, b.right_of(first), place);
+        T::multiply(GemmSizes { n: cols, ..sizes }, a, b.right_of(first), output);
         rows.into_iter()
             .zip(aside.chunks(cols))
             .for_each(|(row, aside)| row.copy_from_slice(aside));
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panels_cover_a_side_and_are_more_where_a_product_is_long() {
+    fn panels_cover_a_side_and_are_more_where_a_matmul_is_long() {
         for (len, across, depth, count) in
             [(1, 1, 1, 1), (1000, 3, 5, 7), (4096, 4096, 64, 16), (1 << 14, 1 << 14, 1 << 12, 64)]
         {

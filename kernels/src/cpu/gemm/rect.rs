@@ -62,13 +62,13 @@ impl<'a> Rect<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.data.add(index * self.row_stride), self.cols) }
     }
 
-    /// All elements, if rows follow each other.
+    /// All elements, if rows are contiguous.
     #[expect(unsafe_code, reason = "a borrow in parts")]
     pub(in crate::cpu) fn contiguous(&mut self) -> Option<&mut [f32]> {
-        let follow = self.rows == 1 || self.row_stride == self.cols;
+        let is_contiguous = self.rows == 1 || self.row_stride == self.cols;
         // SAFETY: the rectangle is an exclusive borrow of its rows, which follow each other; the
         // result borrows all of it.
-        (follow && self.rows > 0)
+        (is_contiguous && self.rows > 0)
             .then(|| unsafe { std::slice::from_raw_parts_mut(self.data, self.rows * self.cols) })
     }
 
@@ -76,7 +76,7 @@ impl<'a> Rect<'a> {
         self.data
     }
 
-    /// The same place for a shorter time.
+    /// The same position for a shorter time.
     pub(in crate::cpu) fn reborrow(&mut self) -> Rect<'_> {
         Rect { borrow: PhantomData, ..*self }
     }

@@ -1,4 +1,4 @@
-//! Small products of `f32`, and those of few rows: tiles of sums straight from the operands.
+//! Small matmuls of `f32`, and those of few rows: tiles of sums straight from the operands.
 
 use super::{
     GemmOutput, GemmSizes, Matrix,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::threads::Threads;
 
-/// Products with more multiplications gain more from packing than it costs, unless they have few
+/// Matmuls with more multiplications profit more from packing than it costs, unless they have few
 /// rows.
 const SMALL: u64 = 1 << 15;
 
@@ -26,7 +26,7 @@ pub(super) fn serves(
     a.col_stride == 1 && b.col_stride == 1 && (few || sizes.work() <= SMALL)
 }
 
-/// Computes a product; threads share the columns.
+/// Computes a matmul; threads share the columns.
 pub(super) fn multiply(
     machine: InstructionSet,
     threads: &Threads,
@@ -54,14 +54,14 @@ pub(super) fn multiply(
     }
 }
 
-/// A product over a part of the summed dimension.
+/// A matmul over a part of the summed dimension.
 struct Part<'a> {
     machine: InstructionSet,
     a: Matrix<'a, f32>,
     b: Matrix<'a, f32>,
     /// Steps of the summed dimension.
     len: usize,
-    /// Whether the products are added to what is there.
+    /// Whether the matmuls are added to what is there.
     add: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tiles of a product in vector registers: sums that stay there while steps of the summed dimension
+//! Tiles of a matmul in vector registers: sums that stay there while steps of the summed dimension
 //! go by. The same code is compiled for AVX2 and for AVX-512.
 
 use super::{linear::LinearTile, rect::Rect, vector::Vector};
@@ -14,7 +14,7 @@ pub(super) enum Set {
     Avx512,
 }
 
-/// The left operand: element `step` of row `row` lies at `row * row_stride + step * step_stride`.
+/// The left operand: element `step` of row `row` is at `row * row_stride + step * step_stride`.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cpu) struct LeftOperand<'a> {
     pub(in crate::cpu) data: &'a [f32],
@@ -30,12 +30,12 @@ pub(in crate::cpu) struct Right<'a> {
     pub(in crate::cpu) step_stride: usize,
 }
 
-/// Steps that follow each other in both operands.
+/// Steps that are contiguous in both operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) struct Span {
-    /// Where the first step lies in the left operand.
+    /// Where the first step is in the left operand.
     pub(in crate::cpu) left: usize,
-    /// Where it lies in the right one.
+    /// Where it is in the right one.
     pub(in crate::cpu) right: usize,
     /// The number of steps.
     pub(in crate::cpu) len: usize,
@@ -66,7 +66,7 @@ static AVX512: [[Run; 8]; 12] = forms!(avx512, 1 2 3 4 5 6 7 8 9 10 11 12);
 
 /// The number of a form: whether steps of a row are contiguous, whether the last vector is only a
 /// part of one, and whether there are two.
-fn form(by_rows: bool, cols: usize, lanes: usize) -> usize {
+fn specialization(by_rows: bool, cols: usize, lanes: usize) -> usize {
     let part = !cols.is_multiple_of(lanes);
     usize::from(by_rows) * 4 + usize::from(part) * 2 + usize::from(cols > lanes)
 }
@@ -96,7 +96,8 @@ impl InstructionSet {
         }
     }
 
-    /// The most rows of a tile whose rows lie apart: there are registers for so many addresses.
+    /// The most rows of a tile whose rows are not contiguous: there are registers for so many
+    /// addresses.
     pub(in crate::cpu) const fn strided_rows(self) -> usize {
         match self.0 {
             Set::Avx2 => 6,
@@ -125,7 +126,7 @@ impl InstructionSet {
         }
     }
 
-    /// Multiplies the rows of `a` by the columns of `b` along all spans, and puts the product into
+    /// Multiplies the rows of `a` by the columns of `b` along all spans, and puts the matmul into
     /// `out`, or adds it to what is there. Every element is a chain of fused multiplications and
     /// additions, in the order of the steps; an epilogue is what is done to it at last.
     ///
@@ -152,10 +153,10 @@ impl InstructionSet {
             let right = span.right + last * b.step_stride + cols;
             assert!(left < a.data.len() && right <= b.data.len(), "the elements of the operands");
         }
-        let form = form(a.step_stride == 1, cols, self.lanes());
+        let specialization = specialization(a.step_stride == 1, cols, self.lanes());
         let run = match self.0 {
-            Set::Avx2 => AVX2[rows - 1][form],
-            Set::Avx512 => AVX512[rows - 1][form],
+            Set::Avx2 => AVX2[rows - 1][specialization],
+            Set::Avx512 => AVX512[rows - 1][specialization],
         };
         let call = Call {
             a: a.data.as_ptr(),
@@ -243,11 +244,11 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         let part = X::part(call.cols - (V - 1) * X::LANES);
         let mut sums = [[X::zero(); V]; R];
         for row in 0..R {
-            let place = call.out.wrapping_add(row * call.out_stride);
+            let address = call.out.wrapping_add(row * call.out_stride);
             for vector in 0..V {
-                X::prefetch(place.wrapping_add(vector * X::LANES));
+                X::prefetch(address.wrapping_add(vector * X::LANES));
             }
-            X::prefetch(place.wrapping_add(call.cols - 1));
+            X::prefetch(address.wrapping_add(call.cols - 1));
         }
         for span in call.spans {
             let mut a = call.a.add(span.left);
@@ -270,13 +271,13 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
         }
         for (row, sums) in sums.iter().enumerate() {
             for (vector, &sum) in sums.iter().enumerate() {
-                let place = call.out.add(row * call.out_stride + vector * X::LANES);
+                let address = call.out.add(row * call.out_stride + vector * X::LANES);
                 if PART && vector + 1 == V {
-                    let sum = if call.add { X::load_part(place, part).plus(sum) } else { sum };
-                    sum.store_part(place, part);
+                    let sum = if call.add { X::load_part(address, part).plus(sum) } else { sum };
+                    sum.store_part(address, part);
                 } else {
-                    let sum = if call.add { X::load(place).plus(sum) } else { sum };
-                    sum.store(place);
+                    let sum = if call.add { X::load(address).plus(sum) } else { sum };
+                    sum.store(address);
                 }
             }
         }
@@ -286,11 +287,11 @@ unsafe fn sums<X: Vector, const BY_ROWS: bool, const PART: bool, const R: usize,
 /// Steps that are written out one after the other.
 const UNROLLED: usize = 4;
 
-/// Floats of a packed panel that are asked for before they are read. Other operands have something near
-/// there, too: asking for as many steps of theirs would fill the cache.
+/// Floats of a packed panel that are asked for before they are read. Other operands have something
+/// near there, too: asking for as many steps of theirs would fill the cache.
 const AHEAD: usize = 1 << 10;
 
-/// Adds the products of one step to the sums.
+/// Adds the terms of one step to the sums.
 ///
 /// # Safety
 ///

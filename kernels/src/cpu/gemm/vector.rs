@@ -1,4 +1,4 @@
-//! Vectors of floats: the few instructions that products take, under one name for each.
+//! Vectors of floats: the few instructions that matmuls take, under one name for each.
 
 use crate::elementwise::tile::{Avx2, Avx512, Lanes};
 use std::arch::x86_64::*;

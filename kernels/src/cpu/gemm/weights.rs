@@ -1,9 +1,9 @@
 //! Weights in the order in which tiles read them, kept from call to call.
 //!
 //! A right operand that is the same tensor in two calls of a kernel, one after the other, counts as
-//! weights: it is packed then, and the calls that follow read the packed form, as long as the tensor
-//! is not changed. Kernels of other shapes share it. Training changes weights at each step: kernels
-//! that find others again and again look ever more rarely.
+//! weights: it is packed then, and the calls that follow read the packed form, as long as the
+//! tensor is not changed. Kernels of other shapes share it. Training changes weights at each step:
+//! kernels that find others again and again look ever more rarely.
 
 use super::{GemmSizes, Matrix, pack::pack_columns, packed::depth, tile::InstructionSet};
 use crate::threads::Threads;
@@ -35,14 +35,14 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Packed matrices that kernels may share.
 static SHARED: Mutex<Vec<Weak<PackedMatrix>>> = Mutex::new(Vec::new());
 
-/// Layout of a packed matrix `[steps, cols]`: blocks of steps one after the other, and in each block
-/// panels as wide as a tile.
+/// Layout of a packed matrix `[steps, cols]`: blocks of steps one after the other, and in each
+/// block panels as wide as a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cpu) struct PackedLayout {
     machine: InstructionSet,
     steps: usize,
     cols: usize,
-    /// Where the elements lie before.
+    /// Where the elements are before.
     row_stride: usize,
     col_stride: usize,
     /// Steps of a block.
@@ -50,8 +50,8 @@ pub(in crate::cpu) struct PackedLayout {
 }
 
 impl PackedLayout {
-    /// The layout of the right operand of a product.
-    pub(in crate::cpu) fn of_product(
+    /// The layout of the right operand of a matmul.
+    pub(in crate::cpu) fn of_matmul(
         machine: InstructionSet,
         sizes: GemmSizes,
         b: Matrix<'_, f32>,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn products_by_packed_weights_have_the_same_bits() {
+    fn matmuls_by_packed_weights_have_the_same_bits() {
         let mut packed = 0;
         for (m, k, n) in
             [(2, 300, 40), (8, 257, 530), (13, 600, 24), (49, 64, 130), (300, 70, 600), (700, 9, 9)]

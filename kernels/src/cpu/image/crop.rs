@@ -31,11 +31,11 @@ struct Sizes {
     nearest: bool,
 }
 
-/// Where the positions of a box lie in a dimension of the image: between two positions, or outside.
-type Places = Vec<Option<Place>>;
+/// Where the positions of a box are in a dimension of the image: between two positions, or outside.
+type SamplePositions = Vec<Option<SamplePosition>>;
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SamplePosition {
     low: usize,
     high: usize,
     /// Fraction of the way from `low` to `high`.
@@ -67,30 +67,34 @@ impl Sizes {
         io.input::<i32>(index).iter().map(image).collect()
     }
 
-    /// The places of a box along an axis: 0 for rows, 1 for columns.
-    fn places(&self, corners: &[f32; 4], axis: usize) -> Places {
+    /// The positions of a box along an axis: 0 for rows, 1 for columns.
+    fn sample_positions(&self, corners: &[f32; 4], axis: usize) -> SamplePositions {
         let (start, end) = (corners[axis], corners[axis + 2]);
         let (last, count) = ((self.image[axis] - 1) as f32, self.crop[axis]);
-        let place = |index: usize| {
-            let place = match count > 1 {
+        let position = |index: usize| {
+            let position = match count > 1 {
                 true => start * last + index as f32 * ((end - start) * last / (count - 1) as f32),
                 false => 0.5 * (start + end) * last,
             };
-            if !(0.0..=last).contains(&place) {
+            if !(0.0..=last).contains(&position) {
                 return None;
             }
             if self.nearest {
-                let nearest = place.round() as usize;
-                return Some(Place { low: nearest, high: nearest, part: 0.0 });
+                let nearest = position.round() as usize;
+                return Some(SamplePosition { low: nearest, high: nearest, part: 0.0 });
             }
-            let low = place.floor();
-            Some(Place { low: low as usize, high: place.ceil() as usize, part: place - low })
+            let low = position.floor();
+            Some(SamplePosition {
+                low: low as usize,
+                high: position.ceil() as usize,
+                part: position - low,
+            })
         };
-        (0..count).map(place).collect()
+        (0..count).map(position).collect()
     }
 
-    /// The four pixels around a place, as the first element of each.
-    fn corners(&self, image: usize, row: Place, column: Place) -> [usize; 4] {
+    /// The four pixels around a position, as the first element of each.
+    fn corners(&self, image: usize, row: SamplePosition, column: SamplePosition) -> [usize; 4] {
         let [height, width] = self.image;
         let at =
             |row: usize, column: usize| ((image * height + row) * width + column) * self.channels;
@@ -115,8 +119,8 @@ fn crop(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let out: &mut [f32] = io.output(0);
             io.threads().for_each_piece(out, sizes.crop_len(), |start, out| {
                 let index = start / sizes.crop_len();
-                let rows = sizes.places(&boxes[index], 0);
-                let columns = sizes.places(&boxes[index], 1);
+                let rows = sizes.sample_positions(&boxes[index], 0);
+                let columns = sizes.sample_positions(&boxes[index], 1);
                 for (pixel, out) in out.chunks_mut(sizes.channels).enumerate() {
                     let (row, column) =
                         (rows[pixel / columns.len()], columns[pixel % columns.len()]);
@@ -153,7 +157,8 @@ fn by_image(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let mut dx = vec![0.0f32; out.len()];
             let crops = dy.chunks(sizes.crop_len().max(1));
             for ((corners, image), dy) in boxes.iter().zip(images).zip(crops) {
-                let (rows, columns) = (sizes.places(corners, 0), sizes.places(corners, 1));
+                let (rows, columns) =
+                    (sizes.sample_positions(corners, 0), sizes.sample_positions(corners, 1));
                 for (pixel, dy) in dy.chunks(sizes.channels).enumerate() {
                     let (row, column) =
                         (rows[pixel / columns.len()], columns[pixel % columns.len()]);
@@ -198,7 +203,8 @@ fn by_boxes(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 
 impl Sizes {
     fn gradient_by_box(&self, x: &[f32], corners: &[f32; 4], image: usize, dy: &[f32]) -> [f32; 4] {
-        let (rows, columns) = (self.places(corners, 0), self.places(corners, 1));
+        let (rows, columns) =
+            (self.sample_positions(corners, 0), self.sample_positions(corners, 1));
         let mut sums = [0.0; 4];
         for (pixel, dy) in dy.chunks(self.channels.max(1)).enumerate() {
             let at = [pixel / columns.len(), pixel % columns.len()];

@@ -13,7 +13,7 @@ use std::{ops::Range, sync::Arc};
 pub(crate) const KERNELS: &[(&str, Build)] =
     &[("DrawBoundingBoxes", build), ("DrawBoundingBoxesV2", build)];
 
-/// The colours that TensorFlow draws with where none are given.
+/// The colours that TensorFlow draws with where none are passed.
 const COLOURS: [[f32; 4]; 10] = [
     [1.0, 1.0, 0.0, 1.0],
     [0.0, 0.0, 1.0, 1.0],
@@ -38,9 +38,9 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         Arc::new(move |io: &mut Io<'_>| {
             let out: &mut [T] = io.output(0);
             out.copy_from_slice(io.input(0));
-            let given: &[f32] = if depth.is_some() { io.input(2) } else { &[] };
+            let colours: &[f32] = if depth.is_some() { io.input(2) } else { &[] };
             let colours: Vec<&[f32]> = match depth {
-                Some(depth) if !given.is_empty() => given.chunks(depth.max(1)).collect(),
+                Some(depth) if !colours.is_empty() => colours.chunks(depth.max(1)).collect(),
                 _ if channels == 1 => vec![&[1.0]],
                 _ => COLOURS.iter().map(|colour| &colour[..]).collect(),
             };
@@ -76,7 +76,7 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })
 }
 
-/// The rows and columns of the edges of a box that lie inside an image.
+/// The rows and columns of the edges of a box that are inside an image.
 fn edges(place: [f32; 4], height: usize, width: usize) -> Vec<(Range<usize>, Range<usize>)> {
     let at = |coordinate: f32, size: usize| (coordinate * (size - 1) as f32) as i64;
     let [top, left] = [at(place[0], height), at(place[1], width)];

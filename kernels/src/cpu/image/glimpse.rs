@@ -68,8 +68,8 @@ fn build(call: &OpCall<'_>, start: Start) -> Result<Option<Arc<dyn Kernel>>> {
             let at = |axis: usize, place: usize, size: usize, window: usize| {
                 let offset = offsets[image * 2 + axis];
                 let first = start(meaning, offset, size as f32, window as f32) as i64;
-                let place = usize::try_from(first.saturating_add(place as i64)).ok();
-                place.filter(|&place| place < size)
+                let position = usize::try_from(first.saturating_add(place as i64)).ok();
+                position.filter(|&place| place < size)
             };
             match at(0, row, height, rows).zip(at(1, column, width, columns)) {
                 Some((row, column)) => {

@@ -11,7 +11,9 @@ use crate::{
     error::Result,
     kernel::{Io, Kernel},
     number::Number,
-    plan::taps::{Filter, Scaling, Taps, area, bicubic, bilinear, filtered, scalings},
+    plan::interpolation::{
+        Filter, InterpolationWeights, Scaling, area, bicubic, bilinear, filtered, scalings,
+    },
     simd::{Vectorized, vectorize},
     threads::Threads,
     wide::WideElement,
@@ -32,7 +34,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 /// A rule for weights.
-type Rule = fn(Scaling) -> Taps;
+type Rule = fn(Scaling) -> InterpolationWeights;
 
 /// The sizes of images before they are resized.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +70,8 @@ impl Vectorized for AddMultiple<'_> {
 #[derive(Debug, Clone)]
 pub(in crate::cpu) struct Resize {
     size: Size,
-    rows: Taps,
-    columns: Taps,
+    rows: InterpolationWeights,
+    columns: InterpolationWeights,
 }
 
 impl Resize {
@@ -109,7 +111,14 @@ impl Resize {
 }
 
 /// The transposed of [`Resize::apply`]: spreads `dy` over what it was the sum of.
-fn spread(threads: &Threads, size: Size, dy: &[f32], rows: &Taps, columns: &Taps, dx: &mut [f32]) {
+fn spread(
+    threads: &Threads,
+    size: Size,
+    dy: &[f32],
+    rows: &InterpolationWeights,
+    columns: &InterpolationWeights,
+    dx: &mut [f32],
+) {
     let (row, dy_row) = (size.row(), columns.len() * size.channels);
     let image_len = size.height * row;
     if dx.is_empty() {
@@ -147,7 +156,7 @@ fn resize(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Number>(size: Size, taps: [Taps; 2]) -> Arc<dyn Kernel>
+    fn kernel<T: Number>(size: Size, taps: [InterpolationWeights; 2]) -> Arc<dyn Kernel>
     where
         f32: AsPrimitive<T>,
     {
@@ -160,9 +169,9 @@ fn resize_grad(call: &OpCall<'_>, rule: Rule) -> Result<Option<Arc<dyn Kernel>>>
             Ok(())
         })
     }
-    let taps = scalings(call, call.shape(1), call.shape(0))?.map(rule);
+    let weights = scalings(call, call.shape(1), call.shape(0))?.map(rule);
     let size = Size::new(call.shape(1));
-    Ok(with_real!(call.dtype(1), T => kernel::<T>(size, taps)))
+    Ok(with_real!(call.dtype(1), T => kernel::<T>(size, weights)))
 }
 
 /// For each position of the output the nearest one of the input.
@@ -209,11 +218,11 @@ fn nearest_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let dy = T::widen(io.input(0));
             T::through_acc(io.output(0), |dx| {
                 dx.fill(T::Acc::ZERO);
-                let places = (0..batch)
+                let offsets = (0..batch)
                     .flat_map(|image| rows.iter().map(move |row| image * size.height + row));
-                let places = places
+                let offsets = offsets
                     .flat_map(|row| columns.iter().map(move |column| row * size.width + column));
-                for (place, dy) in places.zip(dy.chunks(size.channels.max(1))) {
+                for (place, dy) in offsets.zip(dy.chunks(size.channels.max(1))) {
                     let to = &mut dx[place * size.channels..][..size.channels];
                     to.iter_mut().zip(dy).for_each(|(to, &dy)| *to = to.plus(dy));
                 }
@@ -280,11 +289,11 @@ fn scale_and_translate(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             if let Some(wrong) = scale.iter().find(|&&scale| !(scale > 0.0)) {
                 return Err(Error::argument(op, "scale", "positive", wrong).into());
             }
-            let taps = |axis: usize, input: usize| {
+            let weights = |axis: usize, input: usize| {
                 let sizes = (input, out[axis]);
                 filtered(filter, sizes, scale[axis], translation[axis], antialias)
             };
-            let (rows, columns) = (taps(0, size.height), taps(1, size.width));
+            let (rows, columns) = (weights(0, size.height), weights(1, size.width));
             let (x, out) = (to_floats::<T>(io.input(0)), io.output(0));
             Resize { size, rows, columns }.apply(io.threads(), &x, out);
             Ok(())

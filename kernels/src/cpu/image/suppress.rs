@@ -154,14 +154,14 @@ fn build(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let most = usize::try_from(most)
                 .map_err(|_| Error::argument(op, "max_output_size", "not negative", most))?;
             let n = dtypes.len();
-            let given = |index: usize, default: f32| {
+            let scalar_or = |index: usize, default: f32| {
                 if index < n { float(io, &dtypes, index) } else { default }
             };
             let rule = Rule {
                 most,
-                overlap: threshold(op, fixed.unwrap_or_else(|| given(3, 0.5)))?,
-                score: given(4, f32::NEG_INFINITY),
-                sigma: given(5, 0.0),
+                overlap: threshold(op, fixed.unwrap_or_else(|| scalar_or(3, 0.5)))?,
+                score: scalar_or(4, f32::NEG_INFINITY),
+                sigma: scalar_or(5, 0.0),
             };
             let chosen = choose(rule, among(boxes.as_chunks().0), &scores);
             let shape = Shape::new([if pad { most } else { chosen.len() }])?;
@@ -249,10 +249,11 @@ fn combined(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             found.truncate(most);
             counts[image] = found.len() as i32;
             for (place, (score, class, corners)) in found.into_iter().enumerate() {
-                let place = image * most + place;
-                out_boxes[place] = if clip { corners.map(|x| x.clamp(0.0, 1.0)) } else { corners };
-                out_scores[place] = score;
-                out_classes[place] = class as f32;
+                let box_index = image * most + place;
+                out_boxes[box_index] =
+                    if clip { corners.map(|x| x.clamp(0.0, 1.0)) } else { corners };
+                out_scores[box_index] = score;
+                out_classes[box_index] = class as f32;
             }
         }
         Ok(())

@@ -62,14 +62,14 @@ fn exponential(a: Square) -> Square {
     let halvings = (norm / LARGEST_NORM).log2().ceil().max(0.0) as i32;
     let scale = 0.5f64.powi(halvings);
     let a = Square::from_fn(a.n, |row, column| a.at(row, column) * scale);
-    (0..halvings).fold(approximant(&a), |root, _| product(&root, &root))
+    (0..halvings).fold(approximant(&a), |root, _| matmul(&root, &root))
 }
 
 /// Odd powers are in `u`, even ones in `v`: the approximant is `(v - u)⁻¹ (v + u)`.
 fn approximant(a: &Square) -> Square {
-    let second = product(a, a);
-    let fourth = product(&second, &second);
-    let sixth = product(&fourth, &second);
+    let second = matmul(a, a);
+    let fourth = matmul(&second, &second);
+    let sixth = matmul(&fourth, &second);
     let one = Square::identity(a.n);
     let sum = |terms: &[(f64, &Square)]| {
         Square::from_fn(a.n, |row, column| {
@@ -85,13 +85,13 @@ fn approximant(a: &Square) -> Square {
             (PADE[2 + odd], &second),
             (PADE[odd], &one),
         ]);
-        sum(&[(1.0, &product(&sixth, &high)), (1.0, &low)])
+        sum(&[(1.0, &matmul(&sixth, &high)), (1.0, &low)])
     };
-    let (u, v) = (product(a, &half(1)), half(0));
+    let (u, v) = (matmul(a, &half(1)), half(0));
     solve(sum(&[(1.0, &v), (-1.0, &u)]), sum(&[(1.0, &v), (1.0, &u)]))
 }
 
-fn product(a: &Square, b: &Square) -> Square {
+fn matmul(a: &Square, b: &Square) -> Square {
     Square::from_fn(a.n, |row, column| (0..a.n).map(|k| a.at(row, k) * b.at(k, column)).sum())
 }
 

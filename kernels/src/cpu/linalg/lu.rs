@@ -68,9 +68,9 @@ fn update<T: Field>(a: &mut [T], n: usize, panel: Range<usize>) {
         .flat_map(|row| row[panel.clone()].iter().map(|&x| T::ZERO.minus(x)))
         .collect();
     let upper = Matrix::row_major(&above[panel.start * n + panel.end..], n);
-    let place = GemmOutput { data: &mut below[panel.end..], row_stride: n, accumulate: true };
+    let output = GemmOutput { data: &mut below[panel.end..], row_stride: n, accumulate: true };
     let sizes = GemmSizes { m: rest, k: width, n: rest };
-    gemm(&Threads::single(), sizes, Matrix::row_major(&lower, width), upper, place);
+    gemm(&Threads::single(), sizes, Matrix::row_major(&lower, width), upper, output);
 }
 
 /// Factors the columns of a panel, below the rows that are done.
@@ -106,7 +106,7 @@ fn is_invertible<T: Field>(factors: &[T], n: usize) -> bool {
     factors.iter().step_by(n + 1).all(|x| x.magnitude() > 0.0)
 }
 
-/// Solves for `columns` right sides, which are given and replaced row by row.
+/// Solves for `columns` right sides, which are passed and replaced row by row.
 fn substitute<T: Field>(factors: &[T], n: usize, x: &mut [T], columns: usize) {
     for row in 1..n {
         let (above, below) = x.split_at_mut(row * columns);
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_factors_of_many_panels_give_the_rows() {
+    fn the_factors_of_many_panels_multiply_to_the_rows() {
         let n = 2 * PANEL + 5;
         let a: Vec<f64> = (0..n * n).map(|index| ((index * index + 7) % 101) as f64).collect();
         let mut factors = a.clone();

@@ -131,7 +131,7 @@ macro_rules! with_field {
 
 use with_field;
 
-/// Matrices that follow each other in a tensor.
+/// Contiguous matrices in a tensor.
 #[derive(Debug, Clone, Copy)]
 struct Stack {
     count: usize,
@@ -164,7 +164,7 @@ impl Stack {
     }
 }
 
-/// Does work on each item; gives the error of the first that fails.
+/// Does work on each item; returns the error of the first that fails.
 fn try_each<I: Send>(
     threads: &Threads,
     items: impl IntoIterator<Item = I>,

@@ -50,7 +50,8 @@ impl Square {
         }
     }
 
-    /// Multiplies columns `column` and `column + 1` by the adjoint of a rotation, in the first rows.
+    /// Multiplies columns `column` and `column + 1` by the adjoint of a rotation, in the first
+    /// rows.
     fn rotate_columns(&mut self, rotation: Rotation, column: usize, rows: usize) {
         for row in 0..rows {
             let (x, y) = (self.at(row, column), self.at(row, column + 1));
@@ -78,7 +79,7 @@ impl Rotation {
     }
 }
 
-/// Gives `(t, z)`; `None` where the iteration does not converge.
+/// Returns `(t, z)`; `None` where the iteration does not converge.
 pub(super) fn schur(a: Square) -> Option<(Square, Square)> {
     let (mut t, mut z) = hessenberg(a);
     let (n, mut end, mut iterations) = (t.n, t.n, 0);
@@ -130,7 +131,7 @@ fn nearest_eigenvalue(t: &Square, end: usize) -> C {
     if far.norm() == 0.0 { d } else { d - b * c / far }
 }
 
-/// Gives `(h, z)` with `a = z h zᴴ`, in which `h` has one diagonal below the main one.
+/// Returns `(h, z)` with `a = z h zᴴ`, in which `h` has one diagonal below the main one.
 fn hessenberg(mut a: Square) -> (Square, Square) {
     let n = a.n;
     let mut z = Square::identity(n);

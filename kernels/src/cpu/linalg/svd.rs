@@ -129,7 +129,7 @@ fn decompose<E: Exact>(mut a: Vec<E>, rows: usize, columns: usize, vectors: Vect
     Parts { values, u, v: sorted_v }
 }
 
-/// Gives directions of length 1 to the columns whose value is 0, orthogonal to the others.
+/// Sets the columns to directions of length 1 whose value is 0, orthogonal to the others.
 fn complete<E: Exact>(u: &mut [E], n: usize, width: usize, values: &[f64]) {
     let known = values.iter().take_while(|&&value| value > 0.0).count();
     if known == n {
@@ -160,7 +160,7 @@ fn orthogonalize<E: Exact>(rows: &mut [E], v: &mut [E], n: usize) {
     }
 }
 
-/// Makes two rows orthogonal; gives whether they were not.
+/// Makes two rows orthogonal; returns whether they were not.
 fn rotate<E: Exact>(rows: &mut [E], v: &mut [E], n: usize, p: usize, q: usize) -> bool {
     let (before, after) = rows.split_at_mut(q * n);
     let (x, y) = (&mut before[p * n..][..n], &mut after[..n]);
@@ -176,9 +176,9 @@ fn rotate<E: Exact>(rows: &mut [E], v: &mut [E], n: usize, p: usize, q: usize) -
     }
     let phase = mixed / size.into();
     let zeta = (b - a) / (2.0 * size);
-    let tangent = zeta.signum() / (zeta.abs() + zeta.hypot(1.0));
-    let cosine = 1.0 / tangent.hypot(1.0);
-    let sine = cosine * tangent;
+    let tan = zeta.signum() / (zeta.abs() + zeta.hypot(1.0));
+    let cosine = 1.0 / tan.hypot(1.0);
+    let sine = cosine * tan;
     let turn = |x: &mut [E], y: &mut [E]| {
         for (x, y) in x.iter_mut().zip(y) {
             let (old, other) = (*x, *y * phase.conj());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_give_the_matrix() {
+    fn the_parts_multiply_to_the_matrix() {
         check(5, 3, |row, column| Complex::new((row * 7 % 4) as f64, column as f64 - 1.0));
         check(4, 4, |row, column| Complex::from((row * column) as f64));
         check(3, 2, |_, _| Complex::ZERO);

@@ -80,7 +80,7 @@ struct Triangle {
 }
 
 impl Triangle {
-    /// Solves for `columns` right sides, which are given and replaced row by row.
+    /// Solves for `columns` right sides, which are passed and replaced row by row.
     fn solve<T: Field>(self, a: &[T], n: usize, x: &mut [T], columns: usize) {
         let element = |row: usize, column: usize| match self.adjoint {
             true => a[column * n + row].conj(),
@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn stacks_broadcast() {
-        let places = |stack: &[usize]| -> Vec<usize> {
+        let offsets = |stack: &[usize]| -> Vec<usize> {
             (0..6).map(|index| source(index, stack, &[2, 3])).collect()
         };
-        assert_eq!(places(&[2, 3]), [0, 1, 2, 3, 4, 5]);
-        assert_eq!(places(&[2, 1]), [0, 0, 0, 1, 1, 1]);
-        assert_eq!(places(&[3]), [0, 1, 2, 0, 1, 2]);
-        assert_eq!(places(&[]), [0; 6]);
+        assert_eq!(offsets(&[2, 3]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(offsets(&[2, 1]), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(offsets(&[3]), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(offsets(&[]), [0; 6]);
     }
 
     #[test]

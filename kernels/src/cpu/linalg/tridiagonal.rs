@@ -42,8 +42,8 @@ fn multiply(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// A row while it is eliminated: the diagonal and the two elements after it.
 type Row<T> = [T; 3];
 
-/// Solves for `columns` right sides, which are given and replaced row by row. Gaussian elimination;
-/// a singular matrix gives infinities and NaN.
+/// Solves for `columns` right sides, which are passed and replaced row by row. Gaussian
+/// elimination; a singular matrix gives infinities and NaN.
 fn eliminate<T: Field>(diagonals: &[T], n: usize, x: &mut [T], columns: usize, pivoting: bool) {
     let at = |diagonal: usize, row: usize| diagonals[diagonal * n + row];
     let start = |row: usize| [at(1, row), if row + 1 < n { at(0, row) } else { T::ZERO }, T::ZERO];

@@ -48,7 +48,7 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     })))
 }
 
-/// All bytes that can be read; bytes that are cut off give what they hold.
+/// All bytes that can be read; bytes that are cut off return what they hold.
 fn read_all(io: &Io<'_>, mut from: impl Read) -> Result<Bytes> {
     let (mut all, mut piece) = (Vec::new(), vec![0; 1 << 14]);
     loop {

@@ -116,11 +116,11 @@ fn decode(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 return Err(wrong(format!("of {} fields", types.len()), record));
             }
             for ((column, field), &has_default) in columns.iter_mut().zip(fields).zip(&defaults) {
-                let given = !field.is_empty() && field != layout.absent;
-                if !given && !has_default {
+                let is_present = !field.is_empty() && field != layout.absent;
+                if !is_present && !has_default {
                     return Err(wrong("with all fields that are required", record));
                 }
-                column.push(given.then(|| field.into()));
+                column.push(is_present.then(|| field.into()));
             }
         }
         for (n, (column, &dtype)) in columns.iter().zip(&types).enumerate() {

@@ -19,7 +19,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
     ("ParseSingleExample", parse_single_example),
 ];
 
-/// Where the names of features are given.
+/// Where the names of features are passed.
 #[derive(Debug, Clone)]
 pub(super) enum Keys {
     /// In an attribute.

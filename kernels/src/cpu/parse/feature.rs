@@ -76,7 +76,7 @@ impl Values {
         with_list!(self, list => list.len())
     }
 
-    /// Adds the values of a feature and gives their number; `None` for a feature that holds
+    /// Adds the values of a feature and returns their number; `None` for a feature that holds
     /// nothing, not even a list.
     fn push(&mut self, op: &'static str, feature: &[u8]) -> Result<Option<usize>> {
         let mut list = None;
@@ -138,7 +138,7 @@ impl Values {
         with_list!(self, list => write(io, output, self.dtype(), shape, list))
     }
 
-    /// The same values in rows of `width`, of which `lengths` says how much is given; the rest is
+    /// The same values in rows of `width`, of which `lengths` says how much is passed; the rest is
     /// `filling`, or blank.
     pub(super) fn padded(
         &self,
@@ -254,17 +254,17 @@ impl Column {
         outputs: [usize; 3],
         single: bool,
     ) -> Result<()> {
-        let mut places: Vec<i64> = Vec::new();
+        let mut indices: Vec<i64> = Vec::new();
         for (row, &length) in self.lengths.iter().enumerate() {
             for n in 0..length {
                 if !single {
-                    places.push(row as i64);
+                    indices.push(row as i64);
                 }
-                places.push(n as i64);
+                indices.push(n as i64);
             }
         }
         let dims = [self.lengths.len() as i64, self.longest() as i64];
-        put_sparse(io, outputs, &places, &dims[usize::from(single)..], &self.values)
+        put_sparse(io, outputs, &indices, &dims[usize::from(single)..], &self.values)
     }
 
     /// The ends of the examples among the values.
@@ -301,7 +301,7 @@ pub(super) fn put_sparse(
     i64::write(io, outputs[2], DType::I64, &Shape::new([dims.len()])?, |out| copy(dims, out))
 }
 
-/// The sizes that a dense feature is given in an attribute. The first one may be open.
+/// The sizes that a dense feature is passed in an attribute. The first one may be open.
 pub(super) struct DenseShape {
     pub(super) open: bool,
     /// The sizes that are not open.

@@ -44,8 +44,8 @@ impl Numbers {
         let bytes = tensor.bytes_mut();
         bytes.fill(0);
         for (row, text) in bytes.chunks_exact_mut(length.max(1)).zip(texts) {
-            let given = text.len().min(length);
-            row[..given].copy_from_slice(&text[..given]);
+            let n_present = text.len().min(length);
+            row[..n_present].copy_from_slice(&text[..n_present]);
         }
         if self.swapped {
             bytes.chunks_exact_mut(self.part).for_each(<[u8]>::reverse);

@@ -112,17 +112,17 @@ impl Parse {
 }
 
 fn parse_sequences(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let given = |name| call.attrs.strings(name).map(|keys| Keys::Given(keys.to_vec()));
+    let listed = |name| call.attrs.strings(name).map(|keys| Keys::Given(keys.to_vec()));
     let none = || Keys::Given(Vec::new());
     let keys = [
-        given("context_sparse_keys")?,
-        given("context_dense_keys")?,
+        listed("context_sparse_keys")?,
+        listed("context_dense_keys")?,
         none(),
-        given("feature_list_sparse_keys")?,
-        given("feature_list_dense_keys")?,
+        listed("feature_list_sparse_keys")?,
+        listed("feature_list_dense_keys")?,
         none(),
     ];
-    let may_lack = MayLack::Named(given("feature_list_dense_missing_assumed_empty")?);
+    let may_lack = MayLack::Named(listed("feature_list_dense_missing_assumed_empty")?);
     Ok(Some(kernel(Parse::new(call, keys, may_lack, 2)?)))
 }
 
@@ -359,20 +359,20 @@ fn put_sparse_list(
     outputs: [usize; 3],
     column: &ListColumn,
 ) -> Result<()> {
-    let mut places: Vec<i64> = Vec::new();
+    let mut indices: Vec<i64> = Vec::new();
     let mut steps = column.steps.lengths.iter();
     for (row, &n_steps) in column.lengths.iter().enumerate() {
         for (step, &length) in steps.by_ref().take(n_steps).enumerate() {
             for n in 0..length {
-                let place = [row as i64, step as i64, n as i64];
-                places.extend_from_slice(&place[usize::from(parse.single)..]);
+                let coordinates = [row as i64, step as i64, n as i64];
+                indices.extend_from_slice(&coordinates[usize::from(parse.single)..]);
             }
         }
     }
     let (n_rows, most) = (column.lengths.len() as i64, column.most_steps() as i64);
     let dims = [n_rows, most, column.steps.longest() as i64];
     let dims = &dims[usize::from(parse.single)..];
-    put_sparse(io, outputs, &places, dims, &column.steps.values)
+    put_sparse(io, outputs, &indices, dims, &column.steps.values)
 }
 
 fn put_dense_list(
@@ -383,9 +383,9 @@ fn put_dense_list(
     shape: &DenseShape,
 ) -> Result<()> {
     let (rows, most, stride) = (column.lengths.len(), column.most_steps(), shape.stride());
-    let given: Vec<usize> = column.lengths.iter().map(|steps| steps * stride).collect();
+    let keys: Vec<usize> = column.lengths.iter().map(|steps| steps * stride).collect();
     let values: Values =
-        column.steps.values.padded(io, &given, most.saturating_mul(stride), None)?;
+        column.steps.values.padded(io, &keys, most.saturating_mul(stride), None)?;
     let rows = (!parse.single).then_some(rows).into_iter();
     let dims = rows.chain([most]).chain(shape.sizes.iter().copied());
     values.put(io, output, &Shape::new(dims)?)

@@ -84,14 +84,14 @@ fn quantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Quantum>(rule: Rule, slices: Slices, least: f32) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (min, max): (&[f32], &[f32]) = (io.input(1), io.input(2));
-            let given = |slice: usize| Range { min: min[slice], max: max[slice] };
+            let range_of = |slice: usize| Range { min: min[slice], max: max[slice] };
             if let Some(slice) = (0..slices.count).find(|&slice| max[slice] < min[slice]) {
-                let found = format!("{:?}", given(slice));
+                let found = format!("{:?}", range_of(slice));
                 let expected = "at least the minimum";
                 return Err(Error::argument("QuantizeV2", "max_range", expected, found).into());
             }
             let ranges: Vec<Range> = (0..slices.count)
-                .map(|slice| rule.range::<T>(widened(given(slice), least)))
+                .map(|slice| rule.range::<T>(widened(range_of(slice), least)))
                 .collect();
             let (x, y): (&[f32], &mut [T]) = (io.input(0), io.output(0));
             slices.map(io, x, y, |slice| {
@@ -166,11 +166,11 @@ impl Rule {
             });
         }
         let scale = (super::steps::<T>() / f64::from(range.max - range.min)) as f32;
-        let place = (x - range.min) * scale;
+        let quantized = (x - range.min) * scale;
         if T::SIGNED {
-            T::truncated((place - half::<T>()).round())
+            T::truncated((quantized - half::<T>()).round())
         } else {
-            T::truncated(place + 0.5)
+            T::truncated(quantized + 0.5)
         }
     }
 }

@@ -45,7 +45,7 @@ struct Grid {
     min: f32,
     max: f32,
     scale: f32,
-    /// Whether the range is 0 alone, which stands for a range that nobody has set.
+    /// Whether the range is 0 alone, which stands for a range that was never set.
     unset: bool,
 }
 
@@ -73,8 +73,8 @@ impl Grid {
             return 0.0;
         }
         let inside = x.min(self.max).max(self.min);
-        let place = (inside - self.min) / self.scale;
-        (place + 0.5).floor() * self.scale + self.min
+        let quantized = (inside - self.min) / self.scale;
+        (quantized + 0.5).floor() * self.scale + self.min
     }
 
     /// As [`round`](Grid::round), counting from 0 rather than from the minimum.

@@ -68,7 +68,7 @@ fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (a, b) = (side(&a[..], cols_a, transpose_a), side(&b[..], cols_b, transpose_b));
             let out = GemmOutput::row_major(io.output(0), sizes.n);
             gemm(io.threads(), sizes, a, b, out);
-            range_a.of_products::<A, B, i32>(range_b).write(io, 1);
+            range_a.of_multiplied::<A, B, i32>(range_b).write(io, 1);
             Ok(())
         })
     }
@@ -85,7 +85,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let (range_a, range_b) = (Range::read(io, 2), Range::read(io, 4));
             let (input, filter) = (from_zero::<A>(io, 0, range_a), from_zero::<B>(io, 1, range_b));
             forward(io.threads(), &g, &input, &filter, io.output::<i32>(0))?;
-            range_a.of_products::<A, B, i32>(range_b).write(io, 1);
+            range_a.of_multiplied::<A, B, i32>(range_b).write(io, 1);
             Ok(())
         })
     }
@@ -115,7 +115,7 @@ fn multiply(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let b = spread(&from_zero::<B>(io, 1, range_y), &y, &out)?;
             let z: &mut [i32] = io.output(0);
             z.iter_mut().zip(a).zip(b).for_each(|((z, a), b)| *z = a.wrapping_mul(b));
-            range_x.of_products::<A, B, i32>(range_y).write(io, 1);
+            range_x.of_multiplied::<A, B, i32>(range_y).write(io, 1);
             Ok(())
         })
     }
@@ -250,7 +250,7 @@ fn range_of_all<T: Quantum>(ranges: &[Range]) -> Range {
 }
 
 fn concat(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    /// `runs` are the elements that each input gives to a row of the output.
+    /// `runs` are the elements that each input returns to a row of the output.
     fn kernel<T: Quantum>(runs: Vec<usize>) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let n = runs.len();

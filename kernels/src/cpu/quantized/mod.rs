@@ -80,7 +80,7 @@ impl Range {
     }
 
     /// The range of products of values of `A` and `B` in this and another range.
-    fn of_products<A: Quantum, B: Quantum, C: Quantum>(self, other: Range) -> Range {
+    fn of_multiplied<A: Quantum, B: Quantum, C: Quantum>(self, other: Range) -> Range {
         let level = self.level::<A>() * other.level::<B>();
         Range { min: level * C::LEAST as f32, max: level * C::MOST as f32 }
     }
@@ -107,8 +107,8 @@ impl Range {
         let count = steps::<T>() + 1.0;
         let adjust = count / steps::<T>();
         let scale = count / (f64::from(self.max - self.min) * adjust);
-        let place = (f64::from(real) * scale).round() - (f64::from(self.min) * scale).round();
-        (place as i64).saturating_add(T::LEAST)
+        let quantized = (f64::from(real) * scale).round() - (f64::from(self.min) * scale).round();
+        (quantized as i64).saturating_add(T::LEAST)
     }
 
     /// The value nearest to a real.

@@ -44,11 +44,12 @@ fn instance_norm(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     }
     let shape = call.shape(0);
     let float = |name: &str| call.attrs.float(name);
-    let given = call.attrs.bool("output_range_given")?;
+    let has_output_range = call.attrs.bool("output_range_given")?;
     let plan = Plan {
         image: shape[1..].iter().product(),
         channels: shape[3],
-        given: given.then_some(Range { min: float("given_y_min")?, max: float("given_y_max")? }),
+        given: has_output_range
+            .then_some(Range { min: float("given_y_min")?, max: float("given_y_max")? }),
         epsilon: float("variance_epsilon")?,
         least: float("min_separation")?,
     };

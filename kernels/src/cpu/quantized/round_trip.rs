@@ -24,7 +24,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 struct Rule {
     signed: bool,
     narrow: bool,
-    /// Whether the range is given, or else that of the elements.
+    /// Whether the range is passed, or else that of the elements.
     given: bool,
     /// Whether ties go up, or else to even values.
     half_up: bool,

@@ -23,7 +23,7 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scales {
     op: &'static str,
-    /// The input with the scales; the zero points follow.
+    /// The input with the scales; the zero points come next.
     input: usize,
     count: usize,
     /// Elements of one index of the axis.
@@ -76,8 +76,8 @@ fn quantize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             for (index, (y, &x)) in y.iter_mut().zip(x).enumerate() {
                 let slice = scales.slice(index);
                 let inverse = 1.0 / scale[slice];
-                let place = (x * inverse + 0.5).floor() + zero[slice] as f32;
-                *y = T::truncated(place.min(max as f32).max(min as f32));
+                let quantized = (x * inverse + 0.5).floor() + zero[slice] as f32;
+                *y = T::truncated(quantized.min(max as f32).max(min as f32));
             }
             Ok(())
         })

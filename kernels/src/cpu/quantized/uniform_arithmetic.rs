@@ -194,8 +194,8 @@ fn quantized_row(row: &[f32]) -> QuantizedRow {
     let scale = scale as f32;
     let inverse = 1.0 / scale;
     let numbers = row.iter().map(|&x| {
-        let place = (x * inverse + 0.5).floor() + zero as f32;
-        place.min(most as f32).max(least as f32) as i8
+        let quantized = (x * inverse + 0.5).floor() + zero as f32;
+        quantized.min(most as f32).max(least as f32) as i8
     });
     QuantizedRow { numbers: numbers.collect(), scale, zero }
 }

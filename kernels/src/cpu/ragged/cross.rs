@@ -43,9 +43,9 @@ fn sources(call: &OpCall<'_>) -> Result<Vec<Source>> {
     let mut counts = [0, 0, 0];
     let mut found = Vec::new();
     for kind in call.attrs.string("input_order")?.chars() {
-        let place = "RSD".find(kind).ok_or_else(wrong)?;
-        let at = counts[place];
-        counts[place] += 1;
+        let index = "RSD".find(kind).ok_or_else(wrong)?;
+        let at = counts[index];
+        counts[index] += 1;
         found.push(match kind {
             'R' if at < n_ragged && at < indices.len() => Source::Ragged {
                 values: at,

@@ -24,7 +24,7 @@ fn to_sparse(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let n = lengths.len();
-            write_places(io, &lengths, splits, &shape)?;
+            write_coordinates(io, &lengths, splits, &shape)?;
             let values = T::read(io, n)?;
             T::write(io, 1, dtype, &Shape::new([values.len()])?, |out| {
                 out.clone_from_slice(values);
@@ -36,7 +36,12 @@ fn to_sparse(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 /// Writes the coordinates of all values, and the shape that holds them.
-fn write_places(io: &mut Io<'_>, lengths: &[usize], splits: DType, values: &Shape) -> Result<()> {
+fn write_coordinates(
+    io: &mut Io<'_>,
+    lengths: &[usize],
+    splits: DType,
+    values: &Shape,
+) -> Result<()> {
     let op = "RaggedTensorToSparse";
     let nested = nested_splits(io, op, lengths, splits, values[0])?;
     let mut dims = vec![nested[0].len() as i64 - 1];
@@ -62,17 +67,17 @@ fn write_places(io: &mut Io<'_>, lengths: &[usize], splits: DType, values: &Shap
     let inner = Shape::new(values[1..].iter().copied())?;
     dims.extend(inner.to_i64());
     let strides = inner.strides();
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for row in &rows {
         for position in 0..inner.num_elements() {
-            places.extend_from_slice(row);
+            indices.extend_from_slice(row);
             let steps = strides.iter().zip(inner.iter());
-            places.extend(steps.map(|(stride, size)| (position / stride % size) as i64));
+            indices.extend(steps.map(|(stride, size)| (position / stride % size) as i64));
         }
     }
     let n = rows.len() * inner.num_elements();
     i64::write(io, 0, DType::I64, &Shape::new([n, dims.len()])?, |out| {
-        out.copy_from_slice(&places);
+        out.copy_from_slice(&indices);
         Ok(())
     })?;
     i64::write(io, 2, DType::I64, &Shape::new([dims.len()])?, |out| {

@@ -43,16 +43,16 @@ impl Level<'_> {
 
     /// Where in the result each value goes, in steps of `stride` from where its row begins; nowhere
     /// if the row is nowhere, or the value is beyond `width`.
-    fn places(
+    fn row_offsets(
         &self,
         rows: &[Option<usize>],
         stride: usize,
         width: usize,
     ) -> Result<Vec<Option<usize>>> {
-        let mut places = Vec::new();
+        let mut row_offsets = Vec::new();
         let mut put = |row: Option<usize>, length: usize| {
             let own = (0..length).map(|n| row.filter(|_| n < width).map(|row| row + n * stride));
-            places.extend(own);
+            row_offsets.extend(own);
         };
         match self.kind {
             Kind::Splits => {
@@ -69,7 +69,7 @@ impl Level<'_> {
                 }
             }
         }
-        Ok(places)
+        Ok(row_offsets)
     }
 }
 
@@ -77,7 +77,7 @@ struct Plan {
     /// The inputs with the levels.
     levels: Vec<(usize, Kind)>,
     index_dtype: DType,
-    /// Whether the number of rows is given on its own.
+    /// Whether the number of rows is passed on its own.
     counted: bool,
     /// Lengths of the inputs with the levels.
     lengths: Vec<usize>,
@@ -170,17 +170,17 @@ fn run<T: Cell>(plan: &Plan, io: &mut Io<'_>) -> Result<()> {
     io.check_size(DType::I64, &Shape::new([n_rows])?)?;
     let strides = shape.strides();
     let first = |row: usize| (row < shape[0]).then_some(row * strides[0]);
-    let mut places: Vec<Option<usize>> = workspace::collected((0..n_rows).map(first))?;
+    let mut row_offsets: Vec<Option<usize>> = workspace::collected((0..n_rows).map(first))?;
     for (axis, level) in levels.iter().enumerate() {
-        if level.kind == Kind::Splits && level.rows.len() > places.len() + 1 {
-            let expected = format!("at most {} rows", places.len());
+        if level.kind == Kind::Splits && level.rows.len() > row_offsets.len() + 1 {
+            let expected = format!("at most {} rows", row_offsets.len());
             let found = level.rows.len() - 1;
             return Err(Error::argument(OP, "row_partition_tensors", expected, found).into());
         }
-        places = level.places(&places, strides[axis + 1], shape[axis + 1])?;
+        row_offsets = level.row_offsets(&row_offsets, strides[axis + 1], shape[axis + 1])?;
     }
-    if places.len() > plan.values[0] {
-        let (expected, found) = (format!("of {} values", plan.values[0]), places.len());
+    if row_offsets.len() > plan.values[0] {
+        let (expected, found) = (format!("of {} values", plan.values[0]), row_offsets.len());
         return Err(Error::argument(OP, "row_partition_tensors", expected, found).into());
     }
     let inner = Shape::new(plan.values[1..].iter().copied())?;
@@ -192,7 +192,7 @@ fn run<T: Cell>(plan: &Plan, io: &mut Io<'_>) -> Result<()> {
         for out in out.chunks_exact_mut(element.max(1)) {
             out.clone_from_slice(&row);
         }
-        for (value, place) in values.chunks_exact(element.max(1)).zip(&places) {
+        for (value, place) in values.chunks_exact(element.max(1)).zip(&row_offsets) {
             if let Some(place) = *place {
                 out[place..place + element].clone_from_slice(value);
             }
@@ -210,13 +210,13 @@ mod tests {
         let level = |kind, rows: &[i64]| Level { kind, rows: Cow::Owned(rows.to_vec()) };
         let rows = [Some(0), None, Some(20)];
         let check = |level: Level<'_>, width, expected: &[Option<usize>]| {
-            assert_eq!(level.places(&rows, 1, width).unwrap(), expected);
+            assert_eq!(level.row_offsets(&rows, 1, width).unwrap(), expected);
         };
         let expected = [Some(0), Some(1), None, Some(20)];
         check(level(Kind::Splits, &[0, 2, 3, 4]), 2, &expected);
         check(level(Kind::RowIds, &[0, 0, 1, 2]), 2, &expected);
         check(level(Kind::Splits, &[0, 2, 3, 4]), 1, &[Some(0), None, None, Some(20)]);
-        assert!(level(Kind::RowIds, &[3]).places(&rows, 1, 1).is_err());
+        assert!(level(Kind::RowIds, &[3]).row_offsets(&rows, 1, 1).is_err());
         assert_eq!(level(Kind::RowIds, &[0, 0, 2]).widest(), 2);
         assert_eq!(level(Kind::Splits, &[0, 1, 4]).widest(), 3);
     }

@@ -36,8 +36,8 @@ fn sample(generator: Philox, number: u64, dtype: DType, count: f64, prob: f64) -
     let rare = if prob <= 0.5 { prob } else { as_element(dtype, 1.0 - prob) };
     let rejects = as_element(dtype, count * rare) >= 10.0;
     let blocks = if rejects { BLOCKS_OF_REJECTION } else { BLOCKS_OF_INVERSION };
-    let place = generator.skipped(u128::from(blocks) * u128::from(number));
-    let mut uniform = Uniform::new(place);
+    let stream = generator.skipped(u128::from(blocks) * u128::from(number));
+    let mut uniform = Uniform::new(stream);
     let successes = match rejects {
         true => by_rejection(&mut uniform, count, rare),
         false => by_inversion(&mut uniform, count, rare),

@@ -1,9 +1,9 @@
 //! `RandomIndexShuffle`: where an index goes in a permutation that a seed names, without the
 //! permutation.
 //!
-//! A block cipher of few rounds (Beaulieu et al., "The Simon and Speck families of lightweight block
-//! ciphers", 2013) permutes the numbers of some bits; it is repeated until the number is in range
-//! (`random_index_shuffle.cc` of TensorFlow).
+//! A block cipher of few rounds (Beaulieu et al., "The Simon and Speck families of lightweight
+//! block ciphers", 2013) permutes the numbers of some bits; it is repeated until the number is in
+//! range (`random_index_shuffle.cc` of TensorFlow).
 
 use crate::{
     cpu::{Build, index::integers},
@@ -20,12 +20,12 @@ const OP: &str = "RandomIndexShuffle";
 
 /// A word of a block: half of its bits.
 #[derive(Debug, Clone, Copy)]
-struct Word {
+struct BlockHalf {
     bits: u32,
     mask: u64,
 }
 
-impl Word {
+impl BlockHalf {
     fn rotated(self, x: u64, left: u32) -> u64 {
         (x << left | x >> (self.bits - left)) & self.mask
     }
@@ -67,12 +67,12 @@ fn shuffled(index: u64, key: [u32; 3], most: u64, rounds: usize) -> u64 {
     }
     let needed = (most as f64).log2().ceil() as u32;
     let bits = (needed + needed % 2).clamp(16, 64) / 2;
-    let word = Word { bits, mask: u64::MAX >> (64 - bits) };
-    let keys = word.round_keys(key, rounds);
-    let mut found = word.encrypted(index, &keys);
+    let half = BlockHalf { bits, mask: u64::MAX >> (64 - bits) };
+    let keys = half.round_keys(key, rounds);
+    let mut found = half.encrypted(index, &keys);
     while found > most {
         budget::tick();
-        found = word.encrypted(found, &keys);
+        found = half.encrypted(found, &keys);
     }
     found
 }

@@ -68,7 +68,7 @@ pub(in crate::cpu) fn generator(io: &Io<'_>, op: &'static str, index: usize) -> 
     Ok(Philox::new(key, u128::from(counter[0]) | u128::from(counter[1]) << 64))
 }
 
-/// Fills a result with the numbers that blocks give, `per_block` each.
+/// Fills a result with the numbers that blocks return, `per_block` each.
 fn fill<T: Pod + Send>(
     io: &Io<'_>,
     out: &mut [T],
@@ -169,8 +169,8 @@ fn truncated_normal(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             io.threads().for_each_piece(out, PIECE, |start, out| {
                 let first = start / T::PER_BLOCK;
                 for (index, out) in out.chunks_mut(T::PER_BLOCK).enumerate() {
-                    let place = generator.skipped((first + index) as u128 * blocks_per_group);
-                    let numbers = T::truncated(&mut Words::new(place));
+                    let stream = generator.skipped((first + index) as u128 * blocks_per_group);
+                    let numbers = T::truncated(&mut Words::new(stream));
                     out.copy_from_slice(&numbers[..out.len()]);
                 }
             });
@@ -194,9 +194,9 @@ fn key_counter(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             true => io.input::<i64>(0).to_vec(),
             false => io.input::<i32>(0).iter().map(|&part| i64::from(part)).collect(),
         };
-        let place = Philox::from_seed([seed[0] as u64, seed[1] as u64]);
-        io.put(0, HostTensor::vector(&[place.key()])?)?;
-        io.put(1, HostTensor::vector(&place.counter())?)
+        let stream = Philox::from_seed([seed[0] as u64, seed[1] as u64]);
+        io.put(0, HostTensor::vector(&[stream.key()])?)?;
+        io.put(1, HostTensor::vector(&stream.counter())?)
     })))
 }
 

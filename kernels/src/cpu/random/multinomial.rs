@@ -44,7 +44,7 @@ pub(super) fn multinomial(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> 
     Ok(kernel.flatten())
 }
 
-/// The running sums of the exponentials of finite logits, less the largest; gives the last.
+/// The running sums of the exponentials of finite logits, less the largest; returns the last.
 fn running_sums<T: AsPrimitive<f64>>(logits: &[T], sums: &mut [f64]) -> f64 {
     let finite = || logits.iter().map(|logit| logit.as_()).filter(|logit: &f64| logit.is_finite());
     let largest = finite().fold(f64::NEG_INFINITY, f64::max);

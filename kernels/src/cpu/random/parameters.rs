@@ -60,7 +60,7 @@ impl BatchParameters {
     }
 }
 
-/// A kernel that makes each number by `draw` from a place in the sequence and the parameters of
+/// A kernel that makes each number by `draw` from a position in the sequence and the parameters of
 /// its batch; the places are `blocks` apart.
 pub(super) fn each_number(
     call: &OpCall<'_>,
@@ -68,13 +68,13 @@ pub(super) fn each_number(
     draw: impl Fn(Philox, &[f64]) -> f64 + Send + Sync + 'static,
 ) -> Result<Option<Arc<dyn Kernel>>> {
     each_number_of(call, move |generator, number, parameters| {
-        let place = generator.skipped(u128::from(blocks) * u128::from(number));
-        draw(place, parameters)
+        let stream = generator.skipped(u128::from(blocks) * u128::from(number));
+        draw(stream, parameters)
     })
 }
 
-/// A kernel that makes each number by `draw` from the start of the sequence, the number's place in
-/// the order of batches, and the parameters of its batch. Parameters are the inputs from 4 on.
+/// A kernel that makes each number by `draw` from the start of the sequence, the number's position
+/// in the order of batches, and the parameters of its batch. Parameters are the inputs from 4 on.
 pub(super) fn each_number_of(
     call: &OpCall<'_>,
     draw: impl Fn(Philox, u64, &[f64]) -> f64 + Send + Sync + 'static,

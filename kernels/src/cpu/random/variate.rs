@@ -11,7 +11,8 @@ const SMALLEST: f64 = 1e-7;
 /// Truncated normal numbers are closer to 0.
 const LIMIT: f64 = 2.0;
 
-/// Floats that can be drawn. A block of words gives four at most; arrays hold `PER_BLOCK` of them.
+/// Floats that can be drawn. A block of words returns four at most; arrays hold `PER_BLOCK` of
+/// them.
 pub(super) trait Variate: Pod + Send + Sync {
     /// Count of numbers from a block of four random integers of 32 bits.
     const PER_BLOCK: usize;

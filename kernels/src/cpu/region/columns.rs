@@ -1,9 +1,9 @@
-//! Column regions: sums and means over the leading dimensions, of an expression that is evaluated on
-//! the fly.
+//! Column regions: sums and means over the leading dimensions, of an expression that is evaluated
+//! on the fly.
 //!
-//! Pieces of rows have sums of their own, and blocks of rows inside them: rounding errors grow with the
-//! logarithm of the number of rows. Pieces are cut by sizes alone, so results do not depend on the
-//! number of threads.
+//! Pieces of rows have sums of their own, and blocks of rows inside them: rounding errors grow with
+//! the logarithm of the number of rows. Pieces are cut by sizes alone, so results do not depend on
+//! the number of threads.
 
 use super::{LEAST_ELEMENTS, epilogue::ExprEpilogue};
 use crate::{
@@ -85,7 +85,7 @@ impl Kernel for Columns {
             for row in (first..last).step_by(block_rows) {
                 let rows = block_rows.min(last - row);
                 let block = &mut block[..rows * cols];
-                running.finish(row, 0, Rect::new(block, rows, cols, cols));
+                running.apply(row, 0, Rect::new(block, rows, cols, cols));
                 partial.fill(0.0);
                 vectorize(AddRows { rows: block, sums: &mut partial });
                 vectorize(AddRows { rows: &partial, sums });

@@ -17,7 +17,7 @@ pub(in crate::cpu) struct ExprEpilogue {
     operands: Vec<RegionOperand>,
     /// Elements of a row of results.
     cols: usize,
-    /// Whether rows that follow each other may be computed as one line.
+    /// Whether rows that are contiguous may be computed as one line.
     flattens: bool,
     /// The same as steps on tiles, if it is that.
     plan: Option<LinearPlan>,
@@ -58,7 +58,7 @@ impl ExprEpilogue {
         Some(ExprEpilogue { program, operands, cols, flattens, plan, len })
     }
 
-    /// Whether rows that follow each other are computed as one line.
+    /// Whether rows that are contiguous are computed as one line.
     pub(super) fn flattens(&self) -> bool {
         self.flattens
     }
@@ -174,7 +174,7 @@ impl BlockEpilogue for Running<'_> {
         Some((self.linear.as_ref()?, 0))
     }
 
-    fn finish(&self, row: usize, col: usize, mut block: Rect<'_>) {
+    fn apply(&self, row: usize, col: usize, mut block: Rect<'_>) {
         if block.rows() == 0 || block.cols() == 0 {
             return;
         }

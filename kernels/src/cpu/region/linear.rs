@@ -45,8 +45,8 @@ pub(super) struct LinearPlan {
 }
 
 impl LinearPlan {
-    /// An expression as steps from its input 0 on; `None` where it is something else. Operands are the
-    /// other inputs, beside rows of `cols` elements.
+    /// An expression as steps from its input 0 on; `None` where it is something else. Operands are
+    /// the other inputs, beside rows of `cols` elements.
     pub(super) fn of(expr: &Expr, operands: &[RegionOperand], cols: usize) -> Option<LinearPlan> {
         let (mut links, mut at) = (Vec::new(), expr.root());
         loop {
@@ -170,8 +170,8 @@ fn link(
     }
 }
 
-/// The operand that a value is: a number, or an input that is the same for all rows, or flushed with an
-/// element for each result.
+/// The operand that a value is: a number, or an input that is the same for all rows, or flushed
+/// with an element for each result.
 fn operand(
     expr: &Expr,
     id: ExprId,
@@ -262,15 +262,15 @@ mod tests {
                 .with("strides", AttrValue::from(vec![1, stride, stride, 1]))
                 .with("padding", padding)
         };
-        let product = |m: usize, k: usize, n: usize| -> Case {
+        let matmul_case = |m: usize, k: usize, n: usize| -> Case {
             let (a, b, out) = (vec![m, k], vec![k, n], vec![m, n]);
             ("MatMul", Attrs::new(), a, b, out, matmul::with_epilogue)
         };
         vec![
-            product(7, 5, 17),
-            product(300, 260, 130),
-            product(90, 700, 24),
-            product(20, 40, 1000),
+            matmul_case(7, 5, 17),
+            matmul_case(300, 260, 130),
+            matmul_case(90, 700, 24),
+            matmul_case(20, 40, 1000),
             (
                 "BatchMatMulV2",
                 Attrs::new(),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn linear_steps_on_tiles_give_the_bits_of_programs_on_blocks() {
+    fn linear_steps_on_tiles_have_the_bits_of_programs_on_blocks() {
         for (name, attrs, a, b, out, build) in cases() {
             let op = registry::find(name).unwrap();
             let attrs = infer_attrs(op, attrs, &[DType::F32; 2]);

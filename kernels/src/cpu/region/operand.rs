@@ -17,8 +17,8 @@ pub(super) struct RegionOperand {
 }
 
 impl RegionOperand {
-    /// An input of shape `own` beside elements of shape `space`, of which the last `n_last` dimensions
-    /// are a row; `None` where elements along a row are neither one nor contiguous.
+    /// An input of shape `own` beside elements of shape `space`, of which the last `n_last`
+    /// dimensions are a row; `None` where elements along a row are neither one nor contiguous.
     pub(super) fn new(
         own: &Shape,
         space: &Shape,
@@ -50,14 +50,14 @@ impl RegionOperand {
         self.rows.dims.iter().all(|dim| dim.stride == 0)
     }
 
-    /// Whether each row meets the elements at its own place.
+    /// Whether each row meets the elements at its own position.
     pub(super) fn is_whole(&self, n_cols: usize) -> bool {
-        let follows = match self.rows.dims.as_slice() {
+        let is_contiguous = match self.rows.dims.as_slice() {
             [] => true,
             [dim] => dim.stride == n_cols as isize,
             _ => false,
         };
-        self.along == Along::Elements && follows
+        self.along == Along::Elements && is_contiguous
     }
 
     /// Elements for row `row`, from its column `col` on.

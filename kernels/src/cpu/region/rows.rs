@@ -1,12 +1,12 @@
 //! Row regions: reductions of rows and the expressions around them, in one pass over each row.
 //!
-//! An expression with reductions becomes stages, which run for one row after the other while the row
-//! is in the first-level cache: a reduction of an elementwise expression (its prologue, evaluated on
-//! the fly), a single number of others, the result. Elements that are costly to compute and needed
-//! again are kept in scratch memory of a row.
+//! An expression with reductions becomes stages, which run for one row after the other while the
+//! row is in the first-level cache: a reduction of an elementwise expression (its prologue,
+//! evaluated on the fly), a single number of others, the result. Elements that are costly to
+//! compute and needed again are kept in scratch memory of a row.
 //!
-//! Sums are kept in as many parts as a tile has elements, which are added pairwise. Rows are computed
-//! one by one, so results do not depend on the number of threads.
+//! Sums are kept in as many parts as a tile has elements, which are added pairwise. Rows are
+//! computed one by one, so results do not depend on the number of threads.
 
 use super::{
     LEAST_ELEMENTS,
@@ -105,11 +105,11 @@ impl Kernel for RowRegion {
         let row_bytes = self.out_cols * self.out_width;
         let rows = (PIECE / self.cols).max(1);
         // An operand in the output's memory has no bytes of its own.
-        let given = (0..self.operands.len())
+        let inputs = (0..self.operands.len())
             .map(|index| if io.is_in_place(index) { None } else { Some(io.bytes(index)) });
-        let given: Vec<Option<&[u8]>> = given.collect();
+        let inputs: Vec<Option<&[u8]>> = inputs.collect();
         io.threads().try_for_each_piece(out, rows * row_bytes, |start, out| {
-            let mut fast = Running::new(self, &self.fast, &given);
+            let mut fast = Running::new(self, &self.fast, &inputs);
             let mut exact: Option<Running<'_>> = None;
             for (index, out) in out.chunks_mut(row_bytes).enumerate() {
                 let row = start / row_bytes + index;
@@ -117,7 +117,7 @@ impl Kernel for RowRegion {
                     continue;
                 }
                 if let Some(plan) = &self.exact {
-                    exact.get_or_insert_with(|| Running::new(self, plan, &given)).row(row, out)?;
+                    exact.get_or_insert_with(|| Running::new(self, plan, &inputs)).row(row, out)?;
                 }
             }
             Ok(())
@@ -132,13 +132,13 @@ impl Kernel for RowRegion {
 
 /// Operands and memory of a plan.
 #[derive(Clone, Copy)]
-struct Given<'p> {
+struct RowInputs<'p> {
     rows: &'p RowRegion,
     plan: &'p StagePlan,
     bytes: &'p [Option<&'p [u8]>],
 }
 
-impl Given<'_> {
+impl RowInputs<'_> {
     /// Elements of an operand for row `row`.
     fn operand(&self, index: usize, row: usize) -> &[u8] {
         self.rows.operands[index].row(self.bytes[index].unwrap_or_default(), row, 0)
@@ -170,7 +170,7 @@ type PreparedRunner<'p> = (Option<Box<dyn Runner + 'p>>, Vec<u64>);
 
 /// A plan that runs on rows, on one thread.
 struct Running<'p> {
-    at: Given<'p>,
+    at: RowInputs<'p>,
     /// For each stage, what runs it, and the registers of single numbers.
     runners: Vec<PreparedRunner<'p>>,
     numbers: Vec<[u8; 4]>,
@@ -193,7 +193,7 @@ impl<'p> Running<'p> {
         });
         let kept = vec![vec![0.0; rows.cols]; plan.n_kept];
         let numbers = vec![[0; 4]; plan.n_numbers];
-        let (at, runners) = (Given { rows, plan, bytes }, runners.collect());
+        let (at, runners) = (RowInputs { rows, plan, bytes }, runners.collect());
         Running { at, runners, numbers, kept, is_set: false }
     }
 
@@ -204,14 +204,14 @@ impl<'p> Running<'p> {
             match stage {
                 Stage::Keep { line, kept } => {
                     self.set(index, &line.reads, row);
-                    let mut place = mem::take(&mut self.kept[*kept]);
+                    let mut scratch = mem::take(&mut self.kept[*kept]);
                     let sources =
                         self.at.sources(&line.reads, &self.kept, row, LineSource::Elements(out));
                     if let Some(runner) = &mut self.runners[index].0 {
-                        runner.run(&sources, bytemuck::cast_slice_mut(&mut place));
+                        runner.run(&sources, bytemuck::cast_slice_mut(&mut scratch));
                     }
                     drop(sources);
-                    self.kept[*kept] = place;
+                    self.kept[*kept] = scratch;
                 }
                 Stage::Reduce { line, kind, number } => {
                     self.set(index, &line.reads, row);

@@ -3,7 +3,7 @@
 //! Each example has any number of features in each column; the result is every combination of one
 //! feature per column, the last column changing fastest (`sparse_cross_op.cc`).
 
-use super::{Form, put_dims, put_places, put_values};
+use super::{SparseInputs, put_coordinates, put_dims, put_values};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
@@ -23,15 +23,16 @@ pub(crate) const KERNELS: &[(&str, Build)] =
 
 /// The columns among the inputs of a call: sparse ones, then dense ones.
 struct Inputs {
-    sparse: Vec<(Form, DType)>,
+    sparse: Vec<(SparseInputs, DType)>,
     dense: Vec<(usize, DType, [usize; 2])>,
 }
 
 impl Inputs {
     fn new(call: &OpCall<'_>) -> Result<Inputs> {
         let n = call.attrs.types("sparse_types")?.len();
-        let sparse =
-            |column| (Form::at(call, column, n + column, 2 * n + column), call.dtype(n + column));
+        let sparse = |column| {
+            (SparseInputs::at(call, column, n + column, 2 * n + column), call.dtype(n + column))
+        };
         let dense = |column| {
             let input = 3 * n + column;
             (input, call.dtype(input), [call.shape(input)[0], call.shape(input)[1]])
@@ -47,7 +48,7 @@ impl Inputs {
     fn n_examples(&self, io: &Io<'_>) -> Result<usize> {
         let mut sizes = Vec::new();
         for (form, _) in &self.sparse {
-            sizes.push(form.places(io).shape()?[0]);
+            sizes.push(form.coordinates(io).shape()?[0]);
         }
         sizes.extend(self.dense.iter().map(|(_, _, [rows, _])| rows));
         let first = sizes.first().copied().unwrap_or(0);
@@ -68,8 +69,8 @@ impl Inputs {
             let mut end = 0;
             for example in 0..n_examples {
                 let start = end;
-                let places = form.places(io);
-                while end < form.n && places.get(end)[0] == example as i64 {
+                let coordinates = form.coordinates(io);
+                while end < form.n && coordinates.get(end)[0] == example as i64 {
                     end += 1;
                 }
                 examples.push(start..end);
@@ -319,7 +320,7 @@ fn run<J: CrossJoin>(io: &mut Io<'_>, inputs: &Inputs, dtype: DType, join: &J) -
             n += 1;
         });
     }
-    put_places(io, 0, 2, &indices, values.len())?;
+    put_coordinates(io, 0, 2, &indices, values.len())?;
     put_values(io, 1, dtype, &values)?;
     put_dims(io, 2, &[n_examples as i64, widest as i64])
 }

@@ -1,6 +1,6 @@
 //! Sparse tensors and dense ones: `SparseToDense`, `SparseDenseCwise…`, `SparseTensorDenseMatMul`.
 
-use super::Form;
+use super::SparseInputs;
 use crate::{
     cpu::{
         Build,
@@ -34,11 +34,11 @@ fn to_dense(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let indices = integers(io, 0, index_dtype);
-            let places = positions(&indices, &shape, ordered)?;
+            let coordinates = positions(&indices, &shape, ordered)?;
             let (values, default) = (T::read(io, 2)?, &T::read(io, 3)?[0]);
             T::write(io, 0, dtype, &shape, |out| {
                 out.fill(default.clone());
-                for (n, &place) in places.iter().enumerate() {
+                for (n, &place) in coordinates.iter().enumerate() {
                     // One value stands for all.
                     out[place].clone_from(values.get(n).unwrap_or(&values[0]));
                 }
@@ -75,38 +75,38 @@ fn positions(indices: &[i64], shape: &Shape, ordered: bool) -> Result<Vec<usize>
 }
 
 fn add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let form = Form::new(call, 0);
+    let sparse = SparseInputs::new(call, 0);
     Ok(with_number!(call.dtype(1), T => {
-        elementwise::<T>(form, call.shape(3).clone(), false, T::plus)
+        elementwise::<T>(sparse, call.shape(3).clone(), false, T::plus)
     }))
 }
 
 fn divide(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let form = Form::new(call, 0);
+    let sparse = SparseInputs::new(call, 0);
     Ok(with_number!(call.dtype(1), T => {
-        elementwise::<T>(form, call.shape(3).clone(), true, T::over)
+        elementwise::<T>(sparse, call.shape(3).clone(), true, T::over)
     }))
 }
 
 fn multiply(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let form = Form::new(call, 0);
+    let sparse = SparseInputs::new(call, 0);
     Ok(with_number!(call.dtype(1), T => {
-        elementwise::<T>(form, call.shape(3).clone(), false, T::times)
+        elementwise::<T>(sparse, call.shape(3).clone(), false, T::times)
     }))
 }
 
 /// The dense tensor broadcasts to the sparse one, never the other way round. Zeros in it are
 /// refused as divisors, wherever they are.
 fn elementwise<T: Number>(
-    form: Form,
+    form: SparseInputs,
     dense: Shape,
     divides: bool,
     combine: fn(T, T) -> T,
 ) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
-        let places = form.places(io);
+        let coordinates = form.coordinates(io);
         let (values, other): (&[T], &[T]) = (io.input(form.values), io.input(3));
-        let shape = places.shape()?;
+        let shape = coordinates.shape()?;
         if !dense.broadcast(&shape).is_ok_and(|joined| joined == shape) {
             return Err(Error::broadcast(&shape, &dense).into());
         }
@@ -114,10 +114,10 @@ fn elementwise<T: Number>(
             let (op, expected) = ("SparseDenseCwiseDiv", "without zeros");
             return Err(Error::argument(op, "dense", expected, "a zero").into());
         }
-        places.check()?;
+        coordinates.check()?;
         let strides = broadcast::strides(&dense, &shape);
         let out: &mut [T] = io.output(0);
-        for ((out, &value), place) in out.iter_mut().zip(values).zip(places.iter()) {
+        for ((out, &value), place) in out.iter_mut().zip(values).zip(coordinates.iter()) {
             let steps = place.iter().zip(&strides);
             let at: usize = steps.map(|(&index, &stride)| index as usize * stride).sum();
             *out = combine(value, other[at]);
@@ -126,20 +126,20 @@ fn elementwise<T: Number>(
     })
 }
 
-/// A product of matrices, each given as it is or as its adjoint.
+/// A product of matrices, each passed as it is or as its adjoint.
 #[derive(Debug, Clone, Copy)]
-struct Product {
+struct SparseDenseMatmul {
     index_dtype: DType,
     adjoint_a: bool,
     adjoint_b: bool,
-    /// Rows and columns of `b` as it is given.
+    /// Rows and columns of `b` as it is passed.
     b_rows: usize,
     b_columns: usize,
 }
 
 /// `[rows, inner] × [inner, columns] → [rows, columns]`, kept in the type of sums.
 fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let product = Product {
+    let matmul = SparseDenseMatmul {
         index_dtype: call.dtype(0),
         adjoint_a: call.attrs.bool("adjoint_a")?,
         adjoint_b: call.attrs.bool("adjoint_b")?,
@@ -147,12 +147,12 @@ fn matmul(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         b_columns: call.shape(3)[1],
     };
     let dtype = call.dtype(1);
-    Ok(with_number!(dtype, T => matmul_kernel::<T>(product, dtype)))
+    Ok(with_number!(dtype, T => matmul_kernel::<T>(matmul, dtype)))
 }
 
-fn matmul_kernel<T: Number + Cell>(product: Product, dtype: DType) -> Arc<dyn Kernel> {
+fn matmul_kernel<T: Number + Cell>(product: SparseDenseMatmul, dtype: DType) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
-        let Product { index_dtype, adjoint_a, adjoint_b, b_rows, b_columns } = product;
+        let SparseDenseMatmul { index_dtype, adjoint_a, adjoint_b, b_rows, b_columns } = product;
         let (inner, columns) = if adjoint_b { (b_columns, b_rows) } else { (b_rows, b_columns) };
         let mut dims = Shape::from_i64(io.input(2))?.to_vec();
         if adjoint_a {
@@ -190,6 +190,7 @@ fn matmul_kernel<T: Number + Cell>(product: Product, dtype: DType) -> Arc<dyn Ke
 }
 
 fn inside(what: &'static str, index: i64, size: usize) -> Result<usize> {
-    let place = usize::try_from(index).ok().filter(|&index| index < size);
-    place.ok_or_else(|| Error::Index { what: what.into(), index, low: 0, high: size as i64 }.into())
+    let inside = usize::try_from(index).ok().filter(|&index| index < size);
+    inside
+        .ok_or_else(|| Error::Index { what: what.into(), index, low: 0, high: size as i64 }.into())
 }

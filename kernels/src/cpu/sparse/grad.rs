@@ -7,7 +7,7 @@ use crate::{
         Build,
         cell::Cell,
         dispatch::{with_cell, with_number},
-        index::{Bad, integers, places},
+        index::{Bad, checked_indices, integers},
     },
     device::OpCall,
     error::Result,
@@ -24,11 +24,12 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 /// Elements by their coordinates, which are `rank` integers each.
-fn by_place(indices: &[i64], rank: usize) -> HashMap<&[i64], usize> {
+fn by_coordinates(indices: &[i64], rank: usize) -> HashMap<&[i64], usize> {
     indices.chunks_exact(rank.max(1)).enumerate().map(|(n, place)| (place, n)).collect()
 }
 
-/// Each element of `a` and `b` gets the gradient of the sum at its place; 0 where there is none.
+/// Each element of `a` and `b` gets the gradient of the sum at its coordinates; 0 where there is
+/// none.
 fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Cell>(dtype: DType, rank: usize, n_sums: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
@@ -38,7 +39,7 @@ fn add_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let expected = format!("of {n_sums} elements");
                 return Err(Error::argument(op, argument, expected, grads.len()).into());
             }
-            let sums = by_place(sums, rank);
+            let sums = by_coordinates(sums, rank);
             for (input, output) in [(1, 0), (2, 1)] {
                 let indices: &[i64] = io.input(input);
                 let own: Vec<T> = indices
@@ -66,7 +67,7 @@ fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 let expected = format!("of {n_out} elements");
                 return Err(Error::argument(op, argument, expected, grads.len()).into());
             }
-            let kept = by_place(io.input(3), rank);
+            let kept = by_coordinates(io.input(3), rank);
             let indices: &[i64] = io.input(1);
             let own: Vec<T> = indices
                 .chunks_exact(rank.max(1))
@@ -86,18 +87,24 @@ fn slice_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn dense_add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Number>(index_dtype: DType, n: usize, dims: Vec<usize>) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let given = integers(io, 2, index_dtype);
-            if given.iter().ne(dims.iter().map(|&size| size as i64).collect::<Vec<_>>().iter()) {
-                let (expected, found) = (format!("{dims:?}, as that of `b`"), format!("{given:?}"));
+            let a_shape_found = integers(io, 2, index_dtype);
+            if a_shape_found.iter().ne(dims
+                .iter()
+                .map(|&size| size as i64)
+                .collect::<Vec<_>>()
+                .iter())
+            {
+                let (expected, found) =
+                    (format!("{dims:?}, as that of `b`"), format!("{a_shape_found:?}"));
                 return Err(
                     Error::argument("SparseTensorDenseAdd", "a_shape", expected, found).into()
                 );
             }
-            let places = places(io, 0, index_dtype, n, &dims, Bad::Fail)?;
+            let rows = checked_indices(io, 0, index_dtype, n, &dims, Bad::Fail)?;
             let (values, dense): (&[T], &[T]) = (io.input(1), io.input(3));
             let out: &mut [T] = io.output(0);
             out.copy_from_slice(dense);
-            for (&place, &value) in places.iter().zip(values) {
+            for (&place, &value) in rows.iter().zip(values) {
                 out[place] = out[place].plus(value);
             }
             Ok(())

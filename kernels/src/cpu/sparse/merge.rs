@@ -2,7 +2,7 @@
 //!
 //! Elements are expected in row-major order and come out in it; others are met as they come.
 
-use super::{Form, put_dims, put_places, put_values};
+use super::{SparseInputs, put_coordinates, put_dims, put_values};
 use crate::{
     cpu::{
         Build,
@@ -26,8 +26,8 @@ pub(crate) const KERNELS: &[(&str, Build)] =
 type Pair = (Option<usize>, Option<usize>);
 
 /// The elements of two tensors side by side.
-fn pairs(io: &Io<'_>, a: &Form, b: &Form) -> Result<Vec<Pair>> {
-    let (a, b) = (a.places(io), b.places(io));
+fn pairs(io: &Io<'_>, a: &SparseInputs, b: &SparseInputs) -> Result<Vec<Pair>> {
+    let (a, b) = (a.coordinates(io), b.coordinates(io));
     if a.dims != b.dims {
         let (expected, found) = (format!("of shape {:?}", a.dims), format!("{:?}", b.dims));
         return Err(Error::argument("sparse tensors", "b", expected, found).into());
@@ -50,19 +50,19 @@ fn pairs(io: &Io<'_>, a: &Form, b: &Form) -> Result<Vec<Pair>> {
 /// Writes coordinates and values of pairs.
 fn put<T: Cell>(
     io: &mut Io<'_>,
-    forms: [&Form; 2],
+    forms: [&SparseInputs; 2],
     dtype: DType,
     pairs: &[(Pair, T)],
 ) -> Result<()> {
-    let (a, b) = (forms[0].places(io), forms[1].places(io));
-    let place = |&((i, j), _): &(Pair, T)| match (i, j) {
+    let (a, b) = (forms[0].coordinates(io), forms[1].coordinates(io));
+    let merged = |&((i, j), _): &(Pair, T)| match (i, j) {
         (Some(i), _) => a.get(i),
         (None, Some(j)) => b.get(j),
         (None, None) => &[],
     };
-    let indices: Vec<i64> = pairs.iter().flat_map(place).copied().collect();
+    let indices: Vec<i64> = pairs.iter().flat_map(merged).copied().collect();
     let values: Vec<T> = pairs.iter().map(|(_, value)| value.clone()).collect();
-    put_places(io, 0, forms[0].rank, &indices, values.len())?;
+    put_coordinates(io, 0, forms[0].rank, &indices, values.len())?;
     put_values(io, 1, dtype, &values)
 }
 
@@ -115,7 +115,12 @@ impl Measure for Complex<f64> {
 }
 
 fn add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Measure + Cell>(a: Form, b: Form, dtype: DType, real: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Measure + Cell>(
+        a: SparseInputs,
+        b: SparseInputs,
+        dtype: DType,
+        real: DType,
+    ) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let threshold = with_real!(real, R => io.scalar::<R>(6).real()).unwrap_or(0.0);
             let (x, y): (&[T], &[T]) = (io.input(a.values), io.input(b.values));
@@ -137,7 +142,7 @@ fn add(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             put_dims(io, 2, dims)
         })
     }
-    let (a, b, dtype) = (Form::new(call, 0), Form::new(call, 3), call.dtype(1));
+    let (a, b, dtype) = (SparseInputs::new(call, 0), SparseInputs::new(call, 3), call.dtype(1));
     Ok(with_number!(dtype, T => kernel::<T>(a, b, dtype, call.dtype(6))))
 }
 
@@ -152,7 +157,7 @@ fn minimum(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn extreme<T: Ordered + Cell>(call: &OpCall<'_>, choose: fn(T, T) -> T) -> Arc<dyn Kernel> {
-    let (a, b, dtype) = (Form::new(call, 0), Form::new(call, 3), call.dtype(1));
+    let (a, b, dtype) = (SparseInputs::new(call, 0), SparseInputs::new(call, 3), call.dtype(1));
     Arc::new(move |io: &mut Io<'_>| {
         let (x, y): (&[T], &[T]) = (io.input(a.values), io.input(b.values));
         let value = |values: &[T], n: Option<usize>| n.map_or(T::ZERO, |n| values[n]);

@@ -1,4 +1,5 @@
-//! Sparse tensors: coordinates of elements, `[n, rank]`, the elements, `[n]`, and a shape, `[rank]`.
+//! Sparse tensors: coordinates of elements, `[n, rank]`, the elements, `[n]`, and a shape,
+//! `[rank]`.
 
 pub(super) mod cross;
 pub(super) mod dense;
@@ -16,7 +17,7 @@ use ferroflow_ir::{DType, Error, Shape, budget};
 
 /// Where a sparse tensor is among the inputs of a call, and its number of elements and rank.
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct SparseInputs {
     indices: usize,
     values: usize,
     shape: usize,
@@ -24,35 +25,35 @@ struct Form {
     rank: usize,
 }
 
-impl Form {
+impl SparseInputs {
     /// The sparse tensor in inputs `first`, `first + 1` and `first + 2`.
-    fn new(call: &OpCall<'_>, first: usize) -> Form {
-        Form::at(call, first, first + 1, first + 2)
+    fn new(call: &OpCall<'_>, first: usize) -> SparseInputs {
+        SparseInputs::at(call, first, first + 1, first + 2)
     }
 
     /// The sparse tensor in the inputs at these positions.
-    fn at(call: &OpCall<'_>, indices: usize, values: usize, shape: usize) -> Form {
+    fn at(call: &OpCall<'_>, indices: usize, values: usize, shape: usize) -> SparseInputs {
         let (n, rank) = (call.shape(indices)[0], call.shape(indices)[1]);
-        Form { indices, values, shape, n, rank }
+        SparseInputs { indices, values, shape, n, rank }
     }
 
     /// The coordinates and the shape.
-    fn places<'a>(&self, io: &Io<'a>) -> Places<'a> {
+    fn coordinates<'a>(&self, io: &Io<'a>) -> Coordinates<'a> {
         let (indices, dims) = (io.input(self.indices), io.input(self.shape));
-        Places { indices, rank: self.rank, n: self.n, dims }
+        Coordinates { indices, rank: self.rank, n: self.n, dims }
     }
 }
 
 /// The coordinates of the elements of a sparse tensor, and its shape.
 #[derive(Debug, Clone, Copy)]
-struct Places<'a> {
+struct Coordinates<'a> {
     indices: &'a [i64],
     rank: usize,
     n: usize,
     dims: &'a [i64],
 }
 
-impl<'a> Places<'a> {
+impl<'a> Coordinates<'a> {
     /// The coordinates of element `n`.
     fn get(&self, n: usize) -> &'a [i64] {
         &self.indices[n * self.rank..][..self.rank]
@@ -103,7 +104,7 @@ impl<'a> Places<'a> {
 }
 
 /// Sets output `output` to the coordinates of elements in a tensor of this rank.
-fn put_places(
+fn put_coordinates(
     io: &mut Io<'_>,
     output: usize,
     rank: usize,

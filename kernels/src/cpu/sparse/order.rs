@@ -1,7 +1,7 @@
 //! Moving the elements of sparse tensors: `SparseReorder`, `SparseReshape`, `SparseSlice`,
 //! `SparseSplit`, `SparseConcat`.
 
-use super::{Form, Places, put_dims, put_places, put_values};
+use super::{Coordinates, SparseInputs, put_coordinates, put_dims, put_values};
 use crate::{
     cpu::{Build, cell::Cell, dispatch::with_cell},
     device::OpCall,
@@ -20,18 +20,19 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 fn reorder(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (places, values) = (form.places(io), T::read(io, form.values)?);
-            let order = places.sorted();
-            let indices: Vec<i64> = order.iter().flat_map(|&n| places.get(n)).copied().collect();
+            let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
+            let order = coordinates.sorted();
+            let indices: Vec<i64> =
+                order.iter().flat_map(|&n| coordinates.get(n)).copied().collect();
             let values: Vec<T> = order.iter().map(|&n| values[n].clone()).collect();
-            put_places(io, 0, form.rank, &indices, form.n)?;
+            put_coordinates(io, 0, form.rank, &indices, form.n)?;
             put_values(io, 1, dtype, &values)
         })
     }
-    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+    let (sparse, dtype) = (SparseInputs::new(call, 0), call.dtype(1));
+    Ok(with_cell!(dtype, T => kernel::<T>(sparse, dtype)))
 }
 
 fn reshape(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
@@ -60,7 +61,7 @@ fn reshape(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
         if rank == 0 {
             moved = workspace::filled(0, n * after.rank())?;
         }
-        put_places(io, 0, after.rank(), &moved, n)?;
+        put_coordinates(io, 0, after.rank(), &moved, n)?;
         put_dims(io, 1, &after.to_i64())
     })))
 }
@@ -72,23 +73,23 @@ fn resolve(sizes: &[i64], before: &Shape) -> Result<Shape> {
         crate::Error::from(Error::argument("SparseReshape", "new_shape", "of that size", found))
     };
     let open = sizes.iter().filter(|&&size| size == -1).count();
-    let given: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1).collect();
-    let (given, whole) = (Shape::from_i64(&given)?.num_elements(), before.num_elements());
-    if open > 1 || (open == 1 && given == 0) {
+    let known: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1).collect();
+    let (known, whole) = (Shape::from_i64(&known)?.num_elements(), before.num_elements());
+    if open > 1 || (open == 1 && known == 0) {
         return Err(wrong());
     }
-    let rest = if open == 1 { whole / given } else { 1 };
+    let rest = if open == 1 { whole / known } else { 1 };
     let after = Shape::new(sizes.iter().map(|&size| usize::try_from(size).unwrap_or(rest)))?;
     if after.num_elements() == whole { Ok(after) } else { Err(wrong()) }
 }
 
 fn slice(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (places, values) = (form.places(io), T::read(io, form.values)?);
+            let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
             let (start, size): (&[i64], &[i64]) = (io.input(3), io.input(4));
             let mut dims = workspace::reserve(form.rank)?;
-            for ((&dim, &start), &size) in places.dims.iter().zip(start).zip(size) {
+            for ((&dim, &start), &size) in coordinates.dims.iter().zip(start).zip(size) {
                 if size < 0 {
                     let error = Error::argument("SparseSlice", "size", "not negative", size);
                     return Err(error.into());
@@ -101,18 +102,19 @@ fn slice(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                     index >= start && index.saturating_sub(start) < size
                 })
             };
-            let kept: Vec<usize> = (0..form.n).filter(|&n| inside(places.get(n))).collect();
-            let shift =
-                |&n: &usize| places.get(n).iter().zip(start).map(|(index, start)| index - start);
+            let kept: Vec<usize> = (0..form.n).filter(|&n| inside(coordinates.get(n))).collect();
+            let shift = |&n: &usize| {
+                coordinates.get(n).iter().zip(start).map(|(index, start)| index - start)
+            };
             let indices: Vec<i64> = kept.iter().flat_map(shift).collect();
             let values: Vec<T> = kept.iter().map(|&n| values[n].clone()).collect();
-            put_places(io, 0, form.rank, &indices, kept.len())?;
+            put_coordinates(io, 0, form.rank, &indices, kept.len())?;
             put_values(io, 1, dtype, &values)?;
             put_dims(io, 2, &dims)
         })
     }
-    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+    let (sparse, dtype) = (SparseInputs::new(call, 0), call.dtype(1));
+    Ok(with_cell!(dtype, T => kernel::<T>(sparse, dtype)))
 }
 
 /// Parts of an axis, the first of which may be one step longer than the others.
@@ -136,79 +138,80 @@ impl Parts {
 }
 
 fn split(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(form: Form, dtype: DType, n: usize) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(form: SparseInputs, dtype: DType, n: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (places, values) = (form.places(io), T::read(io, form.values)?);
+            let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
             let axis: i64 = io.scalar(0);
             let found = usize::try_from(axis).ok().filter(|&axis| axis < form.rank);
             let Some(axis) = found else {
                 let (what, high) = ("axis".into(), form.rank as i64);
                 return Err(Error::Index { what, index: axis, low: 0, high }.into());
             };
-            let parts = Parts { size: places.dims[axis], n: n as i64 };
+            let parts = Parts { size: coordinates.dims[axis], n: n as i64 };
             if parts.size < parts.n {
                 let expected = format!("at most {}", parts.size);
                 return Err(Error::argument("SparseSplit", "num_split", expected, n).into());
             }
-            places.check()?;
+            coordinates.check()?;
             for part in 0..n {
                 budget::tick();
                 let (start, end) = (parts.start(part as i64), parts.start(part as i64 + 1));
-                let own = |&element: &usize| parts.of(places.get(element)[axis]) == part as i64;
+                let own =
+                    |&element: &usize| parts.of(coordinates.get(element)[axis]) == part as i64;
                 let own: Vec<usize> = (0..form.n).filter(own).collect();
                 let mut indices: Vec<i64> =
-                    own.iter().flat_map(|&element| places.get(element)).copied().collect();
+                    own.iter().flat_map(|&element| coordinates.get(element)).copied().collect();
                 indices.iter_mut().skip(axis).step_by(form.rank).for_each(|index| *index -= start);
                 let values: Vec<T> = own.iter().map(|&element| values[element].clone()).collect();
-                let mut dims = places.dims.to_vec();
+                let mut dims = coordinates.dims.to_vec();
                 dims[axis] = end - start;
-                put_places(io, part, form.rank, &indices, own.len())?;
+                put_coordinates(io, part, form.rank, &indices, own.len())?;
                 put_values(io, n + part, dtype, &values)?;
                 put_dims(io, 2 * n + part, &dims)?;
             }
             Ok(())
         })
     }
-    let (form, dtype) = (Form::new(call, 1), call.dtype(2));
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype, call.outputs.len() / 3)))
+    let (sparse, dtype) = (SparseInputs::new(call, 1), call.dtype(2));
+    Ok(with_cell!(dtype, T => kernel::<T>(sparse, dtype, call.outputs.len() / 3)))
 }
 
 fn concat(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(forms: Vec<Form>, dtype: DType, axis: usize) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(forms: Vec<SparseInputs>, dtype: DType, axis: usize) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let rank = forms[0].rank;
-            let mut dims = forms[0].places(io).dims.to_vec();
+            let mut dims = forms[0].coordinates(io).dims.to_vec();
             dims[axis] = 0;
             let (mut indices, mut all): (Vec<i64>, Vec<T>) = (Vec::new(), Vec::new());
             for form in &forms {
-                let places = form.places(io);
-                if (0..rank).any(|d| d != axis && places.dims[d] != dims[d]) {
+                let coordinates = form.coordinates(io);
+                if (0..rank).any(|d| d != axis && coordinates.dims[d] != dims[d]) {
                     let expected = format!("like {dims:?} but for axis {axis}");
-                    let found = format!("{:?}", places.dims);
+                    let found = format!("{:?}", coordinates.dims);
                     return Err(Error::argument("SparseConcat", "shapes", expected, found).into());
                 }
                 let first = indices.len();
-                indices.extend_from_slice(places.indices);
+                indices.extend_from_slice(coordinates.indices);
                 let moved = indices[first..].iter_mut().skip(axis).step_by(rank);
                 moved.for_each(|index| *index = index.wrapping_add(dims[axis]));
                 all.extend_from_slice(T::read(io, form.values)?);
-                dims[axis] = dims[axis].saturating_add(places.dims[axis]);
+                dims[axis] = dims[axis].saturating_add(coordinates.dims[axis]);
             }
-            let joined = Places { indices: &indices, rank, n: all.len(), dims: &dims };
+            let joined = Coordinates { indices: &indices, rank, n: all.len(), dims: &dims };
             let order = joined.sorted();
             let indices: Vec<i64> = order.iter().flat_map(|&n| joined.get(n)).copied().collect();
             let values: Vec<T> = order.iter().map(|&n| all[n].clone()).collect();
-            put_places(io, 0, rank, &indices, values.len())?;
+            put_coordinates(io, 0, rank, &indices, values.len())?;
             put_values(io, 1, dtype, &values)?;
             put_dims(io, 2, &dims)
         })
     }
     let n = call.inputs.len() / 3;
-    let forms: Vec<Form> =
-        (0..n).map(|index| Form::at(call, index, n + index, 2 * n + index)).collect();
-    let axis = normalize_axis(call.attrs.int("concat_dim")?, forms[0].rank)?;
+    let inputs: Vec<SparseInputs> =
+        (0..n).map(|index| SparseInputs::at(call, index, n + index, 2 * n + index)).collect();
+    let axis = normalize_axis(call.attrs.int("concat_dim")?, inputs[0].rank)?;
     let dtype = call.dtype(n);
-    Ok(with_cell!(dtype, T => kernel::<T>(forms, dtype, axis)))
+    Ok(with_cell!(dtype, T => kernel::<T>(inputs, dtype, axis)))
 }
 
 #[cfg(test)]

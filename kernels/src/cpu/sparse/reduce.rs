@@ -1,6 +1,6 @@
 //! Reductions of sparse tensors: `SparseReduceSum`, `SparseReduceMax`, and their sparse forms.
 
-use super::{Form, Places, put_dims, put_places, put_values};
+use super::{Coordinates, SparseInputs, put_coordinates, put_dims, put_values};
 use crate::{
     cpu::{
         Build,
@@ -41,13 +41,15 @@ fn kernel<T: Number + Cell>(
     keep: bool,
     combine: fn(T::Acc, T::Acc) -> T::Acc,
 ) -> Arc<dyn Kernel> {
-    let (form, dtype, sparse) = (Form::new(call, 0), call.dtype(1), call.outputs.len() > 1);
+    let (inputs, dtype, sparse) =
+        (SparseInputs::new(call, 0), call.dtype(1), call.outputs.len() > 1);
     Arc::new(move |io: &mut Io<'_>| {
-        let (places, values): (Places<'_>, &[T]) = (form.places(io), io.input(form.values));
+        let (coordinates, values): (Coordinates<'_>, &[T]) =
+            (inputs.coordinates(io), io.input(inputs.values));
         let axes: Vec<i64> = io.input::<i32>(3).iter().map(|&axis| axis.into()).collect();
-        let kept = kept_axes(&axes, form.rank)?;
-        places.check()?;
-        let groups = groups(&places, &kept)?;
+        let kept = kept_axes(&axes, inputs.rank)?;
+        coordinates.check()?;
+        let groups = groups(&coordinates, &kept)?;
         let results: Vec<T> = groups
             .iter()
             .map(|(_, elements)| {
@@ -55,19 +57,19 @@ fn kernel<T: Number + Cell>(
                 T::from_acc(parts.reduce(combine).unwrap_or(T::Acc::ZERO))
             })
             .collect();
-        let shape = reduced_shape(places.dims, &kept, keep)?;
+        let shape = reduced_shape(coordinates.dims, &kept, keep)?;
         if sparse {
             let rank = shape.rank();
             let strides = shape.strides();
-            let coordinates = |position: usize| {
+            let unravelled = |position: usize| {
                 strides
                     .iter()
                     .zip(shape.iter())
                     .map(move |(&stride, &size)| (position / stride % size.max(1)) as i64)
             };
             let indices: Vec<i64> =
-                groups.iter().flat_map(|(position, _)| coordinates(*position)).collect();
-            put_places(io, 0, rank, &indices, groups.len())?;
+                groups.iter().flat_map(|(position, _)| unravelled(*position)).collect();
+            put_coordinates(io, 0, rank, &indices, groups.len())?;
             put_values(io, 1, dtype, &results)?;
             return put_dims(io, 2, &shape.to_i64());
         }
@@ -83,7 +85,7 @@ fn kernel<T: Number + Cell>(
 
 /// The elements that fall together when only some dimensions are kept, with their position in what
 /// remains; in the order of these.
-fn groups(places: &Places<'_>, kept: &[bool]) -> Result<Vec<(usize, Vec<usize>)>> {
+fn groups(places: &Coordinates<'_>, kept: &[bool]) -> Result<Vec<(usize, Vec<usize>)>> {
     let shape = reduced_shape(places.dims, kept, false)?;
     let position = |place: &[i64]| {
         let own = place.iter().zip(kept).filter(|(_, kept)| **kept).map(|(&index, _)| index);

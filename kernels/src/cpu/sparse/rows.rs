@@ -1,12 +1,12 @@
 //! Rows of sparse tensors: `SparseFillEmptyRows` and its gradient, `SparseSoftmax`.
 
-use super::{Form, put_places, put_values};
+use super::{SparseInputs, put_coordinates, put_values};
 use crate::{
     cpu::{
         Build,
         cell::Cell,
         dispatch::{with_cell, with_float, with_number},
-        index::{Bad, places},
+        index::{Bad, checked_indices},
     },
     device::OpCall,
     error::Result,
@@ -23,14 +23,14 @@ pub(crate) const KERNELS: &[(&str, Build)] = &[
 ];
 
 fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Cell>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Cell>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (places, values) = (form.places(io), T::read(io, form.values)?);
+            let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
             let default = &T::read(io, 3)?[0];
-            let n_rows = places.shape()?[0];
+            let n_rows = coordinates.shape()?[0];
             io.check_size(DType::I64, &Shape::new([n_rows])?)?;
             let mut counts = workspace::filled(0usize, n_rows)?;
-            for place in places.iter() {
+            for place in coordinates.iter() {
                 let row = usize::try_from(place[0]).ok().and_then(|row| counts.get_mut(row));
                 let Some(row) = row else {
                     let (what, high) = ("row".into(), n_rows as i64);
@@ -51,7 +51,7 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 indices[next[row] * form.rank] = row as i64;
             }
             let mut moved = workspace::reserve(form.n)?;
-            for (place, value) in places.iter().zip(values) {
+            for (place, value) in coordinates.iter().zip(values) {
                 let at = &mut next[place[0] as usize];
                 indices[*at * form.rank..][..form.rank].copy_from_slice(place);
                 filled[*at].clone_from(value);
@@ -59,20 +59,20 @@ fn fill_empty_rows(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 *at += 1;
             }
             let empty: Vec<u8> = counts.iter().map(|&count| u8::from(count == 0)).collect();
-            put_places(io, 0, form.rank, &indices, total)?;
+            put_coordinates(io, 0, form.rank, &indices, total)?;
             put_values(io, 1, dtype, &filled)?;
             put_values(io, 2, DType::Bool, &empty)?;
             put_values(io, 3, DType::I64, &moved)
         })
     }
-    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    Ok(with_cell!(dtype, T => kernel::<T>(form, dtype)))
+    let (sparse, dtype) = (SparseInputs::new(call, 0), call.dtype(1));
+    Ok(with_cell!(dtype, T => kernel::<T>(sparse, dtype)))
 }
 
 pub(in crate::cpu) fn fill_empty_rows_grad(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     fn kernel<T: Number + Cell>(n: usize, n_grads: usize, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let from = places(io, 0, DType::I64, n, &[n_grads], Bad::Fail)?;
+            let from = checked_indices(io, 0, DType::I64, n, &[n_grads], Bad::Fail)?;
             let grads: &[T] = io.input(1);
             let mut rest = workspace::filled(true, n_grads)?;
             from.iter().for_each(|&from| rest[from] = false);
@@ -109,11 +109,11 @@ exponentials! { f32 f64 }
 
 /// The results come in row-major order of the coordinates.
 fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Number<Acc: Exponential>>(form: Form) -> Arc<dyn Kernel> {
+    fn kernel<T: Number<Acc: Exponential>>(form: SparseInputs) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let (places, values): (_, &[T]) = (form.places(io), io.input(form.values));
-            let order = places.sorted();
-            let row = |n: usize| &places.get(n)[..form.rank - 1];
+            let (coordinates, values): (_, &[T]) = (form.coordinates(io), io.input(form.values));
+            let order = coordinates.sorted();
+            let row = |n: usize| &coordinates.get(n)[..form.rank - 1];
             let mut softened = workspace::reserve(form.n)?;
             for run in order.chunk_by(|&a, &b| row(a) == row(b)) {
                 let own = || run.iter().map(|&n| values[n].to_acc());
@@ -126,9 +126,9 @@ fn softmax(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             Ok(())
         })
     }
-    let form = Form::new(call, 0);
-    if form.rank < 2 {
-        return Err(call.wrong("sp_shape", "of rank 2 or more", form.rank));
+    let sparse = SparseInputs::new(call, 0);
+    if sparse.rank < 2 {
+        return Err(call.wrong("sp_shape", "of rank 2 or more", sparse.rank));
     }
-    Ok(with_float!(call.dtype(1), T => kernel::<T>(form)))
+    Ok(with_float!(call.dtype(1), T => kernel::<T>(sparse)))
 }

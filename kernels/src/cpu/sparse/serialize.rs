@@ -1,7 +1,7 @@
 //! Sparse tensors as three messages, or as three tensors in values of dtype variant:
 //! `SerializeSparse`, `SerializeManySparse`.
 
-use super::{Form, put_values};
+use super::{SparseInputs, put_values};
 use crate::{
     cpu::{Build, cell::Cell, dispatch::with_cell},
     device::OpCall,
@@ -17,26 +17,27 @@ pub(crate) const KERNELS: &[(&str, Build)] =
     &[("SerializeManySparse", serialize_many), ("SerializeSparse", serialize)];
 
 fn serialize(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Message>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let places = form.places(io);
-            let indices = integers(&[form.n, form.rank], places.indices)?;
+            let coordinates = form.coordinates(io);
+            let indices = integers(&[form.n, form.rank], coordinates.indices)?;
             let values = T::message(dtype, T::read(io, form.values)?)?;
-            put_values(io, 0, DType::String, &[indices, values, dims(places.dims)?])
+            put_values(io, 0, DType::String, &[indices, values, dims(coordinates.dims)?])
         })
     }
-    fn holding<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn holding<T: Message>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
-            let places = form.places(io);
+            let coordinates = form.coordinates(io);
             let values = T::read(io, form.values)?;
-            let parts = held([form.n, form.rank], places.indices, dtype, values, places.dims)?;
+            let parts =
+                held([form.n, form.rank], coordinates.indices, dtype, values, coordinates.dims)?;
             put_values(io, 0, DType::Variant, &parts)
         })
     }
-    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
+    let (sparse, dtype) = (SparseInputs::new(call, 0), call.dtype(1));
     Ok(match call.attrs.dtype("out_type")? {
-        DType::Variant => with_cell!(dtype, T => holding::<T>(form, dtype)),
-        _ => with_cell!(dtype, T => kernel::<T>(form, dtype)),
+        DType::Variant => with_cell!(dtype, T => holding::<T>(sparse, dtype)),
+        _ => with_cell!(dtype, T => kernel::<T>(sparse, dtype)),
     })
 }
 
@@ -49,7 +50,7 @@ fn dims(dims: &[i64]) -> Result<Bytes> {
     integers(&[dims.len()], dims)
 }
 
-/// A sparse tensor as values of dtype variant: places, elements and sizes.
+/// A sparse tensor as values of dtype variant: coordinates, elements and sizes.
 fn held<T: Message>(
     shape: [usize; 2],
     indices: &[i64],
@@ -111,51 +112,51 @@ impl Message for Arc<dyn Handle> {
 
 /// Each row is written with its own coordinates, which lack the first one.
 fn serialize_many(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    fn kernel<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn kernel<T: Message>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         each_row(form, DType::String, move |places, values: &[T], row| {
             let indices = integers(&[values.len(), form.rank - 1], &places)?;
             Ok([indices, T::message(dtype, values)?, dims(row)?])
         })
     }
-    fn holding<T: Message>(form: Form, dtype: DType) -> Arc<dyn Kernel> {
+    fn holding<T: Message>(form: SparseInputs, dtype: DType) -> Arc<dyn Kernel> {
         each_row(form, DType::Variant, move |places, values: &[T], row| {
             held([values.len(), form.rank - 1], &places, dtype, values, row)
         })
     }
-    let (form, dtype) = (Form::new(call, 0), call.dtype(1));
-    if form.rank < 2 {
-        return Err(call.wrong("sparse_shape", "of rank 2 or more", form.rank));
+    let (sparse, dtype) = (SparseInputs::new(call, 0), call.dtype(1));
+    if sparse.rank < 2 {
+        return Err(call.wrong("sparse_shape", "of rank 2 or more", sparse.rank));
     }
     Ok(match call.attrs.dtype("out_type")? {
-        DType::Variant => with_cell!(dtype, T => holding::<T>(form, dtype)),
-        _ => with_cell!(dtype, T => kernel::<T>(form, dtype)),
+        DType::Variant => with_cell!(dtype, T => holding::<T>(sparse, dtype)),
+        _ => with_cell!(dtype, T => kernel::<T>(sparse, dtype)),
     })
 }
 
-/// A kernel that makes three elements of the places, elements and sizes of each row.
+/// A kernel that makes three elements of the coordinates, elements and sizes of each row.
 fn each_row<T: Cell, U: Cell>(
-    form: Form,
+    form: SparseInputs,
     dtype: DType,
     make: impl Fn(Vec<i64>, &[T], &[i64]) -> Result<[U; 3]> + Send + Sync + 'static,
 ) -> Arc<dyn Kernel> {
     Arc::new(move |io: &mut Io<'_>| {
-        let (places, values) = (form.places(io), T::read(io, form.values)?);
-        let n_rows = places.shape()?[0];
+        let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
+        let n_rows = coordinates.shape()?[0];
         let shape = Shape::new([n_rows, 3])?;
         io.check_size(dtype, &shape)?;
-        places.check()?;
-        if !places.iter().is_sorted() {
+        coordinates.check()?;
+        if !coordinates.iter().is_sorted() {
             let (op, expected) = ("SerializeManySparse", "in row-major order");
             return Err(Error::argument(op, "sparse_indices", expected, "others").into());
         }
         let mut written = workspace::reserve(3 * n_rows)?;
         let mut start = 0;
         for row in 0..n_rows {
-            let own = places.iter().skip(start).take_while(|place| place[0] == row as i64);
+            let own = coordinates.iter().skip(start).take_while(|place| place[0] == row as i64);
             let n = own.count();
             let indices: Vec<i64> =
-                (start..start + n).flat_map(|n| &places.get(n)[1..]).copied().collect();
-            written.extend(make(indices, &values[start..start + n], &places.dims[1..])?);
+                (start..start + n).flat_map(|n| &coordinates.get(n)[1..]).copied().collect();
+            written.extend(make(indices, &values[start..start + n], &coordinates.dims[1..])?);
             start += n;
         }
         U::write(io, 0, dtype, &shape, |out| {

@@ -1,7 +1,7 @@
 //! Sets, as the elements of the last dimension: `DenseToDenseSetOperation`,
 //! `DenseToSparseSetOperation`, `SparseToSparseSetOperation`, `SetSize`.
 
-use super::{Form, put_dims, put_places, put_values};
+use super::{SparseInputs, put_coordinates, put_dims, put_values};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
@@ -41,10 +41,10 @@ macro_rules! with_member {
 #[derive(Debug, Clone)]
 enum Operand {
     Dense { input: usize, shape: Shape },
-    Sparse { form: Form, ordered: bool },
+    Sparse { form: SparseInputs, ordered: bool },
 }
 
-/// Sets by their place, which counts all dimensions but the last.
+/// Sets by their coordinates, which counts all dimensions but the last.
 type Sets<T> = Vec<(usize, BTreeSet<T>)>;
 
 impl Operand {
@@ -52,12 +52,12 @@ impl Operand {
     fn outer(&self, io: &Io<'_>) -> Result<Shape> {
         let whole = match self {
             Operand::Dense { shape, .. } => shape.clone(),
-            Operand::Sparse { form, .. } => form.places(io).shape()?,
+            Operand::Sparse { form, .. } => form.coordinates(io).shape()?,
         };
         Ok(Shape::new(whole[..whole.rank() - 1].iter().copied())?)
     }
 
-    /// The sets in order of their places; empty ones may be missing.
+    /// The sets in order of their coordinates; empty ones may be missing.
     fn sets<T: Member>(&self, io: &Io<'_>) -> Result<Sets<T>> {
         match self {
             Operand::Dense { input, shape } => {
@@ -66,22 +66,23 @@ impl Operand {
                 Ok(rows.map(|(place, row)| (place, row.iter().cloned().collect())).collect())
             }
             Operand::Sparse { form, ordered } => {
-                let (places, values) = (form.places(io), T::read(io, form.values)?);
-                places.check()?;
-                if *ordered && !places.iter().is_sorted_by(|a, b| a < b) {
+                let (coordinates, values) = (form.coordinates(io), T::read(io, form.values)?);
+                coordinates.check()?;
+                if *ordered && !coordinates.iter().is_sorted_by(|a, b| a < b) {
                     let expected = "in row-major order, without repetitions";
                     return Err(Error::argument("sets", "indices", expected, "others").into());
                 }
                 let outer = self.outer(io)?;
                 let mut sets: Sets<T> = Vec::new();
-                for (place, value) in places.iter().zip(values) {
+                for (place, value) in coordinates.iter().zip(values) {
                     let steps = place.iter().zip(outer.iter());
-                    let place = steps.fold(0, |sum, (&index, &size)| sum * size + index as usize);
+                    let set_index =
+                        steps.fold(0, |sum, (&index, &size)| sum * size + index as usize);
                     match sets.last_mut() {
-                        Some((last, set)) if *last == place => {
+                        Some((last, set)) if *last == set_index => {
                             set.insert(value.clone());
                         }
-                        Some(_) | None => sets.push((place, BTreeSet::from([value.clone()]))),
+                        Some(_) | None => sets.push((set_index, BTreeSet::from([value.clone()]))),
                     }
                 }
                 Ok(sets)
@@ -118,7 +119,7 @@ fn operation(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     };
     let ordered = call.attrs.bool("validate_indices")?;
     let dense = |input| Operand::Dense { input, shape: call.shape(input).clone() };
-    let sparse = |first| Operand::Sparse { form: Form::new(call, first), ordered };
+    let sparse = |first| Operand::Sparse { form: SparseInputs::new(call, first), ordered };
     let (operands, dtype) = match call.inputs.len() {
         2 => ([dense(0), dense(1)], call.dtype(0)),
         4 => ([dense(0), sparse(1)], call.dtype(0)),
@@ -178,14 +179,14 @@ fn put_sets<T: Member>(
     let largest = sets.iter().map(|(_, set)| set.len()).max().unwrap_or(0);
     let mut dims = outer.to_i64();
     dims.push(largest as i64);
-    put_places(io, 0, rank, &indices, values.len())?;
+    put_coordinates(io, 0, rank, &indices, values.len())?;
     put_values(io, 1, dtype, &values)?;
     put_dims(io, 2, &dims)
 }
 
 fn size(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let ordered = call.attrs.bool("validate_indices")?;
-    let operand = Operand::Sparse { form: Form::new(call, 0), ordered };
+    let operand = Operand::Sparse { form: SparseInputs::new(call, 0), ordered };
     fn kernel<T: Member>(operand: Operand) -> Arc<dyn Kernel> {
         Arc::new(move |io: &mut Io<'_>| {
             let (outer, sets) = (operand.outer(io)?, operand.sets::<T>(io)?);

@@ -31,7 +31,7 @@ fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     row[b.len()]
 }
 
-/// The sequences of a sparse tensor, by their place in a tensor of shape `outer`.
+/// The sequences of a sparse tensor, by their position in a tensor of shape `outer`.
 fn sequences<T: Cell>(io: &Io<'_>, first: usize, outer: &Shape) -> Result<BTreeMap<usize, Vec<T>>> {
     let (indices, values): (&[i64], &[T]) = (io.input(first), T::read(io, first + 1)?);
     let rank = outer.rank() + 1;
@@ -63,15 +63,16 @@ fn edit_distance(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
             let outer = Shape::from_i64(&sizes)?;
             io.check_size(DType::F32, &outer)?;
             let hypotheses = sequences::<T>(io, 0, &outer)?;
-            let truths = sequences::<T>(io, 3, &outer)?;
+            let references = sequences::<T>(io, 3, &outer)?;
             f32::write(io, 0, DType::F32, &outer, |out| {
                 out.fill(0.0);
-                for &place in hypotheses.keys().chain(truths.keys()) {
+                for &place in hypotheses.keys().chain(references.keys()) {
                     budget::tick();
                     let own = |all: &BTreeMap<usize, Vec<T>>| all.get(&place).cloned();
-                    let truth = own(&truths).unwrap_or_default();
-                    let changes = distance(&own(&hypotheses).unwrap_or_default(), &truth) as f32;
-                    out[place] = if normalize { changes / truth.len() as f32 } else { changes };
+                    let reference = own(&references).unwrap_or_default();
+                    let changes =
+                        distance(&own(&hypotheses).unwrap_or_default(), &reference) as f32;
+                    out[place] = if normalize { changes / reference.len() as f32 } else { changes };
                 }
                 Ok(())
             })

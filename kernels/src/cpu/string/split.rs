@@ -43,17 +43,17 @@ fn split_v2(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 /// Writes the pieces of each string as rows of a sparse matrix.
 fn put_pieces(io: &mut Io<'_>, split: impl Fn(&[u8]) -> Vec<&[u8]>) -> Result<()> {
     let texts = io.strings(0)?;
-    let (mut places, mut pieces): (Vec<i64>, Vec<Bytes>) = (Vec::new(), Vec::new());
+    let (mut coordinates, mut pieces): (Vec<i64>, Vec<Bytes>) = (Vec::new(), Vec::new());
     let mut most = 0;
     for (row, text) in texts.iter().enumerate() {
         let own = split(text);
         most = most.max(own.len());
-        places.extend((0..own.len()).flat_map(|column| [row as i64, column as i64]));
+        coordinates.extend((0..own.len()).flat_map(|column| [row as i64, column as i64]));
         pieces.extend(own.into_iter().map(|piece| text.slice_ref(piece)));
     }
     let n = pieces.len();
     i64::write(io, 0, DType::I64, &Shape::new([n, 2])?, |out| {
-        out.copy_from_slice(&places);
+        out.copy_from_slice(&coordinates);
         Ok(())
     })?;
     put_strings(io, 1, &Shape::new([n])?, pieces)?;

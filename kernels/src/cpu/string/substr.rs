@@ -76,13 +76,13 @@ fn length(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
 fn substr(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     let (unit, dtype, shape) = (Unit::of(call)?, call.dtype(1), call.output_shape(0)?);
     let texts = positions(call.shape(0), &shape);
-    let places = positions(call.shape(1), &shape);
+    let positions = positions(call.shape(1), &shape);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let own = io.strings(0)?;
         let (starts, lengths) = (integers(io, 1, dtype), integers(io, 2, dtype));
         let parts: Result<Vec<Bytes>> = texts
             .iter()
-            .zip(&places)
+            .zip(&positions)
             .map(|(&text, &place)| unit.part(&own[text], starts[place], lengths[place]))
             .collect();
         put_strings(io, 0, &shape, parts?)

@@ -30,8 +30,8 @@ fn find_source_offsets(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
                 Error::argument("FindSourceOffsets", "offsets_map", "a map of offsets", found)
             })?;
             for &offset in &offsets[row] {
-                let place = sources.get_mut(n_found).ok_or_else(|| mismatch("fewer"))?;
-                *place = map.0.source(offset);
+                let source_offset = sources.get_mut(n_found).ok_or_else(|| mismatch("fewer"))?;
+                *source_offset = map.0.source(offset);
                 n_found += 1;
             }
         }

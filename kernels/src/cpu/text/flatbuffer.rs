@@ -1,4 +1,4 @@
-//! Reading FlatBuffers, the format of models in tensors. Whatever lies outside of the bytes is an
+//! Reading FlatBuffers, the format of models in tensors. Whatever is outside of the bytes is an
 //! error; numbers of fields count from 0 in the order of the schema.
 
 /// Bytes that are no such buffer.
@@ -10,7 +10,7 @@ pub(super) struct DamagedBuffer;
 pub(super) struct FlatTable<'a> {
     buffer: &'a [u8],
     at: usize,
-    /// Where the places of the fields are listed, and how many bytes of them.
+    /// Where the positions of the fields are listed, and how many bytes of them.
     fields: usize,
     n_fields: usize,
 }
@@ -19,7 +19,7 @@ fn bytes<const N: usize>(buffer: &[u8], at: usize) -> Result<[u8; N], DamagedBuf
     buffer.get(at..).and_then(|rest| rest.first_chunk().copied()).ok_or(DamagedBuffer)
 }
 
-/// A place that is told relative to where it is told.
+/// A position that is told relative to where it is told.
 fn referred(buffer: &[u8], at: usize) -> Result<usize, DamagedBuffer> {
     let distance = u32::from_le_bytes(bytes(buffer, at)?) as usize;
     at.checked_add(distance).filter(|at| *at < buffer.len()).ok_or(DamagedBuffer)

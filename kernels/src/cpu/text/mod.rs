@@ -65,7 +65,7 @@ fn put_splits(io: &mut Io<'_>, output: usize, dtype: DType, splits: &[usize]) ->
 ///
 /// When there are no splits, or one lies outside the values.
 fn rows(op: &'static str, splits: &[i64], n_values: usize) -> Result<Vec<std::ops::Range<usize>>> {
-    let place = |split: i64| match usize::try_from(split) {
+    let split_index = |split: i64| match usize::try_from(split) {
         Ok(place) if place <= n_values => Ok(place),
         _ => Err(wrong_splits(op, format!("within 0 and {n_values}"), splits)),
     };
@@ -75,7 +75,7 @@ fn rows(op: &'static str, splits: &[i64], n_values: usize) -> Result<Vec<std::op
     splits
         .windows(2)
         .map(|ends| {
-            let (start, end) = (place(ends[0])?, place(ends[1])?);
+            let (start, end) = (split_index(ends[0])?, split_index(ends[1])?);
             Ok(start..end.max(start))
         })
         .collect()

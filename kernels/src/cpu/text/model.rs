@@ -13,7 +13,7 @@ pub(super) trait TensorModel: Sized + Send + Sync + 'static {
     /// Reads a model.
     fn read(bytes: &[u8]) -> Result<Self, DamagedBuffer>;
 
-    /// Those read of late, whoever asked for them.
+    /// Those read of late, whichever call asked for them.
     fn recent() -> &'static Recent<Self>;
 }
 

@@ -1,6 +1,6 @@
 //! Normal forms: `CaseFoldUTF8`, `NormalizeUTF8`, `NormalizeUTF8WithOffsetsMap`.
 
-use super::normal::{Edits, Form, normalize};
+use super::normal::{Edits, NormalForm, normalize};
 use crate::{
     cpu::{Build, cell::Cell},
     device::OpCall,
@@ -27,26 +27,26 @@ impl Handle for OffsetsMap {
     }
 }
 
-fn form(call: &OpCall<'_>) -> Result<Form> {
+fn normal_form(call: &OpCall<'_>) -> Result<NormalForm> {
     let name = call.attrs.string("normalization_form")?;
     Ok(match name.to_ascii_uppercase().as_str() {
-        "NFC" => Form::Nfc,
-        "NFD" => Form::Nfd,
-        "NFKC" => Form::Nfkc,
-        "NFKD" => Form::Nfkd,
+        "NFC" => NormalForm::Nfc,
+        "NFD" => NormalForm::Nfd,
+        "NFKC" => NormalForm::Nfkc,
+        "NFKD" => NormalForm::Nfkd,
         _ => return Err(call.wrong("normalization_form", "NFC, NFD, NFKC or NFKD", name)),
     })
 }
 
 fn case_fold(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    map(call, Form::Fold)
+    map(call, NormalForm::Fold)
 }
 
 fn normalize_texts(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    map(call, form(call)?)
+    map(call, normal_form(call)?)
 }
 
-fn map(call: &OpCall<'_>, form: Form) -> Result<Option<Arc<dyn Kernel>>> {
+fn map(call: &OpCall<'_>, form: NormalForm) -> Result<Option<Arc<dyn Kernel>>> {
     let shape = call.shape(0).clone();
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let texts = io.strings(0)?.iter().map(|text| match normalize(form, text, None) {
@@ -58,7 +58,7 @@ fn map(call: &OpCall<'_>, form: Form) -> Result<Option<Arc<dyn Kernel>>> {
 }
 
 fn normalize_with_map(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
-    let (shape, form) = (call.shape(0).clone(), form(call)?);
+    let (shape, form) = (call.shape(0).clone(), normal_form(call)?);
     Ok(Some(Arc::new(move |io: &mut Io<'_>| {
         let (mut texts, mut maps) = (Vec::new(), Vec::new());
         for text in io.strings(0)? {

@@ -39,7 +39,7 @@ impl CodePointTokens {
         put_splits(io, 4, splits, &self.outer)
     }
 
-    /// Begins a token at a place in its text.
+    /// Begins a token at a position in its text.
     pub(super) fn begin(&mut self, place: usize) {
         self.starts.push(place as i64);
         self.inner.push(self.values.len());

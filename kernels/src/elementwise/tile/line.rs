@@ -2,9 +2,9 @@
 
 use super::{
     AHEAD, Program,
-    draft::{TileContent, TileSlot},
+    compile::{TileContent, TileSlot},
     machine::{Tile, TileFrame, TileMachine},
-    places::{PlaceTable, StackPage},
+    pointers::{PointerTable, StackPage},
     tile_bytes,
 };
 use crate::elementwise::lines::{LineProgram, LineSource, Runner};
@@ -33,7 +33,7 @@ impl<M: TileMachine<N>, const N: usize> LineProgram for Program<M, N> {
 struct Line<'p, M: TileMachine<N>, const N: usize> {
     program: &'p Program<M, N>,
     tiles: Vec<Tile<N>>,
-    /// A tile for each place that is not the program's own: what the end of a line is copied to.
+    /// A tile for each slot that is not the program's own: what the end of a line is copied to.
     copies: Vec<Tile<N>>,
     accumulator: Tile<N>,
 }
@@ -127,33 +127,33 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         // output takes the place of an input.
         let tiles = if n <= SHORT { n / N } else { AHEAD };
         let ahead = (out_step > 0).then_some(tiles);
-        let mut places = PlaceTable::default();
+        let mut indices = PointerTable::default();
         let in_place = sources.iter().any(|source| matches!(source, LineSource::InPlace));
         let mut turning: SmallVec<[Turning; 4]> = SmallVec::new();
         for place in &program.places {
-            let place_index = places.len();
+            let slot_index = indices.len();
             match place {
-                TileSlot::Own(tile, _) => places.stay(base.wrapping_add(*tile).cast()),
-                TileSlot::Output => places.go(result, out_step, ahead.filter(|_| !in_place)),
+                TileSlot::Own(tile, _) => indices.stay(base.wrapping_add(*tile).cast()),
+                TileSlot::Output => indices.go(result, out_step, ahead.filter(|_| !in_place)),
                 TileSlot::Input(input, width) => match sources[*input] {
                     LineSource::Elements(bytes) => {
                         assert!(bytes.len() >= n * width, "the elements of a line");
-                        places.go(bytes.as_ptr().cast_mut(), N * width, ahead);
+                        indices.go(bytes.as_ptr().cast_mut(), N * width, ahead);
                     }
                     LineSource::Cycle { bytes, period, at } => {
                         assert!(at < period && period + N * width <= bytes.len(), "a whole cycle");
                         let (first, step) = (bytes.as_ptr(), N * width);
                         let step = step % period;
-                        turning.push(Turning { place: place_index, first, period, at, step });
-                        places.stay(first.wrapping_add(at).cast_mut());
+                        turning.push(Turning { place: slot_index, first, period, at, step });
+                        indices.stay(first.wrapping_add(at).cast_mut());
                     }
                     LineSource::InPlace => {
                         assert!(n_out >= n * width, "the elements of a line");
-                        places.go(result, N * width, ahead);
+                        indices.go(result, N * width, ahead);
                     }
                     LineSource::Unread => {
                         assert_eq!(Some(*input), program.accumulator, "a source for each input");
-                        places.stay(accumulator);
+                        indices.stay(accumulator);
                     }
                 },
             }
@@ -165,14 +165,14 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
             // the next `N` elements of theirs, of which the assertions above found `n`; cycles to as
             // many from a position before their period on; the rest to tiles. Only the output, which is the line's or the
             // accumulator, and spills are written, and the output is written last.
-            unsafe { M::run(&program.ops, &mut TileFrame { places: places.pointers() }) };
-            places.advance();
+            unsafe { M::run(&program.ops, &mut TileFrame { places: indices.pointers() }) };
+            indices.advance();
             for turn in &mut turning {
                 turn.at += turn.step;
                 if turn.at >= turn.period {
                     turn.at -= turn.period;
                 }
-                places.pointers()[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
+                indices.pointers()[turn.place] = turn.first.wrapping_add(turn.at).cast_mut();
             }
         }
     }
@@ -205,10 +205,10 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         let copies: *mut Tile<N> = self.copies.as_mut_ptr();
         let accumulator: *mut u8 = (&raw mut self.accumulator).cast();
         let result = self.copies.len() - 1;
-        let mut places: SmallVec<[*mut u8; 12]> = SmallVec::new();
+        let mut indices: SmallVec<[*mut u8; 12]> = SmallVec::new();
         let mut copy = 0;
         for place in &self.program.places {
-            places.push(match place {
+            indices.push(match place {
                 TileSlot::Own(tile, _) => base.wrapping_add(*tile).cast(),
                 TileSlot::Output => copies.wrapping_add(result).cast(),
                 TileSlot::Input(input, _) => {
@@ -222,6 +222,6 @@ impl<M: TileMachine<N>, const N: usize> Line<'_, M, N> {
         }
         // SAFETY: as in `tiles_of`; every place points to a tile, which is long enough for elements
         // of any type here. There is a copy for each input, and one for the result.
-        unsafe { M::run(&self.program.ops, &mut TileFrame { places: &mut places }) };
+        unsafe { M::run(&self.program.ops, &mut TileFrame { places: &mut indices }) };
     }
 }

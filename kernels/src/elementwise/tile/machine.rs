@@ -13,7 +13,7 @@ use super::{
     math,
     operations::operations,
 };
-use crate::elementwise::spelling::BlockLoop;
+use crate::elementwise::loops::BlockLoop;
 
 /// Memory of one tile of `N` floats.
 #[derive(Debug, Clone, Copy)]
@@ -35,11 +35,11 @@ pub(super) struct TileOp<V> {
 pub(super) enum TileStep {
     /// Action of a machine, on the tiles at these indices.
     Own(Code, u32, u32),
-    /// A loop over a tile and that at this place.
+    /// A loop over a tile and that at this slot.
     Loop(BlockLoop, u32),
 }
 
-/// Memory that the operations of a program work on. Entries of `places` point to a tile each: as
+/// Memory that the operations of a program work on. Its entries point to a tile each: as
 /// many floats as it has, or as many elements of a narrower type.
 pub(super) struct TileFrame<'a> {
     pub(super) places: &'a mut [*mut u8],
@@ -71,7 +71,7 @@ pub(super) trait TileMachine<const N: usize>: Lanes + Send + Sync + 'static {
 ///
 /// `index` is one of the frame's places.
 #[inline(always)]
-unsafe fn place(frame: *mut TileFrame<'_>, index: u32) -> *mut u8 {
+unsafe fn slot_pointer(frame: *mut TileFrame<'_>, index: u32) -> *mut u8 {
     // SAFETY: the caller vouches for the index; the frame outlives the program's run.
     unsafe { *(*frame).places.as_ptr().add(index as usize) }
 }
@@ -114,25 +114,25 @@ macro_rules! machine {
             }
 
             $(operation! { V $features $load_name |frame, op, register, _x| {
-                let $from = lanes(place(frame, op.a), register, $load_width).cast_const();
+                let $from = lanes(slot_pointer(frame, op.a), register, $load_width).cast_const();
                 $loaded
             } })*
             $(operation! { V $features $unary_name |_frame, _op, _register, $x1| $f1 })*
             $(operation! { V $features $binary_name |frame, op, register, $x2| {
-                let $y2 = V::load(lanes(place(frame, op.a), register, 4));
+                let $y2 = V::load(lanes(slot_pointer(frame, op.a), register, 4));
                 $f2
             } })*
             $(operation! { V $features $ternary_name |frame, op, register, $x3| {
-                let $y3 = V::load(lanes(place(frame, op.a), register, 4));
-                let $z3 = V::load(lanes(place(frame, op.b), register, 4));
+                let $y3 = V::load(lanes(slot_pointer(frame, op.a), register, 4));
+                let $z3 = V::load(lanes(slot_pointer(frame, op.b), register, 4));
                 $f3
             } })*
             operation! { V $features spill |frame, op, register, x| {
-                x.store(lanes(place(frame, op.a), register, 4));
+                x.store(lanes(slot_pointer(frame, op.a), register, 4));
                 x
             } }
             $(last! { V $features $store_name |frame, op, register, $value| {
-                let $to = lanes(place(frame, op.a), register, $width);
+                let $to = lanes(slot_pointer(frame, op.a), register, $width);
                 $stored
             } })*
             fallback! { V $features TILE }
@@ -251,7 +251,7 @@ macro_rules! fallback {
             // so that there is a next operation; see `TileMachine::run`. The arrays are tiles.
             unsafe {
                 $($v.store(lanes(own.as_mut_ptr().cast(), $n, 4));)*
-                let other = &*place(frame, (*pc).a).cast::<[f32; $tile]>();
+                let other = &*slot_pointer(frame, (*pc).a).cast::<[f32; $tile]>();
                 if let Some(run) = (*pc).fallback {
                     let (own, other) = (bytemuck::bytes_of(&own), bytemuck::bytes_of(other));
                     run(bytemuck::bytes_of_mut(&mut out), own, other, &[]);

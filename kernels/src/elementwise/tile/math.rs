@@ -2,8 +2,9 @@
 //!
 //! Ranges are reduced as Cody and Waite do (Software Manual for the Elementary Functions, 1980);
 //! polynomials are those of the single-precision Cephes library (S. L. Moshier), the rational
-//! functions for `tanh` and `erf` those of Eigen's `MathFunctionsImpl.h`. Errors stay within 2 units
-//! in the last place, of `tanh`, `erf` and `erfc` within 6. Vectors of any length give the same bits.
+//! functions for `tanh` and `erf` those of Eigen's `MathFunctionsImpl.h`. Errors stay within 2
+//! units in the last place, of `tanh`, `erf` and `erfc` within 6. Vectors of any length give the
+//! same bits.
 
 use super::lanes::Lanes;
 
@@ -65,10 +66,10 @@ pub(super) fn is_finite<V: Lanes>(x: V) -> V {
     abs(x).is_lt(x.fill(f32::INFINITY))
 }
 
-/// `x / divisor` by the divisor's rounded reciprocal and a correction (P. Markstein, "Computation of
-/// Elementary Functions on the IBM RISC System/6000 Processor", 1990, theorem 8.1): the same bits in a
-/// fifth of the time. The divisor is from 2⁻⁶⁰ to 2⁶⁰ in size; quotients below 2⁻¹⁰⁰, whose rests are
-/// not normal numbers, may be off in the last place.
+/// `x / divisor` by the divisor's rounded reciprocal and a correction (P. Markstein, "Computation
+/// of Elementary Functions on the IBM RISC System/6000 Processor", 1990, theorem 8.1): the same
+/// bits in a fifth of the time. The divisor is from 2⁻⁶⁰ to 2⁶⁰ in size; quotients below 2⁻¹⁰⁰,
+/// whose rests are not normal numbers, may be off in the last place.
 #[inline(always)]
 pub(super) fn divided<V: Lanes>(x: V, divisor: V, reciprocal: V) -> V {
     let quotient = x.times(reciprocal);
@@ -204,9 +205,9 @@ pub(super) fn erf<V: Lanes>(x: V) -> V {
     abs(x).is_lt(x.fill(1e-15)).choose(slope, result)
 }
 
-/// 1 - `erf`, by `exp(-x²)` times a polynomial in `1 / (1 + |x| / 2)`, which is the variable of W. H.
-/// Press and others, "Numerical Recipes" (1992), section 6.2. The coefficients are fitted to the least
-/// relative error, 5e-8.
+/// 1 - `erf`, by `exp(-x²)` times a polynomial in `1 / (1 + |x| / 2)`, which is the variable of W.
+/// H. Press and others, "Numerical Recipes" (1992), section 6.2. The coefficients are fitted to the
+/// least relative error, 5e-8.
 #[inline(always)]
 pub(super) fn erfc<V: Lanes>(x: V) -> V {
     let (one, size) = (x.fill(1.0), smaller(abs(x), x.fill(30.0)));
@@ -237,7 +238,8 @@ pub(super) fn erfc<V: Lanes>(x: V) -> V {
 /// Angles up to this size are reduced exactly enough.
 const REDUCED_ANGLE: f32 = 8192.0;
 
-/// The sine and the cosine of an angle `r` of at most an eighth turn more than so many quarter turns.
+/// The sine and the cosine of an angle `r` of at most an eighth turn more than so many quarter
+/// turns.
 #[inline(always)]
 fn sin_or_cos<V: Lanes>(r: V, quarters: V) -> V {
     let square = r.times(r);
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_of_any_length_give_the_same_bits() {
+    fn vectors_of_any_length_have_the_same_bits() {
         if !(Avx2::detected() && Avx512::detected()) {
             return;
         }

@@ -1,19 +1,19 @@
 //! Expressions over `f32`, one tile at a time, with the values in registers.
 //!
 //! An expression becomes steps of operations on one value at hand ([`draft`]). Other operands are
-//! tiles in memory: inputs, constants, and values set aside. The steps are run by the [`machine`] of
-//! the widest vectors that the processor has ([`lanes`], [`math`]); on processors without AVX2 the
-//! portable engine does all the work.
+//! tiles in memory: inputs, constants, and values set aside. The steps are run by the [`machine`]
+//! of the widest vectors that the processor has ([`lanes`], [`math`]); on processors without AVX2
+//! the portable engine does all the work.
 
 mod codes;
+mod compile;
 mod cycle;
-mod draft;
 mod lanes;
 mod line;
 mod machine;
 mod math;
 mod operations;
-mod places;
+mod pointers;
 #[cfg(test)]
 mod tests;
 
@@ -27,13 +27,13 @@ use crate::{
     plan::broadcast::InputAccess,
 };
 use codes::streaming;
+use compile::{TileContent, TileSlot, UnscheduledProgram, unscheduled};
 use cycle::Cycle;
-use draft::{Draft, TileContent, TileSlot, draft};
 use ferroflow_ir::{DType, Expr};
 use lanes::store_fence;
 pub(crate) use lanes::{Avx2, Avx512, Lanes};
 use machine::{Tile, TileFrame, TileMachine, TileOp};
-use places::{PlaceTable, StackPage};
+use pointers::{PointerTable, StackPage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ const MAX_OPERATIONS: usize = 256;
 /// Outputs of fewer elements are not worth a second thread.
 const ELEMENTS_PER_PIECE: usize = 1 << 15;
 
-/// Memory is asked for so many tiles before it is used: programs are long, and the processor does not
-/// look as far ahead.
+/// Memory is asked for so many tiles before it is used: programs are long, and the processor does
+/// not look as far ahead.
 const AHEAD: usize = 4;
 
 /// Results of so many bytes pass the caches by: they are not there any more when they are read.
@@ -117,7 +117,7 @@ fn compile_for<M: TileMachine<N>, const N: usize>(
     }
     let narrow = |dtype: &DType| dtype.size().filter(|&width| width <= size_of::<f32>());
     let input_widths: Option<Vec<usize>> = inputs.iter().map(narrow).collect();
-    let Draft { steps, places, n_own } = draft(expr, accesses)?;
+    let UnscheduledProgram { steps, places, n_own } = unscheduled(expr, accesses)?;
     (steps.len() <= MAX_OPERATIONS).then_some(())?;
     let (input_widths, output_width) = (input_widths?, expr.dtype().size()?);
     let streaming = streaming(&steps).into_iter().map(M::op).collect();
@@ -174,7 +174,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         page.hold();
         let n_tiles = out.len() / (N * self.output_width);
         let (base, out) = (tiles.as_mut_ptr(), out.as_mut_ptr());
-        let mut places = PlaceTable::default();
+        let mut indices = PointerTable::default();
         // Memory is asked for once where the output takes the place of an input, and not at all where
         // the caches are passed by.
         let ops = if streams { &self.streaming } else { &self.ops };
@@ -184,14 +184,14 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         for (index, place) in self.places.iter().enumerate() {
             match place {
                 TileSlot::Input(input, width) if io.is_in_place(*input) => {
-                    places.go(out, N * width, None);
+                    indices.go(out, N * width, None);
                 }
                 TileSlot::Input(input, width) => {
                     let bytes = &io.bytes(*input)[start * width..][..n_tiles * N * width];
-                    places.go(bytes.as_ptr().cast_mut(), N * width, Some(AHEAD));
+                    indices.go(bytes.as_ptr().cast_mut(), N * width, Some(AHEAD));
                 }
                 TileSlot::Output => {
-                    places.go(out, N * self.output_width, (!streams).then_some(AHEAD));
+                    indices.go(out, N * self.output_width, (!streams).then_some(AHEAD));
                 }
                 TileSlot::Own(tile, content) => {
                     if let TileContent::Gathered(input, view, width) = content {
@@ -201,7 +201,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                             None => gathered.push((*tile, place)),
                         }
                     }
-                    places.stay(base.wrapping_add(*tile).cast());
+                    indices.stay(base.wrapping_add(*tile).cast());
                 }
             }
         }
@@ -215,7 +215,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                 }
             }
             for (place, cycle) in &mut cycles {
-                places.pointers()[*place] = cycle.next().as_mut_ptr();
+                indices.pointers()[*place] = cycle.next().as_mut_ptr();
             }
             // SAFETY: `compile` has seen to it that the processor has the features, that the
             // program ends with a store, and that every operand is an index into `places`. Each
@@ -226,8 +226,8 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
             // written, and the output, which may be an input in place, is written last.
             // Stores that pass the caches by write to aligned memory: pieces are whole tiles, and the
             // first was found to be aligned.
-            unsafe { M::run(ops, &mut TileFrame { places: places.pointers() }) };
-            places.advance();
+            unsafe { M::run(ops, &mut TileFrame { places: indices.pointers() }) };
+            indices.advance();
         }
         if streams {
             store_fence();
@@ -235,8 +235,8 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
         Ok(())
     }
 
-    /// Whether a result is so large that it would not be in the caches when it is read, and there is a
-    /// store for that.
+    /// Whether a result is so large that it would not be in the caches when it is read, and there
+    /// is a store for that.
     fn streams(&self, io: &Io<'_>, out: &[u8]) -> bool {
         let in_place = (0..self.accesses.len()).any(|index| io.is_in_place(index));
         let aligned = (out.as_ptr() as usize).is_multiple_of(align_of::<Tile<N>>());
@@ -276,7 +276,7 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
             self.places.iter().filter(|place| matches!(place, TileSlot::Input(..))).count();
         assert_eq!(tiles.len(), self.n_own + 1 + n_copies, "every place has its tile");
         let base = tiles.as_mut_ptr();
-        let mut places: SmallVec<[*mut u8; 8]> = SmallVec::new();
+        let mut indices: SmallVec<[*mut u8; 8]> = SmallVec::new();
         let mut copy = self.n_own;
         for place in &self.places {
             let tile = match place {
@@ -287,11 +287,11 @@ impl<M: TileMachine<N>, const N: usize> Program<M, N> {
                     copy
                 }
             };
-            places.push(base.wrapping_add(tile).cast());
+            indices.push(base.wrapping_add(tile).cast());
         }
         // SAFETY: as in `run_tiles`; every place points to a tile, which is long enough for
         // elements of any type here.
-        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut places }) };
+        unsafe { M::run(&self.ops, &mut TileFrame { places: &mut indices }) };
     }
 
     /// A tile of the only element of an input.

@@ -132,8 +132,8 @@ fn output_of(kernel: &dyn Kernel, inputs: &[HostTensor], n: usize) -> Vec<f32> {
 }
 
 proptest! {
-    /// Formulas of any order and any number of readers, on subnormal and infinite numbers too: what is
-    /// flushed when it is read, joined or put aside changes no bit.
+    /// Formulas of any order and any number of readers, on subnormal and infinite numbers too: what
+    /// is flushed when it is read, joined or put aside changes no bit.
     #[test]
     fn formulas_give_the_bits_of_the_portable_engine(
         steps in prop::collection::vec((0..7usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..14),
@@ -176,8 +176,11 @@ fn an_affine_map_between_bounds_is_four_operations() {
     let expr = Expr::build(&Attrs::new(), &[DType::F32; 3], DType::F32, |s| {
         (s.x(0) * s.x(1) + s.x(2)).max(0.0).min(6.0)
     });
-    let draft =
-        draft(&expr.expect("a formula"), &[const { InputAccess::Contiguous }; 3]).expect("steps");
+    let draft = super::compile::unscheduled(
+        &expr.expect("a formula"),
+        &[const { InputAccess::Contiguous }; 3],
+    )
+    .expect("steps");
     let codes = draft.steps.iter().map(|step| match step {
         TileStep::Own(code, ..) => *code,
         TileStep::Loop(..) => panic!("no loop"),

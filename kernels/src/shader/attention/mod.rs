@@ -1,10 +1,10 @@
-//! Attention without a matrix of scores: the largest score so far, the sum of exponentials and the sum
-//! of the values so weighted stay in registers while keys go by.
+//! Attention without a matrix of scores: the largest score so far, the sum of exponentials and the
+//! sum of the values so weighted stay in registers while keys go by.
 //!
-//! Where groups share memory, a group takes 64 queries, and as many keys at a time: products of both
-//! go through tiles of shared memory, and so do weights on their way to the values. Elsewhere an
-//! invocation takes a block of queries and of columns. Sums are those of `kernels/src/cpu/attention/`,
-//! in another order.
+//! Where groups share memory, a group takes 64 queries, and as many keys at a time: products of
+//! both go through tiles of shared memory, and so do weights on their way to the values. Elsewhere
+//! an invocation takes a block of queries and of columns. Sums are those of
+//! `kernels/src/cpu/attention/`, in another order.
 
 mod plain;
 mod tiled;
@@ -12,8 +12,8 @@ mod tiled;
 use super::{
     Shader, expr, index,
     matmul::BLOCK,
+    scalar_type::{Caps, ScalarType, cut, float},
     tiles::{DEPTH, PITCH, TEAM, TILE},
-    word::{Caps, Word, cut, float},
 };
 use crate::{
     device::OpCall,
@@ -44,8 +44,8 @@ const SIDE: usize = TILE / BLOCK;
 fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let attention = Attention::new(call)?;
     let too_long = attention.expr.as_ref().is_some_and(|expr| expr.nodes().len() > MOST_NODES);
-    let inputs: Option<Vec<(usize, Word)>> = (0..call.inputs.len())
-        .map(|index| Some((index, Word::of(call.dtype(index), caps)?)))
+    let inputs: Option<Vec<(usize, ScalarType)>> = (0..call.inputs.len())
+        .map(|index| Some((index, ScalarType::of(call.dtype(index), caps)?)))
         .collect();
     let Some(inputs) = inputs.filter(|_| !too_long && attention.keys > 0) else {
         return Ok(None);
@@ -54,7 +54,7 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let Attention { queries, keys, width, .. } = attention;
     if !caps.tiles {
         let n = attention.count() * queries.div_ceil(BLOCK) * width.div_ceil(COLUMNS);
-        let shader = |body| Shader::plain(inputs, vec![Word::F32], body, n);
+        let shader = |body| Shader::plain(inputs, vec![ScalarType::F32], body, n);
         return Ok(text.plain().map(shader));
     }
     if queries < LEAST || keys < LEAST || width > MOST_COLUMNS {
@@ -63,7 +63,7 @@ fn attention(call: &OpCall<'_>, caps: Caps) -> Result<Option<Shader>> {
     let values = DEPTH * width.next_multiple_of(SIDE);
     let shared = vec![("tile_a", DEPTH * PITCH), ("tile_b", values.max(DEPTH * PITCH))];
     let n = attention.count() * queries.div_ceil(TILE) * TEAM;
-    let shader = |body| Shader { shared, ..Shader::plain(inputs, vec![Word::F32], body, n) };
+    let shader = |body| Shader { shared, ..Shader::plain(inputs, vec![ScalarType::F32], body, n) };
     Ok(text.tiled().map(shader))
 }
 
@@ -74,7 +74,7 @@ struct Text<'a> {
     attention: &'a Attention,
 }
 
-/// Lines for each place of a block.
+/// Lines for each position of a block.
 fn each(n: usize, line: impl Fn(usize) -> String) -> String {
     (0..n).map(line).collect()
 }
@@ -95,13 +95,13 @@ impl Text<'_> {
 
     fn other(&self, at: usize, row: &str, col: &str) -> String {
         let Matrices { row_step, col_step, .. } = self.attention.others[at];
-        let place = format!("other{at} + {row} * {row_step}u + {col} * {col_step}u");
-        let word = Word::of(self.call.dtype(3 + at), self.caps).unwrap_or(Word::F32);
-        word.load(&format!("in{}", 3 + at), &place)
+        let position = format!("other{at} + {row} * {row_step}u + {col} * {col_step}u");
+        let scalar = ScalarType::of(self.call.dtype(3 + at), self.caps).unwrap_or(ScalarType::F32);
+        scalar.load(&format!("in{}", 3 + at), &position)
     }
 
-    /// The statements that make of product `score` at a place what the softmax is taken of, or -inf
-    /// beyond the last key.
+    /// The statements that make of matmul `score` at a position what the softmax is taken of, or
+    /// -inf beyond the last key.
     fn mapped(&self, score: &str, row: &str, col: &str) -> Option<String> {
         let keys = self.attention.keys;
         let (lines, value) = match &self.attention.expr {
@@ -111,8 +111,8 @@ impl Text<'_> {
                 let others = self.attention.others.len();
                 inputs.extend((0..others).map(|at| self.other(at, "row", "col")));
                 let (lines, value) = expr::print(expr, &inputs, self.caps)?;
-                let place = format!("let row = {row};\nlet col = min({col}, {}u);\n", keys - 1);
-                (place + &lines, value)
+                let position = format!("let row = {row};\nlet col = min({col}, {}u);\n", keys - 1);
+                (position + &lines, value)
             }
         };
         let value = match keys.is_multiple_of(TILE) {
@@ -122,13 +122,14 @@ impl Text<'_> {
         Some(format!("{{\n{lines}{score} = {value};\n}}\n"))
     }
 
-    /// The statements that make a zero of a weight that does not count, and `counts` of one that does.
+    /// The statements that make a zero of a weight that does not count, and `counts` of one that
+    /// does.
     fn kept(&self, weight: &str, counts: &str, row: &str, col: &str) -> String {
         let Some(keep) = self.attention.keep else { return String::new() };
         let keys = self.attention.keys;
         let col = format!("min({col}, {}u)", keys - 1);
-        let truth = self.other(keep, row, &col);
-        format!("if ({truth}) {{ {counts} = 1.0f; }} else {{ {weight} = 0.0f; }}\n")
+        let is_kept = self.other(keep, row, &col);
+        format!("if ({is_kept}) {{ {counts} = 1.0f; }} else {{ {weight} = 0.0f; }}\n")
     }
 
     /// A sum of values as an element of the result.

@@ -3,7 +3,7 @@
 use super::{
     super::{
         matmul::{BLOCK, pairs},
-        word::float,
+        scalar_type::float,
     },
     COLUMNS, Text, each, largest_of, shrink, weigh,
 };
@@ -76,8 +76,8 @@ impl Text<'_> {
             );
             body += &each(BLOCK, |j| format!("let y{j} = in2[v{j} + col];\n"));
             body += &each(BLOCK, |i| {
-                let products = each(BLOCK, |j| format!(" + c{i}{j} * y{j}"));
-                format!("o{i}_{column} = o{i}_{column}{products};\n")
+                let terms = each(BLOCK, |j| format!(" + c{i}{j} * y{j}"));
+                format!("o{i}_{column} = o{i}_{column}{terms};\n")
             });
             body += "}\n";
         }

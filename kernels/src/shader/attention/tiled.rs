@@ -3,8 +3,8 @@
 use super::{
     super::{
         matmul::{BLOCK, pairs},
+        scalar_type::float,
         tiles::{DEPTH, PITCH, TEAM, TILE, TileOperand, share},
-        word::float,
     },
     SIDE, Text, each, largest_of, shrink, weigh,
 };
@@ -54,8 +54,8 @@ impl Text<'_> {
         }
         body += "}\nbarrier_();\n}\n";
         for (i, j) in pairs(BLOCK, BLOCK) {
-            let place = format!("(start + right + {j}u)");
-            body += &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &place)?;
+            let column = format!("(start + right + {j}u)");
+            body += &self.mapped(&format!("c{i}{j}"), &format!("row{i}"), &column)?;
         }
         body += &self.across("max", "part", largest_of);
         for i in 0..BLOCK {

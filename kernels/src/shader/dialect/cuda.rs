@@ -41,7 +41,7 @@ return x;
 }
 ";
 
-/// The names of their places.
+/// The names of their positions.
 const PLACES: &str = "\
 let subgroup_lane = threadIdx.x % 32u;
 let subgroup = threadIdx.x / 32u;
@@ -63,14 +63,14 @@ pub(super) fn print(shader: &Shader) -> String {
     text.push_str(&narrow::definitions(read.iter().chain(written).copied()));
     let (mut buffers, mut opening) = (Vec::new(), String::new());
     for (at, ((_, word), &dtype)) in shader.inputs.iter().zip(read).enumerate() {
-        let (word, name) = (word.storage(), format!("in{at}"));
-        buffers.push(narrow::parameter(dtype, word, &name, true, &mut opening));
+        let (scalar, name) = (word.storage(), format!("in{at}"));
+        buffers.push(narrow::parameter(dtype, scalar, &name, true, &mut opening));
     }
     let tables = (0..shader.tables.len()).map(|at| format!("const u32* __restrict__ table{at}"));
     buffers.extend(tables);
     for (at, (word, &dtype)) in shader.outputs.iter().zip(written).enumerate() {
-        let (word, name) = (word.storage(), format!("out{at}"));
-        buffers.push(narrow::parameter(dtype, word, &name, false, &mut opening));
+        let (scalar, name) = (word.storage(), format!("out{at}"));
+        buffers.push(narrow::parameter(dtype, scalar, &name, false, &mut opening));
     }
     let (group, entry) = (ShaderDialect::Cuda.group(shader), ShaderDialect::Cuda.entry());
     let (buffers, count, body) = (buffers.join(", "), shader.count, &shader.body);

@@ -1,22 +1,22 @@
 //! 16-bit floats in WGSL, where devices have such storage: bodies compute in `f32`, so that what is
 //! read is widened and what is written is narrowed, in the text.
 
-/// A body that reads and writes some of its buffers as 16-bit floats. Rounding has happened before: what
-/// is written is such a number already.
+/// A body that reads and writes some of its buffers as 16-bit floats. Rounding has happened before:
+/// what is written is such a number already.
 pub(super) fn narrowed(body: &str, buffers: &[String]) -> String {
     let mut text = String::with_capacity(body.len() * 2);
     let mut rest = body;
     while let Some((before, name, inside, after)) = next(rest, buffers) {
         text.push_str(before);
-        let place = format!("{name}[{}]", narrowed(inside, buffers));
+        let element = format!("{name}[{}]", narrowed(inside, buffers));
         let assigned = after.strip_prefix(" = ").and_then(|value| value.split_once(';'));
         rest = match assigned {
             Some((value, after)) => {
-                text.push_str(&format!("{place} = f16({});", narrowed(value, buffers)));
+                text.push_str(&format!("{element} = f16({});", narrowed(value, buffers)));
                 after
             }
             None => {
-                text.push_str(&format!("f32({place})"));
+                text.push_str(&format!("f32({element})"));
                 after
             }
         };
@@ -25,7 +25,8 @@ pub(super) fn narrowed(body: &str, buffers: &[String]) -> String {
     text
 }
 
-/// The first place of one of the buffers: what is before it, the buffer, the index, what is after.
+/// The first position of one of the buffers: what is before it, the buffer, the index, what is
+/// after.
 fn next<'a>(text: &'a str, buffers: &'a [String]) -> Option<(&'a str, &'a str, &'a str, &'a str)> {
     let found = buffers.iter().filter_map(|name| Some((find(text, name)?, name)));
     let (start, name) = found.min()?;

@@ -1,11 +1,11 @@
-//! Elements narrower than words in CUDA C++: they lie as on the host. Where a body reads one it gets a
-//! word, and where it writes a word the element is cut from it.
+//! Elements narrower than 32 bits in CUDA C++: they are stored as on the host. Where a body reads
+//! one it gets a word, and where it writes a word the element is cut from it.
 
 use ferroflow_ir::DType;
 use std::fmt::Write;
 
-/// Access to elements narrower than a storage type. What is read is a value, never a place, so that
-/// names bound to it are words. Nothing written is read again.
+/// Access to elements narrower than a storage type. What is read is a value, never a position, so
+/// that names bound to it are words. Nothing written is read again.
 const PLACES: &str = "\
 template <class E> struct In_ {
 const typename E::Lies* at;
@@ -71,8 +71,8 @@ return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
 };
 ";
 
-/// The definition of a dtype's elements, their name, and the type they lie as; `None` for those that
-/// are words.
+/// The definition of a dtype's elements, their name, and the type they are stored as; `None` for
+/// those that are words.
 fn element(dtype: DType) -> Option<(&'static str, &'static str, &'static str)> {
     match dtype {
         DType::F16 => Some((HALF, "Half_", "unsigned short")),
@@ -96,8 +96,8 @@ pub(super) fn definitions(dtypes: impl Iterator<Item = DType>) -> String {
     needed.concat()
 }
 
-/// The parameter of a buffer called `name` of elements of a dtype, which bodies know as `word`s. What
-/// makes one of the other is added to `opening`, where they differ.
+/// The parameter of a buffer called `name` of elements of a dtype, which bodies read as 32-bit
+/// scalars. What makes one of the other is added to `opening`, where they differ.
 pub(super) fn parameter(
     dtype: DType,
     word: &str,

@@ -14,7 +14,7 @@ fn subgroup_sum_(x: f32) -> f32 { return subgroupAdd(x); }
 fn subgroup_max_(x: f32) -> f32 { return subgroupMax(x); }
 ";
 
-/// The names of their places.
+/// The names of their positions.
 const PLACES: &str = ", @builtin(subgroup_invocation_id) subgroup_lane: u32, \
     @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) subgroups: u32";
 

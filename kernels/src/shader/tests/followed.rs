@@ -1,8 +1,8 @@
-//! Products and convolutions with what follows them: what devices do at once is what the CPU does one
-//! after the other.
+//! Products and convolutions with what follows them: what devices do at once is what the CPU does
+//! one after the other.
 
 use super::{
-    super::{Caps, PRODUCTS, Shader, ShaderDialect, by_name, followed},
+    super::{Caps, PRODUCTS, Shader, ShaderDialect, by_name, with_epilogue},
     cases::{Case, cases, on_cpu, run_on_cpu},
     difference_after,
     groups::positive,
@@ -115,7 +115,7 @@ fn all() -> Vec<Followed> {
 pub(super) fn programs(dialect: ShaderDialect, caps: Caps) -> BTreeMap<String, String> {
     let text = |one: Followed| {
         let shader: Option<Shader> =
-            one.with_call(|call, then| followed(call, then, caps).unwrap())?;
+            one.with_call(|call, then| with_epilogue(call, then, caps).unwrap())?;
         Some((dialect.print(&shader?), one.name()))
     };
     all().into_iter().filter_map(text).collect()
@@ -127,7 +127,9 @@ fn every_product_may_be_followed() {
     let mut missing: BTreeSet<&str> =
         PRODUCTS.iter().flat_map(|rows| *rows).map(|row| row.0).collect();
     for one in all() {
-        if one.with_call(|call, then| followed(call, then, caps).unwrap().is_some()) == Some(true) {
+        if one.with_call(|call, then| with_epilogue(call, then, caps).unwrap().is_some())
+            == Some(true)
+        {
             missing.remove(one.case.op);
         }
     }

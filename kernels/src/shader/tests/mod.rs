@@ -15,7 +15,7 @@ mod sought;
 mod twins;
 mod wgsl;
 
-use super::{Caps, PRODUCTS, SHADERS, ShaderDialect, Word, shader};
+use super::{Caps, PRODUCTS, SHADERS, ScalarType, ShaderDialect, shader};
 use crate::{Buffer, Device, Io, Kernel, Operand, Target, Threads, accelerators};
 use cases::{Case, cases, cast, on_cpu};
 use ferroflow_ir::{Attrs, DType, HostTensor, Shape};
@@ -118,7 +118,8 @@ fn difference_after(dtype: DType, found: &HostTensor, expected: &HostTensor) -> 
     (found.bytes() != expected.bytes()).then(|| format!("{found} instead of {expected}"))
 }
 
-/// Whether a missing device (`wgpu`, `cuda`) or compiler (`nvrtc`) fails tests instead of being skipped.
+/// Whether a missing device (`wgpu`, `cuda`) or compiler (`nvrtc`) fails tests instead of being
+/// skipped.
 pub(crate) fn is_required(kind: &str) -> bool {
     let required = std::env::var("REQUIRE_DEVICES").unwrap_or_default();
     required.split(',').any(|device| device.eq_ignore_ascii_case(kind))
@@ -131,9 +132,9 @@ fn words_are_those_of_dtypes() {
     let mut wrong = BTreeSet::new();
     for case in cases() {
         if let Some(Some(shader)) = case.with_call(|call| shader(call, caps).unwrap()) {
-            let words: Vec<Word> = shader.inputs.iter().map(|input| input.1).collect();
+            let words: Vec<ScalarType> = shader.inputs.iter().map(|input| input.1).collect();
             for (words, dtypes) in [(words, shader.dtypes.0), (shader.outputs, shader.dtypes.1)] {
-                let of_dtypes = dtypes.iter().map(|&dtype| Word::of(dtype, caps).unwrap());
+                let of_dtypes = dtypes.iter().map(|&dtype| ScalarType::of(dtype, caps).unwrap());
                 if words != of_dtypes.collect::<Vec<_>>() {
                     wrong.insert(case.name());
                 }
@@ -159,7 +160,8 @@ fn every_op_with_programs_is_compared() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Every kind of call on floats, the first of each op, and some on other types: compiling takes time.
+/// Every kind of call on floats, the first of each op, and some on other types: compiling takes
+/// time.
 fn sampled() -> impl Iterator<Item = Case> {
     let mut seen = BTreeSet::new();
     let wanted = move |(number, case): (usize, Case)| {

@@ -17,7 +17,7 @@ struct WantedFeatures {
     inputs: Vec<EagerTensor>,
     /// The numbers of sparse, dense and ragged features.
     counts: [usize; 3],
-    /// The place of each feature, in this order, among the components.
+    /// The position of each feature, in this order, among the components.
     places: Vec<usize>,
 }
 
@@ -101,8 +101,9 @@ pub(super) fn parse(call: &mut RuntimeCall<'_>) -> Result<Results> {
     }
     let mut sorted: Vec<&Bytes> = keys.iter().flatten().collect();
     sorted.sort();
-    let places = keys.iter().flatten().map(|key| sorted.partition_point(|other| *other < key));
-    let places = places.collect();
+    let component_indices =
+        keys.iter().flatten().map(|key| sorted.partition_point(|other| *other < key));
+    let component_indices = component_indices.collect();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let found = format!("{:?}", twice[0]);
         return Err(IrError::argument(call.op.name, "keys", "different", found).into());
@@ -123,6 +124,7 @@ pub(super) fn parse(call: &mut RuntimeCall<'_>) -> Result<Results> {
         )
         .with("ragged_value_types", ragged_types)
         .with("ragged_split_types", types("ragged_split_types")?);
-    let features = Arc::new(WantedFeatures { attrs: own, inputs, counts, places });
+    let features =
+        Arc::new(WantedFeatures { attrs: own, inputs, counts, places: component_indices });
     call.dataset(ParseExamples { input: call.input_dataset(0)?, op: call.op.name, features })
 }

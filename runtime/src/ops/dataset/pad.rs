@@ -71,15 +71,15 @@ impl PadTo {
         check_size(dtype, &whole, context.limits().tensor_bytes)?;
         let n = shape.num_elements();
         let rows = tensors.iter().enumerate().flat_map(|(index, tensor)| {
-            places(tensor.shape(), &shape).map(move |place| index * n + place)
+            offsets(tensor.shape(), &shape).map(move |place| index * n + place)
         });
         match dtype {
             DType::String => {
                 let value = self.value.strings()?[0].clone();
                 let mut strings = vec![value; whole.num_elements()];
-                let given = tensors.iter().map(|tensor| Ok(tensor.strings()?));
-                let given = given.collect::<Result<Vec<_>>>()?;
-                for (place, string) in rows.zip(given.into_iter().flatten()) {
+                let elements = tensors.iter().map(|tensor| Ok(tensor.strings()?));
+                let elements = elements.collect::<Result<Vec<_>>>()?;
+                for (place, string) in rows.zip(elements.into_iter().flatten()) {
                     strings[place] = string.clone();
                 }
                 Ok(HostTensor::from_strings(whole, strings)?)
@@ -87,8 +87,8 @@ impl PadTo {
             _ => {
                 let size = dtype.size().unwrap_or(1).max(1);
                 let mut bytes = self.value.bytes().repeat(whole.num_elements());
-                let given = tensors.iter().flat_map(|tensor| tensor.bytes().chunks_exact(size));
-                for (place, element) in rows.zip(given) {
+                let elements = tensors.iter().flat_map(|tensor| tensor.bytes().chunks_exact(size));
+                for (place, element) in rows.zip(elements) {
                     bytes[place * size..][..size].copy_from_slice(element);
                 }
                 Ok(HostTensor::from_bytes(dtype, whole, &bytes)?)
@@ -112,18 +112,18 @@ impl PadTo {
     }
 }
 
-/// The places of the elements of a tensor in a larger one of the same rank.
-fn places(own: &Shape, whole: &Shape) -> impl Iterator<Item = usize> + use<> {
+/// The positions of the elements of a tensor in a larger one of the same rank.
+fn offsets(own: &Shape, whole: &Shape) -> impl Iterator<Item = usize> + use<> {
     let (own, whole) = (own.to_vec(), whole.to_vec());
     let n: usize = own.iter().product();
     (0..n).map(move |mut index| {
-        let (mut place, mut stride) = (0, 1);
+        let (mut offset, mut stride) = (0, 1);
         for (own, whole) in own.iter().zip(&whole).rev() {
-            place += index % own * stride;
+            offset += index % own * stride;
             index /= own;
             stride *= whole;
         }
-        place
+        offset
     })
 }
 

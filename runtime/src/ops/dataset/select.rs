@@ -1,4 +1,4 @@
-//! Data sets of some elements of another, by their places.
+//! Data sets of some elements of another, by their positions.
 
 use super::{Cardinality, Dataset, DatasetSource, RoundLimit, Stream};
 use crate::{
@@ -85,9 +85,9 @@ impl DatasetSource for Shard {
         Stream::new(move |scope| {
             loop {
                 let Some(element) = input.next(scope)? else { return Ok(None) };
-                let place = at % n_shards;
+                let shard = at % n_shards;
                 at += 1;
-                if place != index {
+                if shard != index {
                     continue;
                 }
                 // Whether later shards have an element is only known once they were passed.

@@ -84,7 +84,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Takes an element of the first epoch, in whose place the first one comes. Every epoch has
+    /// Takes an element of the first epoch, in whose position the first one comes. Every epoch has
     /// words of its own.
     fn draw(&mut self, words: &mut Words, seeds: &Seeds) -> Option<Components> {
         if self.n == 0 {
@@ -105,8 +105,8 @@ impl Waiting {
 }
 
 impl DatasetSource for Shuffle {
-    /// Source of the order: `ShuffleDatasetOpBase` in TensorFlow's `shuffle_dataset_op.cc`. The first
-    /// element takes the place of the one that is drawn.
+    /// Source of the order: `ShuffleDatasetOpBase` in TensorFlow's `shuffle_dataset_op.cc`. The
+    /// first element takes the place of the one that is drawn.
     fn stream(&self) -> Stream {
         let (source, size, epochs) = (self.input.clone(), self.size, self.epochs);
         let (seeds, mut waiting) = (self.seeds.clone(), Waiting::default());
@@ -182,8 +182,8 @@ fn generator(call: &RuntimeCall<'_>, index: usize) -> Result<Option<Arc<Seeds>>>
     call.resource(index, "a generator of seeds").map(Some)
 }
 
-/// The generator of seeds in input `index` of a call, or one for the seeds in inputs `first` and the
-/// next, which are others for each run if the attribute says so.
+/// The generator of seeds in input `index` of a call, or one for the seeds in inputs `first` and
+/// the next, which are others for each run if the attribute says so.
 fn seeds(call: &RuntimeCall<'_>, first: usize, index: usize, attr: &str) -> Result<Arc<Seeds>> {
     if let Some(seeds) = generator(call, index)? {
         return Ok(seeds);

@@ -39,7 +39,7 @@ impl DatasetSource for DenseToSparse {
     }
 }
 
-/// The elements as one sparse tensor: places, elements and sizes in a vector of dtype variant.
+/// The elements as one sparse tensor: coordinates, elements and sizes in a vector of dtype variant.
 fn batch(
     scope: Scope<'_>,
     op: &'static str,

@@ -9,14 +9,14 @@ use std::{collections::VecDeque, sync::Arc};
 
 /// Windows of `size` elements, `stride` apart; each begins `shift` after the one before.
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct WindowOptions {
     size: usize,
     shift: usize,
     stride: usize,
     drop_remainder: bool,
 }
 
-impl Form {
+impl WindowOptions {
     /// The number of elements from the first to the last of a window.
     fn span(self) -> usize {
         (self.size - 1).saturating_mul(self.stride).saturating_add(1)
@@ -26,21 +26,21 @@ impl Form {
 #[derive(Debug)]
 struct Window {
     input: Dataset,
-    form: Form,
+    form: WindowOptions,
     /// The op whose windows are stacked elements; nothing where they are data sets.
     stacking: Option<&'static str>,
 }
 
 impl DatasetSource for Window {
     fn stream(&self) -> Stream {
-        let (form, stacking) = (self.form, self.stacking);
+        let (options, stacking) = (self.form, self.stacking);
         let mut input = Some(self.input.stream());
         // The elements from the beginning of the next window on, and how many are before it.
         let (mut buffer, mut before) = (VecDeque::new(), 0usize);
         let mut kept = KeptBytes::default();
         Stream::new(move |scope| {
             let mut rounds = RoundLimit::new(scope);
-            while before > 0 || buffer.len() < form.span() {
+            while before > 0 || buffer.len() < options.span() {
                 rounds.count()?;
                 let Some(stream) = &mut input else { break };
                 match stream.next(scope)? {
@@ -52,17 +52,17 @@ impl DatasetSource for Window {
                     None => input = None,
                 }
             }
-            if buffer.is_empty() || form.drop_remainder && buffer.len() < form.span() {
+            if buffer.is_empty() || options.drop_remainder && buffer.len() < options.span() {
                 return Ok(None);
             }
-            let elements = buffer.iter().step_by(form.stride).take(form.size);
+            let elements = buffer.iter().step_by(options.stride).take(options.size);
             let elements: Vec<Components> = elements.cloned().collect();
             let window = match stacking {
                 Some(op) => batch::stack(scope.context, op, &elements)?,
                 None => window_of(&elements),
             };
-            before = form.shift.saturating_sub(buffer.len());
-            let passed = form.shift.min(buffer.len());
+            before = options.shift.saturating_sub(buffer.len());
+            let passed = options.shift.min(buffer.len());
             buffer.drain(..passed).for_each(|element: Components| kept.remove(&element));
             Ok(Some(window))
         })
@@ -90,13 +90,13 @@ fn window_of(elements: &[Components]) -> Components {
 }
 
 pub(super) fn window(call: &mut RuntimeCall<'_>) -> Result<Results> {
-    let form = Form {
+    let options = WindowOptions {
         size: call.count(1, "size")?,
         shift: call.count(2, "shift")?,
         stride: call.count(3, "stride")?,
         drop_remainder: call.host(4)?.as_bool()?,
     };
-    call.dataset(Window { input: call.input_dataset(0)?, form, stacking: None })
+    call.dataset(Window { input: call.input_dataset(0)?, form: options, stacking: None })
 }
 
 /// Windows that are stacked elements.
@@ -105,13 +105,17 @@ pub(super) fn sliding(call: &mut RuntimeCall<'_>) -> Result<Results> {
         Some(_) => call.attrs.bool("drop_remainder")?,
         None => true,
     };
-    let form = Form {
+    let options = WindowOptions {
         size: call.count(1, "window_size")?,
         shift: call.count(2, "window_shift")?,
         stride: call.count(3, "window_stride")?,
         drop_remainder,
     };
-    call.dataset(Window { input: call.input_dataset(0)?, form, stacking: Some(call.op.name) })
+    call.dataset(Window {
+        input: call.input_dataset(0)?,
+        form: options,
+        stacking: Some(call.op.name),
+    })
 }
 
 /// The tensors of a window as a data set: each element has the components that follow each other.

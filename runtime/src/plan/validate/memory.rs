@@ -45,7 +45,7 @@ impl SymbolicMemory {
         }
     }
 
-    /// Forgets a place, but for the bytes of the arena in `kept`.
+    /// Forgets a location, but for the bytes of the arena in `kept`.
     pub(super) fn forget_all_but(&mut self, place: &ValueLocation, kept: &[&ArenaRange]) {
         let ValueLocation::Arena(region) = place else { return self.forget(place) };
         let mut inside: Vec<&ArenaRange> =

@@ -157,7 +157,7 @@ impl<'n> SymbolicRun<'n> {
         Ok(())
     }
 
-    /// A place must hold a value of the graph.
+    /// A location must hold a value of the graph.
     pub(super) fn expect(
         &mut self,
         place: &ValueLocation,
@@ -249,8 +249,8 @@ impl<'n> SymbolicRun<'n> {
         };
         let mut values = Vec::with_capacity(inputs.len());
         for (index, &input) in inputs.iter().enumerate() {
-            let place = action.variables.get(index).and_then(Option::as_ref);
-            values.push(match (is_fixed(index), place) {
+            let location = action.variables.get(index).and_then(Option::as_ref);
+            values.push(match (is_fixed(index), location) {
                 (true, _) => outer.value(input, self.numbers).ok_or_else(|| {
                     wrong(&step_name(&action.origin), "an input has not been computed")
                 })?,
@@ -288,8 +288,9 @@ impl<'n> SymbolicRun<'n> {
             let goes_on = self.body(&action.body, &mut round)?;
             if goes_on {
                 for (index, value) in values.iter().enumerate() {
-                    let place = action.variables.get(index).and_then(Option::as_ref);
-                    if let (false, true, Some(place)) = (is_fixed(index), is_read(index), place) {
+                    let location = action.variables.get(index).and_then(Option::as_ref);
+                    if let (false, true, Some(place)) = (is_fixed(index), is_read(index), location)
+                    {
                         self.leave(place, &mut round, body.results[index], value.number);
                     }
                 }
@@ -304,10 +305,11 @@ impl<'n> SymbolicRun<'n> {
         Err(wrong(&step_name(&action.origin), "the loop has no fixed point"))
     }
 
-    /// A value is left in a place, where it is `number` for what comes after: a result of a body, or
-    /// the initial value of a loop variable. A value that is not there has no place: nothing may read
-    /// it, and the memory may hold another value. One that is there although nothing reads it is not
-    /// to be left: it may be there as another value that is equal, and is read.
+    /// A value is left in a location, where it is `number` for what comes after: a result of a
+    /// body, or the initial value of a loop variable. A value that is not there has no place:
+    /// nothing may read it, and the memory may hold another value. One that is there although
+    /// nothing reads it is not to be left: it may be there as another value that is equal, and is
+    /// read.
     fn leave(
         &mut self,
         place: &ValueLocation,
@@ -336,7 +338,7 @@ impl<'n> SymbolicRun<'n> {
         }
     }
 
-    /// A place that holds one value holds it as a result of the node from now on.
+    /// A location that holds one value holds it as a result of the node from now on.
     fn relabel(
         &mut self,
         place: &ValueLocation,

@@ -62,7 +62,7 @@ impl ConstantKey {
     }
 }
 
-/// The numbers given so far.
+/// The numbers assigned so far.
 #[derive(Debug, Default)]
 pub(super) struct ValueNumbering {
     next: u32,

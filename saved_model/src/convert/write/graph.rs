@@ -52,8 +52,8 @@ pub struct FunctionGraph {
     pub control_output: Option<String>,
 }
 
-/// The message of a function as a graph: arguments are placeholders, and whoever fetches a result
-/// has the effects of the function happen, as in the graphs of TensorFlow's functions.
+/// The message of a function as a graph: arguments are placeholders, and a call that fetches a
+/// result has the effects of the function happen, as in the graphs of TensorFlow's functions.
 ///
 /// # Errors
 ///
@@ -113,8 +113,8 @@ pub fn clean_name(name: &str) -> String {
     if begins_well { clean } else { format!("arg{clean}") }
 }
 
-/// Makes each result come after all of `effects`, by way of one node, which it gives. A result that
-/// others use, too, gets a node of its own.
+/// Makes each result come after all of `effects`, by way of one node, which it returns. A result
+/// that others use, too, gets a node of its own.
 fn tie(graph: &mut Graph, effects: &[NodeId], results: &mut [Outlet]) -> Result<NodeId> {
     let op = |name: &str| registry::find(name).expect("a built-in record");
     let name = graph.unique_name("NoOp");

@@ -3,7 +3,7 @@
 use super::attr::attr_messages;
 use crate::{convert::OUTPUT_NAMES, proto};
 use ferroflow_ir::{
-    Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result, gradient::CarriedGradient,
+    Attrs, Error, Graph, NodeDef, NodeId, Outlet, Result, gradient::LoadedGradient,
 };
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn refuse_internal(node: &NodeDef) -> Result<()> {
 /// The attributes without what was noted when the node was read, or traced.
 fn plain_attrs(attrs: &Arc<Attrs>) -> Arc<Attrs> {
     let mut plain = attrs.clone();
-    for noted in [OUTPUT_NAMES, CarriedGradient::CAPTURES] {
+    for noted in [OUTPUT_NAMES, LoadedGradient::CAPTURES] {
         if plain.get(noted).is_some() {
             Arc::make_mut(&mut plain).remove(noted);
         }

@@ -1,7 +1,8 @@
-//! Portable artifacts: MLIR bytecode, version 6, of operations of `vhlo` as StableHLO 1.0.0 has them.
+//! Portable artifacts: MLIR bytecode, version 6, of operations of `vhlo` as StableHLO 1.0.0 has
+//! them.
 //!
-//! The format is told by the reader (`stablehlo/artifact.rs`), whose tables of codes and of properties
-//! this uses. Strings, types, attributes and properties are stored once each.
+//! The format is told by the reader (`stablehlo/artifact.rs`), whose tables of codes and of
+//! properties this uses. Strings, types, attributes and properties are stored once each.
 
 use super::super::{
     entries::plain_element,
@@ -432,7 +433,8 @@ fn byte(value: u8) -> u8 {
     value << 1 | 1
 }
 
-/// An unsigned integer: as many zeros below the lowest set bit of the first byte as bytes that come after.
+/// An unsigned integer: as many zeros below the lowest set bit of the first byte as bytes that come
+/// after.
 fn varint(out: &mut Vec<u8>, value: u64) {
     for extra in 0..8u32 {
         if value >> (7 * (extra + 1)) == 0 {

@@ -28,7 +28,7 @@ pub(super) fn tensor_type(dtype: DType, dims: &[usize]) -> TensorType {
     TensorType { dims: dims.iter().copied().map(Some).collect(), element: HloElement::Of(dtype) }
 }
 
-/// The numbers of values, each given once in a module.
+/// The numbers of values, each assigned once in a module.
 #[derive(Debug, Default)]
 pub(super) struct Numbers(Cell<u32>);
 
@@ -146,7 +146,7 @@ impl<'n> Block<'n> {
         self.op("constant", attrs([("value", value)]), &[], (dtype, dims))
     }
 
-    /// An operation on operands of one type that gives another of it.
+    /// An operation on operands of one type that returns another of it.
     pub(super) fn same(&mut self, name: &str, operands: &[&Typed]) -> Typed {
         let first = operands[0].clone();
         self.op(name, Vec::new(), operands, (first.dtype, &first.dims))
@@ -269,8 +269,8 @@ impl<'n> Block<'n> {
         self.op("custom_call", attrs, &[x], (x.dtype, &x.dims.clone()))
     }
 
-    /// The reduction of `x` over `axes`, which are gone from the result, by an operation of two scalars
-    /// that leaves `initial` unchanged.
+    /// The reduction of `x` over `axes`, which are gone from the result, by an operation of two
+    /// scalars that leaves `initial` unchanged.
     pub(super) fn reduce(&mut self, x: &Typed, initial: &Typed, axes: &[usize], by: &str) -> Typed {
         let region = self.pairwise(x.dtype, by);
         let kept = (0..x.rank()).filter(|axis| !axes.contains(axis));

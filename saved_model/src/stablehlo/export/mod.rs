@@ -11,9 +11,9 @@
 //! - loops and branches become `while`, `if` and `case` (`control.rs`).
 //!
 //! The module is the same structure that the import reads. It is written as text of the dialect
-//! `stablehlo` (`text.rs`), or as a portable artifact of its versioned form `vhlo` (`artifact.rs`), which
-//! XLA, JAX and PJRT plug-ins read. State, strings, random numbers, tensor lists and shapes that data
-//! decides have no form there: they are errors that name op and node.
+//! `stablehlo` (`text.rs`), or as a portable artifact of its versioned form `vhlo` (`artifact.rs`),
+//! which XLA, JAX and PJRT plug-ins read. State, strings, random numbers, tensor lists and shapes
+//! that data decides have no form there: they are errors that name op and node.
 
 mod artifact;
 mod block;
@@ -41,8 +41,8 @@ impl StableHlo {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](ferroflow_ir::Error::Unsupported) with op and node, for what StableHLO has no form of;
-    /// whatever is wrong with the function.
+    /// [`Unsupported`](ferroflow_ir::Error::Unsupported) with op and node, for what StableHLO has
+    /// no form of; whatever is wrong with the function.
     pub fn of(
         def: &FunctionDef,
         library: &FunctionLibrary,

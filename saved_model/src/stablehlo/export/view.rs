@@ -12,8 +12,8 @@ struct Axis {
     step: isize,
 }
 
-/// Adds the operations of a view of `x` whose result has `dims`; `None` if its loops are no steps along
-/// dimensions of the source.
+/// Adds the operations of a view of `x` whose result has `dims`; `None` if its loops are no steps
+/// along dimensions of the source.
 pub(super) fn view(
     block: &mut Block<'_>,
     x: &Typed,

@@ -107,8 +107,8 @@ pub(super) fn convolution(
     Ok(vec![convolution.add(block, &x, &filter, (dtype, &dims))])
 }
 
-/// The gradient of a convolution by its input, which is the transposed convolution: over the gradient
-/// spread out by the strides, with reversed filters.
+/// The gradient of a convolution by its input, which is the transposed convolution: over the
+/// gradient spread out by the strides, with reversed filters.
 pub(super) fn transposed(block: &mut Block<'_>, node: &LoweredNode<'_>) -> Result<Vec<Typed>> {
     let (filter, dy) = (node.x(1)?.clone(), node.x(2)?.clone());
     let (dtype, dims) = node.result(0)?;

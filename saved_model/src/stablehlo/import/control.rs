@@ -60,7 +60,7 @@ impl Import<'_> {
         Ok(results)
     }
 
-    /// The condition or the body of a loop; a body gives the values around as they are.
+    /// The condition or the body of a loop; a body returns the values around as they are.
     fn loop_function(
         &self,
         op: &HloOp,
@@ -95,7 +95,7 @@ impl Import<'_> {
         x: &[Value<'e>],
         captures: &[(ValueNumber, Value<'e>)],
     ) -> Result<Vec<Value<'e>>> {
-        let [chooser] = *super::exactly(op, x)?;
+        let [predicate] = *super::exactly(op, x)?;
         let args: Vec<(ValueNumber, ValueType)> =
             captures.iter().map(|(number, value)| (*number, value.ty())).collect();
         let mut branches = Vec::with_capacity(op.regions.len());
@@ -114,11 +114,11 @@ impl Import<'_> {
         let tout: Vec<DType> =
             op.results.iter().map(|(_, ty)| Ok(type_of(ty)?.dtype)).collect::<Result<_>>()?;
         let attrs = Attrs::new().with("Tin", tin).with("Tout", tout);
-        let all: Vec<Value<'e>> = std::iter::once(chooser).chain(inputs).collect();
+        let all: Vec<Value<'e>> = std::iter::once(predicate).chain(inputs).collect();
         match (&*op.name, &branches[..]) {
             ("if", [then, otherwise]) => {
                 let attrs = attrs
-                    .with("Tcond", chooser.dtype())
+                    .with("Tcond", predicate.dtype())
                     .with("then_branch", AttrValue::Func(name_of(then)))
                     .with("else_branch", AttrValue::Func(name_of(otherwise)));
                 Ok(scope.call("If", attrs, &all))

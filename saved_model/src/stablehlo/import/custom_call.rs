@@ -169,7 +169,7 @@ impl Import<'_> {
     }
 }
 
-/// The `k` largest elements of the last axis and their places. `k` is an operand, an attribute, or
+/// The `k` largest elements of the last axis and their indices. `k` is an operand, an attribute, or
 /// the size of the result.
 fn largest<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     let a = *x.first().ok_or_else(|| malformed(op, "it has an operand"))?;
@@ -233,14 +233,14 @@ fn approximate<'e>(op: &HloOp, x: &[Value<'e>]) -> Result<Vec<Value<'e>>> {
     order.swap(axis, last);
     // Exchanging two axes undoes itself.
     let turned = |x| if axis == last { x } else { transpose(x, &order) };
-    let places = turned(reshape(places, &sizes(a)));
+    let pivots = turned(reshape(places, &sizes(a)));
     let [found, at] = extreme(turned(a), k, smallest);
     let attrs = Attrs::new().with("batch_dims", last as i64);
-    let at = call_with("GatherV2", attrs, [places, at, a.literal(last as i64)]);
+    let at = call_with("GatherV2", attrs, [pivots, at, a.literal(last as i64)]);
     Ok(vec![turned(found), turned(at)])
 }
 
-/// The `k` largest or smallest elements of the last axis and their places.
+/// The `k` largest or smallest elements of the last axis and their indices.
 fn extreme<'e>(a: Value<'e>, k: Size<'e>, smallest: bool) -> [Value<'e>; 2] {
     if !smallest {
         return top_k(a, k);

@@ -1,4 +1,4 @@
-//! Operations on elements, which may be applied to tensors in the place of scalars.
+//! Operations on elements, which may be applied to tensors instead of scalars.
 
 use super::{
     super::{
@@ -29,7 +29,7 @@ pub(super) fn elementwise<'e>(
     if counts_bits(op) && x.iter().any(|value| bits::width(value.dtype()) < 8) {
         return Err(unsupported(op, "elements narrower than a byte"));
     }
-    let Some(result) = plain(scope, op, &carried(x))? else { return Ok(None) };
+    let Some(result) = plain(scope, op, &widened(x))? else { return Ok(None) };
     Ok(Some(result.cast(dtype(op.result_type(0)?.element)?)))
 }
 
@@ -46,7 +46,7 @@ fn counts_bits(op: &HloOp) -> bool {
     matches!(&*op.name, "count_leading_zeros" | "popcnt" | "shift_right_logical")
 }
 
-/// The dtype that ops compute with in the place of a narrower one, which has all its values:
+/// The dtype that ops compute with instead of a narrower one, which has all its values:
 /// floats of 8 bits or fewer as `f32`, integers of fewer bits as bytes.
 pub(super) fn carrier(dtype: DType) -> Option<DType> {
     match dtype {
@@ -63,7 +63,7 @@ pub(super) fn carrier(dtype: DType) -> Option<DType> {
 }
 
 /// Values as their carriers.
-pub(super) fn carried<'e>(x: &[Value<'e>]) -> Vec<Value<'e>> {
+pub(super) fn widened<'e>(x: &[Value<'e>]) -> Vec<Value<'e>> {
     let of = |&value: &Value<'e>| carrier(value.dtype()).map_or(value, |wide| value.cast(wide));
     x.iter().map(of).collect()
 }

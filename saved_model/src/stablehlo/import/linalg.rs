@@ -33,7 +33,7 @@ pub(super) fn linalg<'e>(
                 lhs_contracting: op.axes("lhs_contracting_dimensions", rank(a))?,
                 rhs_contracting: op.axes("rhs_contracting_dimensions", rank(b))?,
             };
-            product(op, a, b, &axes)?
+            dot(op, a, b, &axes)?
         }
         "dot" => {
             let [a, b] = *exactly(op, x)?;
@@ -43,7 +43,7 @@ pub(super) fn linalg<'e>(
                 rhs_contracting: vec![0],
                 ..DotAxes::default()
             };
-            product(op, a, b, &axes)?
+            dot(op, a, b, &axes)?
         }
         "einsum" | "unary_einsum" => {
             let equation = op.text("einsum_config")?;
@@ -126,7 +126,7 @@ pub(super) fn random_bits<'e>(
     Ok(vec![next, found.at(1).cast(dtype)])
 }
 
-fn product<'e>(op: &HloOp, a: Value<'e>, b: Value<'e>, axes: &DotAxes) -> Result<Value<'e>> {
+fn dot<'e>(op: &HloOp, a: Value<'e>, b: Value<'e>, axes: &DotAxes) -> Result<Value<'e>> {
     match axes.fits(rank(a), rank(b)) {
         true => Ok(dot_general(a, b, axes, dtype(op.result_type(0)?.element)?)),
         false => Err(malformed(op, "its axes are those of its operands")),

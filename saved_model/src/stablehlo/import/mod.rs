@@ -111,7 +111,7 @@ pub(super) enum HloValue<'e> {
 #[derive(Clone, Copy)]
 pub(super) struct ImportScope<'e> {
     pub(super) emitter: &'e Emitter<'e>,
-    /// Whether operations are applied to tensors in the place of scalars.
+    /// Whether operations are applied to tensors instead of scalars.
     pub(super) elementwise: bool,
 }
 
@@ -200,7 +200,7 @@ impl<'m> Import<'m> {
             inputs.push(sketch.argument(type_of(ty)?)?);
         }
         let emitter = Emitter::new(&mut sketch);
-        let mut given = inputs.iter().map(|&id| emitter.at(id));
+        let mut passed = inputs.iter().map(|&id| emitter.at(id));
         let mut args = Vec::new();
         for (part, (_, ty)) in leading.iter().zip(&main.body.args) {
             let dtype = type_of(ty)?.dtype;
@@ -219,7 +219,7 @@ impl<'m> Import<'m> {
         for (_, ty) in rest {
             args.push(match ty {
                 Type::Token => emitter.constant(Ok(HostTensor::scalar_bool(false))),
-                _ => given.next().ok_or_else(|| refused("an argument without a value"))?,
+                _ => passed.next().ok_or_else(|| refused("an argument without a value"))?,
             });
         }
         let results = self.call_function(&emitter, &callee, &args)?;
@@ -345,7 +345,7 @@ impl<'m> Import<'m> {
         Ok(results)
     }
 
-    /// The operations of a region; gives what its last one returns.
+    /// The operations of a region; returns what its last one returns.
     pub(super) fn ops<'e>(
         &self,
         scope: ImportScope<'e>,
@@ -478,7 +478,7 @@ impl<'m> Import<'m> {
         x: &[Value<'e>],
         env: &HloEnv<'e>,
     ) -> Result<Vec<Value<'e>>> {
-        let results = self.tensors(scope, op, &elementwise::carried(x), env)?;
+        let results = self.tensors(scope, op, &elementwise::widened(x), env)?;
         let numbered = results.into_iter().enumerate();
         numbered
             .map(|(index, value)| {

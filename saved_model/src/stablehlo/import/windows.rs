@@ -21,7 +21,7 @@ use ferroflow_ir::{
 };
 use std::cell::RefCell;
 
-/// A region that is applied where only values are given back: its first error waits.
+/// A region that is applied where only values are returned: its first error waits.
 struct Applied<'i, 'm, 'e, 'a> {
     import: &'i Import<'m>,
     scope: ImportScope<'e>,

@@ -4,8 +4,8 @@ use super::{
     copies, jump,
     rewrite::{EnclosingConstruct, Rewriter, condition, jumps},
     syntax::Jumps,
-    uses::{Places, Uses},
-    written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
+    uses::{AssignedPaths, Uses},
+    written::{at, checked, failed, flow, frame, gated, held, label, state_variables, variable},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -46,7 +46,7 @@ fn written(
     rewriter: &Rewriter,
     code: &ExprIf,
     uses: &Uses,
-    [state, unset]: [&Places; 2],
+    [state, unset]: [&AssignedPaths; 2],
     id: u32,
     jumps: &Jumps,
 ) -> TokenStream {
@@ -60,24 +60,24 @@ fn written(
     let (control, slot) = (at(&variable("if", id), code.if_token.span), variable("slot", id));
     let (rounds, branch) = (label("if", id), label("branch", id));
     // What has no value before the branches has one after them.
-    let vars = carried(&control, state.values());
-    let vars_after = carried(&control, state.values().chain(unset.values()));
+    let vars = state_variables(&control, state.values());
+    let vars_after = state_variables(&control, state.values().chain(unset.values()));
     let (hold, let_go) = held(&control, uses, id);
     let error = variable("failed", id);
     let fail = failed(&control, &error);
-    let given = variable("state", id);
+    let passed = variable("state", id);
     let begin = quote! {
-        let #given = #vars;
-        #flow::If::begin(&mut #control, #frame.flows(), #given)
+        let #passed = #vars;
+        #flow::If::begin(&mut #control, #frame.flows(), #passed)
     };
     let begin = checked(&control, &quote!({ #begin }));
     let end = {
         let at_if = Span::call_site().located_at(code.if_token.span);
         let flow = super::written::flow(code.if_token.span);
         let end = quote_spanned! {at_if=>
-            #flow::Ends::end(&mut #control, #frame.flows(), #given, &mut #slot)
+            #flow::Ends::end(&mut #control, #frame.flows(), #passed, &mut #slot)
         };
-        checked(&control, &quote!({ let #given = #vars_after; #end }))
+        checked(&control, &quote!({ let #passed = #vars_after; #end }))
     };
     let after = jump::after(rewriter, &control, jumps);
     let (begin, end) = (

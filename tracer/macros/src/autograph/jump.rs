@@ -34,24 +34,24 @@ pub(super) fn code(rewriter: &mut Rewriter, jump: &mut Expr) -> Option<TokenStre
         EnclosingConstruct::Host { name, .. } => (name, 0, quote!(false), None),
         EnclosingConstruct::If { .. } | EnclosingConstruct::Operand { .. } => return None,
     };
-    let given = Ident::new("__given", Span::mixed_site());
+    let returned = Ident::new("__given", Span::mixed_site());
     let value = value.map(|value| match slot {
         Some(slot) => quote!(#slot.typed(#value)),
         None => quote!(#value),
     });
-    let keep = value.as_ref().map(|value| quote!(let #given = #value;));
-    let taken = keep.as_ref().map(|_| &given);
+    let keep = value.as_ref().map(|value| quote!(let #returned = #value;));
+    let taken = keep.as_ref().map(|_| &returned);
     let real = if is_break { quote!(break #name #taken;) } else { quote!(continue #name;) };
     let ties = ties(rewriter, target);
     let mut leave = TokenStream::new();
     for around in rewriter.around[target..].iter().rev() {
         if let (Some(control), Some(end)) = (around.control(), around.end()) {
             let jump = match (taken, &rewriter.around[target]) {
-                (Some(given), EnclosingConstruct::Loop { .. }) => {
+                (Some(returned), EnclosingConstruct::Loop { .. }) => {
                     let at_jump = located(&control, span);
-                    let given = quote_spanned!(Span::call_site().located_at(span)=>
-                        #flow::broken(&#at_jump, #given));
-                    quote!(#frame.flows().jump_with(#code, #live, #given))
+                    let broken = quote_spanned!(Span::call_site().located_at(span)=>
+                        #flow::broken(&#at_jump, #returned));
+                    quote!(#frame.flows().jump_with(#code, #live, #broken))
                 }
                 _ => quote!(#frame.flows().jump(#code, #live)),
             };
@@ -77,8 +77,8 @@ fn target(rewriter: &Rewriter, label: Option<&Lifetime>) -> Option<usize> {
     })
 }
 
-/// The number of the outermost construct that these jumps lead to. It is staged if they are, so that
-/// what stands around it is not concerned.
+/// The number of the outermost construct that these jumps lead to. It is staged if they are, so
+/// that what stands around it is not concerned.
 fn furthest(rewriter: &Rewriter, jumps: &Jumps) -> usize {
     if jumps.returns {
         return 0;

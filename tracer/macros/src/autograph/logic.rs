@@ -28,7 +28,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
     let (at_left, frame) = (flow(binary.left.span()), frame());
     let (left, right) = (&binary.left, &binary.right);
     let (control, side) = (variable("left", id), variable("right", id));
-    let given = Ident::new("__given", Span::mixed_site());
+    let value = Ident::new("__given", Span::mixed_site());
     let kind = Ident::new("__of", Span::mixed_site());
     let begun = quote_spanned! {Span::call_site().located_at(left.span())=>
         #at_left::left(#left, #asks)
@@ -39,7 +39,7 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
     let ended = quote_spanned! {Span::call_site().located_at(right_span)=>
         #at_right::right(#left_side, #right_side)
     };
-    let result = checked(&kind, &quote!(#given.result));
+    let result = checked(&kind, &quote!(#value.result));
     quote!({
         let mut #control = #begun;
         let #side = if #asked {
@@ -47,8 +47,8 @@ pub(super) fn code(rewriter: &mut Rewriter, binary: &mut ExprBinary) -> TokenStr
         } else {
             ::core::option::Option::None
         };
-        let #given = #ended;
-        let #kind = #given.control;
+        let #value = #ended;
+        let #kind = #value.control;
         #result
     })
 }
@@ -60,7 +60,7 @@ pub(super) fn not_code(rewriter: &mut Rewriter, negated: &mut Expr) -> TokenStre
     taken(&quote_spanned!(span=> #flow::Negate::negate(#negated)))
 }
 
-/// The result of what is given.
+/// The result of a value.
 fn taken(given: &TokenStream) -> TokenStream {
     let name = Ident::new("__given", Span::mixed_site());
     let kind = Ident::new("__of", Span::mixed_site());

@@ -1,8 +1,8 @@
 //! Operators after operators: `x * 2.0 + 1.0` needs no `?` behind `x * 2.0`.
 //!
 //! What an operator of tensors gives is a `Result`, which Rust lets no number follow. Where the
-//! operand of an operator, or the object of a method, is itself one of an operator, its type decides:
-//! the tensor is taken out of such a result, anything else stays what it is.
+//! operand of an operator, or the object of a method, is itself one of an operator, its type
+//! decides: the tensor is taken out of such a result, anything else stays what it is.
 //!
 //! Comparisons of Rust are asked by the types of their operands whether there are any.
 
@@ -18,7 +18,7 @@ use syn::{
     visit_mut::{self, VisitMut},
 };
 
-/// Rewrites the operators in a body that take what others give. Returns whether there are any.
+/// Rewrites the operators in a body that take what others return. Returns whether there are any.
 pub(super) fn join(body: &mut Block) -> bool {
     let mut joiner = Joiner { has_joined: false };
     joiner.visit_block_mut(body);
@@ -50,12 +50,12 @@ impl Joiner {
 }
 
 impl Joiner {
-    /// Has the compiler say how tensors are compared, where a variable may be one. The other side is
-    /// a value: a comparison takes variables by reference, which stand where they are written.
+    /// Has the compiler say how tensors are compared, where a variable may be one. The other side
+    /// is a value: a comparison takes variables by reference, which stand where they are written.
     fn compared(&mut self, binary: &mut ExprBinary) {
-        let is_place =
+        let is_assignable =
             |side: &Expr| matches!(bare(side), Expr::Path(_) | Expr::Field(_) | Expr::Index(_));
-        let (variable, value) = match (is_place(&binary.left), is_place(&binary.right)) {
+        let (variable, value) = match (is_assignable(&binary.left), is_assignable(&binary.right)) {
             (true, false) => (&binary.left, &mut binary.right),
             (false, true) => (&binary.right, &mut binary.left),
             _ => return,

@@ -5,7 +5,7 @@ use super::{
     rewrite::{EnclosingConstruct, Rewriter, condition},
     syntax::{Jumps, bare, may_be_tensor},
     uses::{Uses, declared},
-    written::{at, carried, checked, failed, flow, frame, gated, held, label, variable},
+    written::{at, checked, failed, flow, frame, gated, held, label, state_variables, variable},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -106,7 +106,7 @@ fn parts(rewriter: &mut Rewriter, shape: Shape<'_>, body: &mut Block) -> Parts {
     let (flow, frame) = (flow(Span::call_site()), frame());
     let (kind, of, end) =
         (at(&variable("kind", id), shape.span), variable("loop", id), label("body", id));
-    let vars = carried(&kind, state.values());
+    let vars = state_variables(&kind, state.values());
     let (hold, let_go) = held(&kind, &uses, id);
     let (ends, continues) = (2 * id, 2 * id + 1);
     let finish = checked(&kind, &quote!(#of.finish(#frame.flows(), #vars, #ends, #continues)));

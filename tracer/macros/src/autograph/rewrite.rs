@@ -3,8 +3,8 @@
 use super::{
     arms, choice, jump, logic, repeat,
     syntax::{Jumps, is_logical, is_plain},
-    uses::{Places, Uses, declared},
-    written::{at, carried, expression, flow, frame, hold, label as made_label, variable},
+    uses::{AssignedPaths, Uses, declared},
+    written::{at, expression, flow, frame, hold, label as made_label, state_variables, variable},
 };
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -63,14 +63,14 @@ fn framed(body: &TokenStream, output: &TokenStream) -> TokenStream {
     })
 }
 
-/// A construct around the place at hand.
+/// A construct around the current position.
 pub(super) enum EnclosingConstruct {
     /// An `if` whose condition may be a tensor.
     If {
         id: u32,
-        state: Places,
+        state: AssignedPaths,
         /// Variables without a value before it.
-        unset: Places,
+        unset: AssignedPaths,
         /// Number of variables it holds.
         n_held: usize,
     },
@@ -79,7 +79,7 @@ pub(super) enum EnclosingConstruct {
         id: u32,
         /// As it is written, or made.
         name: Lifetime,
-        state: Places,
+        state: AssignedPaths,
         n_held: usize,
         /// Number of kinds of constructs around jumps out of it that are tied to its own, if its
         /// kind is told by those.
@@ -124,7 +124,7 @@ impl EnclosingConstruct {
         quote!(#(#held = ::core::option::Option::None;)*)
     }
 
-    fn unset(&self) -> Option<&Places> {
+    fn unset(&self) -> Option<&AssignedPaths> {
         match self {
             EnclosingConstruct::If { unset, .. } => Some(unset),
             EnclosingConstruct::Loop { .. }
@@ -133,7 +133,7 @@ impl EnclosingConstruct {
         }
     }
 
-    pub(super) fn state(&self) -> Option<&Places> {
+    pub(super) fn state(&self) -> Option<&AssignedPaths> {
         match self {
             EnclosingConstruct::If { state, .. } | EnclosingConstruct::Loop { state, .. } => {
                 Some(state)
@@ -146,13 +146,13 @@ impl EnclosingConstruct {
 /// State of the rewriting at the current expression.
 #[derive(Default)]
 pub(super) struct Rewriter {
-    /// Gives each construct a number.
+    /// Numbers the constructs.
     last_id: u32,
     /// The constructs around, innermost last.
     pub(super) around: Vec<EnclosingConstruct>,
     /// The names declared since the number of constructs was so large.
     scopes: Vec<(usize, HashSet<String>)>,
-    /// Variables that have no value yet at the place at hand, as far as is known.
+    /// Variables that have no value yet at the current position, as far as is known.
     unset: HashSet<String>,
     /// Whether the code is that of a closure which assigns to what it captures.
     pub(super) assigns_captures: bool,
@@ -189,11 +189,11 @@ impl Rewriter {
     }
 
     /// Of what a construct assigns to, the variables that have no value before it, and the others.
-    pub(super) fn split_unset(&self, assigned: &Places) -> (Places, Places) {
+    pub(super) fn split_unset(&self, assigned: &AssignedPaths) -> (AssignedPaths, AssignedPaths) {
         assigned.clone().into_iter().partition(|(key, _)| self.unset.contains(key))
     }
 
-    /// Visits code that runs once or not, from the same place as the code beside it; returns the
+    /// Visits code that runs once or not, from the same position as the code beside it; returns the
     /// variables that then have no value.
     pub(super) fn beside(&mut self, visit: impl FnOnce(&mut Self)) -> HashSet<String> {
         let before = self.unset.clone();
@@ -207,7 +207,7 @@ impl Rewriter {
     }
 
     /// Notes that code may have assigned to these variables.
-    pub(super) fn note_assigned(&mut self, assigned: &Places) {
+    pub(super) fn note_assigned(&mut self, assigned: &AssignedPaths) {
         self.unset.retain(|name| !assigned.values().any(|place| place.root == *name));
     }
 
@@ -229,14 +229,14 @@ impl Rewriter {
             let (flow, control) = (flow(span), at(&control, span));
             quote_spanned!(Span::call_site().located_at(span)=> #flow::hides(&#control);)
         });
-        let unset = around.unset().into_iter().flat_map(Places::values);
+        let unset = around.unset().into_iter().flat_map(AssignedPaths::values);
         let all = state.values().chain(unset);
         let seen = all.filter(|place| !self.is_hidden(construct, &place.root));
-        (carried(&control, seen), hidden.collect())
+        (state_variables(&control, seen), hidden.collect())
     }
 
-    /// Lets go what the constructs inside this one hold: it is used where they are not staged, so that
-    /// they hold nothing, which the compiler does not know.
+    /// Lets go what the constructs inside this one hold: it is used where they are not staged, so
+    /// that they hold nothing, which the compiler does not know.
     pub(super) fn released_inside(&self, construct: usize) -> TokenStream {
         self.around[construct + 1..].iter().map(EnclosingConstruct::released).collect()
     }
@@ -433,9 +433,9 @@ impl VisitMut for Mutable {
     }
 }
 
-/// The operand of `-` or `!`, which the compiler expects to be of the type of the result: it looks for
-/// that type in branches, and does not find it where the operator gives another one. It expects nothing
-/// of a tuple whose field is taken.
+/// The operand of `-` or `!`, which the compiler expects to be of the type of the result: it looks
+/// for that type in branches, and does not find it where the operator gives another one. It expects
+/// nothing of a tuple whose field is taken.
 fn unexpected(operand: &Expr) -> TokenStream {
     quote!((#operand,).0)
 }

@@ -28,7 +28,8 @@ pub(super) fn may_be_tensor(value: &Expr) -> bool {
     }
 }
 
-/// Whether the type of a condition is `bool`, or it binds names: such conditions stay what they are.
+/// Whether the type of a condition is `bool`, or it binds names: such conditions stay what they
+/// are.
 pub(super) fn is_plain(condition: &Expr) -> bool {
     if has_let(condition) {
         return true;
@@ -88,8 +89,8 @@ pub(super) fn is_error(expr: &Expr) -> bool {
 /// Where jumps lead that stand in some code.
 #[derive(Default)]
 pub(super) struct Jumps {
-    /// Out of the code, to loops and blocks with these labels, or to the loop around; but for those of
-    /// the next fields.
+    /// Out of the code, to loops and blocks with these labels, or to the loop around; but for those
+    /// of the next fields.
     pub(super) targets: Vec<Option<Lifetime>>,
     /// Out of the function.
     pub(super) returns: bool,
@@ -101,8 +102,8 @@ pub(super) struct Jumps {
     pub(super) has_value: bool,
     /// Whether one is hidden in a macro.
     pub(super) in_macro: bool,
-    /// The loops and blocks in the code around the place that is looked at: their labels, and whether
-    /// jumps without a label lead to them.
+    /// The loops and blocks in the code around the position that is looked at: their labels, and
+    /// whether jumps without a label lead to them.
     inside: Vec<(Option<Lifetime>, bool)>,
 }
 

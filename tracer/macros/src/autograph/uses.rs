@@ -16,19 +16,19 @@ pub(super) struct AssignedPath {
     pub(super) expr: Expr,
 }
 
-/// Places by their text: `x`, `acc.sum`.
-pub(super) type Places = BTreeMap<String, AssignedPath>;
+/// Positions by their text: `x`, `acc.sum`.
+pub(super) type AssignedPaths = BTreeMap<String, AssignedPath>;
 
 /// Uses of code of variables declared outside it.
 #[derive(Default)]
 pub(super) struct Uses {
     /// Expressions it assigns to.
-    pub(super) assigned: Places,
+    pub(super) assigned: AssignedPaths,
     /// Expressions it calls methods of, and does not assign to.
-    pub(super) called: Places,
+    pub(super) called: AssignedPaths,
     /// Calls that change the length of a collection.
     pub(super) grown: Vec<Span>,
-    /// The names declared in the code around the place that is looked at.
+    /// The names declared in the code around the position that is looked at.
     scopes: Vec<HashSet<String>>,
 }
 
@@ -93,7 +93,7 @@ impl Uses {
             Expr::Tuple(tuple) => tuple.elems.iter().for_each(|target| self.assign(target)),
             Expr::Array(array) => array.elems.iter().for_each(|target| self.assign(target)),
             target => {
-                if let Some((key, place)) = place(target)
+                if let Some((key, place)) = assigned_path(target)
                     && self.is_outside(&place.root)
                 {
                     self.assigned.insert(key, place);
@@ -103,7 +103,7 @@ impl Uses {
     }
 
     fn call(&mut self, call: &ExprMethodCall) {
-        if let Some((key, place)) = place(&call.receiver)
+        if let Some((key, place)) = assigned_path(&call.receiver)
             && self.is_outside(&place.root)
         {
             if GROWING.iter().any(|name| call.method == name) {
@@ -137,26 +137,26 @@ pub(super) fn declared(pattern: &Pat) -> HashSet<String> {
     names.0
 }
 
-/// The place that an expression names: of elements the whole collection.
-fn place(expr: &Expr) -> Option<(String, AssignedPath)> {
+/// The position that an expression names: of elements the whole collection.
+fn assigned_path(expr: &Expr) -> Option<(String, AssignedPath)> {
     match expr {
         Expr::Path(path) if path.qself.is_none() => {
             let root = path.path.get_ident()?.to_string();
             Some((root.clone(), AssignedPath { root, expr: expr.clone() }))
         }
         Expr::Field(field) => {
-            let (key, AssignedPath { root, .. }) = place(&field.base)?;
+            let (key, AssignedPath { root, .. }) = assigned_path(&field.base)?;
             let member = match &field.member {
                 Member::Named(name) => name.to_string(),
                 Member::Unnamed(index) => index.index.to_string(),
             };
             Some((format!("{key}.{member}"), AssignedPath { root, expr: expr.clone() }))
         }
-        Expr::Index(index) => place(&index.expr),
-        Expr::Paren(paren) => place(&paren.expr),
-        Expr::Group(group) => place(&group.expr),
+        Expr::Index(index) => assigned_path(&index.expr),
+        Expr::Paren(paren) => assigned_path(&paren.expr),
+        Expr::Group(group) => assigned_path(&group.expr),
         Expr::Unary(ExprUnary { op: UnOp::Deref(_), expr: inner, .. }) => {
-            let (key, AssignedPath { root, .. }) = place(inner)?;
+            let (key, AssignedPath { root, .. }) = assigned_path(inner)?;
             Some((key, AssignedPath { root, expr: expr.clone() }))
         }
         _ => None,

@@ -42,7 +42,7 @@ pub(super) fn expression(code: TokenStream) -> Expr {
 }
 
 /// Variables as arguments: a construct changes them.
-pub(super) fn carried<'a>(
+pub(super) fn state_variables<'a>(
     control: &Ident,
     state: impl IntoIterator<Item = &'a AssignedPath>,
 ) -> TokenStream {

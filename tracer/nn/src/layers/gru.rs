@@ -10,11 +10,11 @@ use crate::initializers::Initializer;
 use ferroflow_tracer::{error::Result, ops, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
-/// A step of gated recurrent units (Cho et al. 2014), the reset gate being applied after the product
-/// with the recurrent kernel.
+/// A step of gated recurrent units (Cho et al. 2014), the reset gate being applied after the
+/// product with the recurrent kernel.
 ///
-/// Weights: `kernel` `[inputs, 3·units]`, `recurrent_kernel` `[units, 3·units]`, `bias`
-/// `[2, 3·units]`, for input and state; columns are those of the update gate, the reset gate and the
+/// Weights: `kernel` `[inputs, 3·units]`, `recurrent_kernel` `[units, 3·units]`, `bias` `[2,
+/// 3·units]`, for input and state; columns are those of the update gate, the reset gate and the
 /// candidate.
 #[derive(Trackable, Debug, Clone)]
 pub struct GruCell {
@@ -99,7 +99,7 @@ pub struct Gru {
 }
 
 impl Gru {
-    /// A layer that gives what the last step does.
+    /// A layer that returns what the last step does.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Gru {
         Ok(Gru { cell: GruCell::new(weights, inputs, units)?, steps: StepOptions::default() })
     }
 
-    /// A layer that gives what each step does.
+    /// A layer that returns what each step does.
     ///
     /// # Errors
     ///

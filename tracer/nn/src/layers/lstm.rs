@@ -12,8 +12,9 @@ use ferroflow_tracer_macros::Trackable;
 
 /// A step of long short-term memory (Hochreiter and Schmidhuber 1997).
 ///
-/// Weights: `kernel` `[inputs, 4·units]`, `recurrent_kernel` `[units, 4·units]`, `bias` `[4·units]`;
-/// columns are those of the input gate, the forget gate, the candidate and the output gate.
+/// Weights: `kernel` `[inputs, 4·units]`, `recurrent_kernel` `[units, 4·units]`, `bias`
+/// `[4·units]`; columns are those of the input gate, the forget gate, the candidate and the output
+/// gate.
 #[derive(Trackable, Debug, Clone)]
 pub struct LstmCell {
     kernel: Variable,
@@ -100,7 +101,7 @@ pub struct Lstm {
 }
 
 impl Lstm {
-    /// A layer that gives what the last step does.
+    /// A layer that returns what the last step does.
     ///
     /// # Errors
     ///
@@ -109,7 +110,7 @@ impl Lstm {
         Ok(Lstm { cell: LstmCell::new(weights, inputs, units)?, steps: StepOptions::default() })
     }
 
-    /// A layer that gives what each step does.
+    /// A layer that returns what each step does.
     ///
     /// # Errors
     ///

@@ -95,7 +95,7 @@ use ferroflow_tracer::{Nest, error::Result, tensor::Tensor};
 /// Purpose of a call of a network.
 #[derive(Nest, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// To learn from what it gives.
+    /// To learn from what it returns.
     Training,
     /// For its answer.
     Inference,

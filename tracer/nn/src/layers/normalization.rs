@@ -16,7 +16,7 @@ use ferroflow_tracer::{
 use ferroflow_tracer_macros::Trackable;
 use std::borrow::Borrow;
 
-/// Features moved and scaled to mean 0 and variance 1, by statistics that are given or taken from
+/// Features moved and scaled to mean 0 and variance 1, by statistics that are passed or taken from
 /// data ([`adapt`](Normalization::adapt)): `(x - mean) / max(√variance, 1e-7)`, of any shape whose
 /// last dimensions are those of the statistics.
 ///
@@ -80,8 +80,8 @@ impl Normalization {
         }
         let sizes = mean.shape().known().map(|shape| shape.dims().to_vec()).unwrap_or_default();
         let (adapt_mean, adapt_variance, count) = (None, None, None);
-        let given = Some((mean, variance));
-        Ok(Normalization { adapt_mean, adapt_variance, count, given, sizes, inverts: false })
+        let fixed = Some((mean, variance));
+        Ok(Normalization { adapt_mean, adapt_variance, count, given: fixed, sizes, inverts: false })
     }
 
     /// The inverse layer: `mean + x · max(√variance, 1e-7)`.

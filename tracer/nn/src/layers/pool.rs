@@ -60,7 +60,7 @@ pub type MaxPooling2D = MaxPooling<2>;
 /// Maxima over volumes: `[batch, depth, height, width, channels]`.
 pub type MaxPooling3D = MaxPooling<3>;
 
-/// The mean of each window, without what lies outside: `[batch, ..sizes, channels]`, over one to
+/// The mean of each window, without what is outside: `[batch, ..sizes, channels]`, over one to
 /// three dimensions.
 #[derive(Trackable, Debug, Clone, PartialEq)]
 pub struct AveragePooling<const N: usize> {

@@ -206,7 +206,7 @@ pub(super) fn zeros(x: &Tensor, units: usize) -> Result<Tensor> {
     ops::fill(&dims, &0.0.into_operand(x.dtype())?)
 }
 
-/// Steps through the rows `[steps, batch, ..]`; `step` gives what a step results in, of the shape
+/// Steps through the rows `[steps, batch, ..]`; `step` returns what a step results in, of the shape
 /// of `like`, and the next state. The results come as `[batch, steps, ..]`, with the last state.
 pub(super) fn stepped<S: Nest>(
     rows: &Tensor,

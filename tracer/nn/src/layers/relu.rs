@@ -9,7 +9,7 @@ use ferroflow_ir::DType;
 use ferroflow_tracer::{error::Result, tensor::Tensor, variable::Variable};
 use ferroflow_tracer_macros::Trackable;
 
-/// A rectifier: 0 up to a threshold or, with a slope, `slope·(x - threshold)`; `x` above it, up to a
+/// A ReLU: 0 up to a threshold or, with a slope, `slope·(x - threshold)`; `x` above it, up to a
 /// largest value.
 #[derive(Trackable, Debug, Clone, Copy, PartialEq, Default)]
 pub struct Relu {
@@ -64,7 +64,7 @@ impl Layer for Elu {
     }
 }
 
-/// A rectifier whose slopes below 0 are learned (He et al. 2015): `[batch, ..] → [batch, ..]`.
+/// A ReLU whose slopes below 0 are learned (He et al. 2015): `[batch, ..] → [batch, ..]`.
 ///
 /// Weights: `alpha`, of the shape of an example, with sizes of 1 where slopes are shared.
 #[derive(Trackable, Debug, Clone)]

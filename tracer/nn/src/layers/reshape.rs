@@ -11,7 +11,8 @@ use ferroflow_tracer_macros::Trackable;
 ///
 /// # Errors
 ///
-/// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for a tensor whose sizes but the first are not known.
+/// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for a tensor whose sizes but the
+/// first are not known.
 pub fn flatten(x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let sizes = shape.dims().and_then(|dims| dims.get(1..));
@@ -48,8 +49,8 @@ impl Reshape {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for other negative sizes, and more
-    /// than one that follows.
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) for other negative sizes, and
+    /// more than one that follows.
     pub fn new(sizes: impl Into<Vec<i64>>) -> Result<Reshape> {
         let sizes = sizes.into();
         let n_open = sizes.iter().filter(|&&size| size == -1).count();
@@ -61,12 +62,12 @@ impl Reshape {
 
     /// The size that follows from the others.
     fn open(&self, x: &Tensor) -> Result<DimSize> {
-        let given: i64 = self.sizes.iter().filter(|&&size| size != -1).product();
+        let known: i64 = self.sizes.iter().filter(|&&size| size != -1).product();
         let rest = DimSize::of_all(x, 1..rank(x)?)?;
         let all = rest.iter().try_fold(DimSize::Known(1), |product, size| product.times(size))?;
         match all {
-            DimSize::Known(all) => Ok(DimSize::Known(all / given.max(1) as usize)),
-            DimSize::Late(all) => Ok(DimSize::Late(all.floor_div(given.max(1))?)),
+            DimSize::Known(all) => Ok(DimSize::Known(all / known.max(1) as usize)),
+            DimSize::Late(all) => Ok(DimSize::Late(all.floor_div(known.max(1))?)),
         }
     }
 }

@@ -6,7 +6,7 @@ use ferroflow_runtime::trackable::{Description, Trackable};
 use ferroflow_tracer::{error::Result, tensor::Tensor};
 use std::{fmt, sync::Arc};
 
-/// Layers and functions, each of which gets what the one before gives. Clones share their layers.
+/// Layers and functions, each of which gets what the one before returns. Clones share their layers.
 ///
 /// ```
 /// use ferroflow_nn::{Dense, Dropout, Layer, Mode, Module, Sequential, Weights, flatten};

@@ -6,7 +6,8 @@ use ferroflow_tracer::{Result, Tensor, ops};
 /// The numbers that a network predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prediction {
-    /// Any numbers, which a sigmoid or a softmax would make probabilities of. This is the exact way.
+    /// Any numbers, which a sigmoid or a softmax would make probabilities of. This is the exact
+    /// way.
     Logits,
     /// Probabilities.
     Probabilities,
@@ -92,9 +93,9 @@ pub fn sparse_categorical_cross_entropy(
     rows_like(&found, prediction)
 }
 
-/// `(1 - p^q) / q` for the probability `p` of the class whose number is the target: a loss that wrong
-/// labels mislead less (Zhang and Sabuncu 2018). It is cross entropy for `q` towards 0, the absolute
-/// error for 1.
+/// `(1 - p^q) / q` for the probability `p` of the class whose number is the target: a loss that
+/// wrong labels mislead less (Zhang and Sabuncu 2018). It is cross entropy for `q` towards 0, the
+/// absolute error for 1.
 ///
 /// # Errors
 ///
@@ -135,7 +136,7 @@ pub fn smooth_binary(target: &Tensor, smoothing: f64) -> Result<Tensor> {
     (target * (1.0 - smoothing))? + 0.5 * smoothing
 }
 
-/// Targets of one-hot form that give `smoothing` to all classes in equal parts (Szegedy et al.
+/// Targets of one-hot form that return `smoothing` to all classes in equal parts (Szegedy et al.
 /// 2016).
 ///
 /// # Errors

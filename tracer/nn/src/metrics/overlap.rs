@@ -21,7 +21,8 @@ pub struct IouOptions {
     pub threshold: Option<f64>,
 }
 
-/// The mean over classes of the elements that target and prediction share, by those that either has.
+/// The mean over classes of the elements that target and prediction share, by those that either
+/// has.
 ///
 /// State: `total_cm`, the `int64` counts `[classes of targets, classes of predictions]`.
 #[derive(Trackable, Debug, Clone)]
@@ -33,7 +34,8 @@ pub struct IntersectionOverUnion {
     options: IouOptions,
 }
 
-/// The intersection over union of two classes: predictions from `threshold` on, 0.5 in Keras, are 1.
+/// The intersection over union of two classes: predictions from `threshold` on, 0.5 in Keras, are
+/// 1.
 ///
 /// # Errors
 ///
@@ -114,11 +116,13 @@ impl Metric for IntersectionOverUnion {
             None => target.ones_like()?,
         };
         let counted = self.counted(&target, &prediction)?;
-        let place = |x: &Tensor| counted.select(x, 0);
-        let indices =
-            ops::pack_with(&[&place(&target)?, &place(&prediction)?], &ops::PackAttrs { axis: 1 })?;
+        let counted_only = |x: &Tensor| counted.select(x, 0);
+        let indices = ops::pack_with(
+            &[&counted_only(&target)?, &counted_only(&prediction)?],
+            &ops::PackAttrs { axis: 1 },
+        )?;
         let shape = Tensor::from([self.n_classes as i64; 2]);
-        self.total_cm.assign_add(ops::scatter_nd(&indices, &place(&weights)?, &shape)?)
+        self.total_cm.assign_add(ops::scatter_nd(&indices, &counted_only(&weights)?, &shape)?)
     }
 
     fn result(&self) -> Result<Tensor> {

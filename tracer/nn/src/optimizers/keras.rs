@@ -1,4 +1,4 @@
-//! Five steps of each optimizer, and three with rows, give what Keras 3.15 gives.
+//! Five steps of each optimizer, and three with rows, return what Keras 3.15 returns.
 
 use super::*;
 use ferroflow_tracer::{

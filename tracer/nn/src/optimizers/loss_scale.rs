@@ -73,7 +73,7 @@ impl LossScale {
         gradients.iter().map(divide).collect()
     }
 
-    /// Changes the factor after a step; gives whether all gradients are finite, a truth value.
+    /// Changes the factor after a step; returns whether all gradients are finite, a bool.
     ///
     /// # Errors
     ///

@@ -136,8 +136,8 @@ impl Optimizer {
         self.0.options.learning_rate.at(&self.0.iterations.read()?)
     }
 
-    /// Makes the slots of variables, which otherwise are made when they are first stepped. They take the
-    /// values that a restored checkpoint has for them.
+    /// Makes the slots of variables, which otherwise are made when they are first stepped. They
+    /// take the values that a restored checkpoint has for them.
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ impl Optimizer {
             init_scope(|| {
                 let initial: Tensor = slot.initial.into_operand(variable.dtype())?;
                 let slot = state(&name, (zeros + initial)?)?;
-                if let Some(home) = variable.owned()?.home() {
+                if let Some(home) = variable.owned()?.resident_device() {
                     slot.owned()?.live_on(home)?;
                 }
                 Ok(slot)
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_their_schedules() {
+    fn rates_are_those_of_their_schedules() {
         let at = |schedule: LearningRateSchedule, step: f32| {
             schedule.at(&Tensor::from(step)).unwrap().to_scalar::<f32>().unwrap()
         };

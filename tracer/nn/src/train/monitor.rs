@@ -22,7 +22,8 @@ pub struct Monitor {
 
 impl Monitor {
     /// A figure by its name in the logs: `loss`, `val_accuracy`. Names with `acc`, `auc`,
-    /// `precision`, `recall`, `io_u`, `score` or `correlation` in them are better when they are larger.
+    /// `precision`, `recall`, `io_u`, `score` or `correlation` in them are better when they are
+    /// larger.
     pub fn new(name: impl Into<String>) -> Monitor {
         let name = name.into();
         let of_up = ["acc", "auc", "precision", "recall", "io_u", "score", "correlation"];
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn directions_follow_from_names() {
+    fn directions_depend_on_names() {
         let mut loss = Monitor::new("val_loss");
         let best: Vec<bool> =
             [f64::NAN, 2.0, 2.0, 1.0].map(|f| loss.is_best(&logs("val_loss", f)).unwrap()).into();

@@ -19,11 +19,11 @@ use std::{fmt, ops::ControlFlow, sync::Arc};
 
 type Step = Function<(Tensor, Tensor, Option<Tensor>), Tensor>;
 
-/// A network with what trains it. Clones of a network, an optimizer or a metric that is given share its
-/// variables, so they see the training.
+/// A network with what trains it. Clones of a network, an optimizer or a metric that is passed
+/// share its variables, so they see the training.
 ///
-/// In object graphs and checkpoints it is `network`, `optimizer` and `epoch`, the number of epochs that
-/// are finished.
+/// In object graphs and checkpoints it is `network`, `optimizer` and `epoch`, the number of epochs
+/// that are finished.
 pub struct Trainer {
     parts: Arc<StepParts>,
     training: Training,
@@ -55,8 +55,8 @@ impl<'a> FitOptions<'a> {
 }
 
 impl Trainer {
-    /// A trainer of a network: the optimizer minimises the mean of the loss of all examples, and what
-    /// regularizers add.
+    /// A trainer of a network: the optimizer minimises the mean of the loss of all examples, and
+    /// what regularizers add.
     ///
     /// # Errors
     ///
@@ -117,9 +117,9 @@ impl Trainer {
         self.with_parts(|parts| parts.metrics.push(Arc::new(metric)))
     }
 
-    /// The same trainer, whose network computes in another dtype of floats than its inputs have, such as
-    /// `bfloat16`; weights, losses and metrics stay `float32`. With `float16` the optimizer needs a
-    /// [`LossScale`](crate::optimizers::LossScale).
+    /// The same trainer, whose network computes in another dtype of floats than its inputs have,
+    /// such as `bfloat16`; weights, losses and metrics stay `float32`. With `float16` the optimizer
+    /// needs a [`LossScale`](crate::optimizers::LossScale).
     #[must_use]
     pub fn compute_in(self, dtype: DType) -> Trainer {
         self.with_parts(|parts| parts.compute = Some(dtype))

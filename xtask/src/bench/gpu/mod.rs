@@ -1,8 +1,8 @@
 //! `bench gpu`: functions on a device, beside PyTorch on the same machine.
 //!
-//! Ours is the worker of `bench` with `--device`, the other side `bench/peer_torch.py`, once for each
-//! way in which PyTorch runs functions. All compute the same from the same seeds, which their checks
-//! prove for each row.
+//! Ours is the worker of `bench` with `--device`, the other side `bench/peer_torch.py`, once for
+//! each way in which PyTorch runs functions. All compute the same from the same seeds, which their
+//! checks prove for each row.
 
 mod agreement;
 mod row;
@@ -33,10 +33,10 @@ pub(super) struct Flags {
     /// The Python that has PyTorch.
     #[arg(long, default_value = "python3")]
     peer_python: PathBuf,
-    /// PyTorch's device, such as `cuda:0`; that of ours unless given.
+    /// PyTorch's device, such as `cuda:0`; that of ours by default.
     #[arg(long)]
     peer_device: Option<String>,
-    /// Modes in which PyTorch runs functions; all that its device has unless given.
+    /// Modes in which PyTorch runs functions; all that its device has by default.
     #[arg(long, value_enum, value_delimiter = ',')]
     modes: Vec<Mode>,
     /// Ours alone, without PyTorch.
@@ -48,7 +48,7 @@ pub(super) struct Flags {
     /// Number of turns of each side.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Threads of each side on the host; one per processor unless given.
+    /// Threads of each side on the host; one per processor by default.
     #[arg(long)]
     threads: Option<usize>,
     /// Build ours as tests are, which is quick to build and slow to run.

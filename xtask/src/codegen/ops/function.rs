@@ -20,12 +20,12 @@ pub(super) struct OpFunction<'a> {
 
 impl<'a> OpFunction<'a> {
     pub(super) fn new(op: &'a OpDef) -> Result<OpFunction<'a>> {
-        let follows =
+        let is_inferred =
             |attr: &AttrDef| op.inputs.iter().any(|arg| attrs_of(arg).contains(&attr.name));
         let (required, optional) = op
             .attrs
             .iter()
-            .filter(|attr| !follows(attr) && !attr.name.starts_with('_'))
+            .filter(|attr| !is_inferred(attr) && !attr.name.starts_with('_'))
             .partition(|attr| matches!(attr.default, AttrDefault::Required));
         let function = OpFunction { op, name: name::function(op.name), required, optional };
         let mut names = HashSet::from(["attrs".to_string()]);
@@ -201,7 +201,7 @@ impl<'a> OpFunction<'a> {
         }
     }
 
-    /// The type of the results, and the function that gives them.
+    /// The type of the results, and the function that returns them.
     fn result(&self) -> (String, &'static str) {
         let outputs = self.op.outputs;
         match outputs.len() {

@@ -3,7 +3,7 @@
 /// Ops whose functions do not go by the rule.
 const EXCEPTIONS: &[(&str, &str)] = &[("AdjustContrastv2", "adjust_contrast_v2")];
 
-/// Names that the rule would give, as people know them.
+/// Names that the rule would return, as people know them.
 const RESPELLED: &[(&str, &str)] = &[("mat_mul", "matmul")];
 
 /// The keywords that ops, arguments and attributes go by.

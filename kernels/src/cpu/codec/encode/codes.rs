@@ -78,8 +78,8 @@ fn lengths(frequencies: &mut [u64]) -> Vec<usize> {
     loop {
         // Among equals the last counts as the rarest.
         let rarest = |frequencies: &[u64], but: Option<usize>| {
-            let places = (0..frequencies.len()).rev();
-            places
+            let symbols = (0..frequencies.len()).rev();
+            symbols
                 .filter(|&at| frequencies[at] > 0 && Some(at) != but)
                 .min_by_key(|&at| frequencies[at])
         };

@@ -145,8 +145,8 @@ impl File {
             };
             self.table(table, &codes);
         }
-        let places: Vec<usize> = (0..components.len()).collect();
-        self.scan_header(&places, |at| if at > 0 { 0x11 } else { 0 }, [0, 63, 0]);
+        let component_indices: Vec<usize> = (0..components.len()).collect();
+        self.scan_header(&component_indices, |at| if at > 0 { 0x11 } else { 0 }, [0, 63, 0]);
         scan::write(components, self);
         self.end_bits();
     }
@@ -155,24 +155,28 @@ impl File {
         self.codes = vec![[(0, 0); 256]; 4];
         for scan in progressive::scans(components.len() > 1) {
             let counts = counts(|sink| scan.write(components, sink));
-            let places: Vec<usize> = match scan.component {
+            let component_indices: Vec<usize> = match scan.component {
                 Some(place) => vec![place],
                 None => (0..components.len()).collect(),
             };
             let is_mean = scan.component.is_none();
-            let mut tables: Vec<bool> = places.iter().map(|&place| place > 0).collect();
+            let mut tables: Vec<bool> = component_indices.iter().map(|&place| place > 0).collect();
             tables.dedup();
             for is_colour in tables.into_iter().filter(|_| scan.has_codes()) {
                 let table = HuffmanTable { is_mean, is_colour };
                 self.table(table, &HuffmanCodes::shortest(&counts.0[table.index()]));
             }
-            let place = |at: usize| match (at > 0 && scan.has_codes(), is_mean) {
+            let table_index = |at: usize| match (at > 0 && scan.has_codes(), is_mean) {
                 (false, _) => 0,
                 (true, true) => 0x10,
                 (true, false) => 0x01,
             };
             let bits = (scan.before << 4 | scan.after) as u8;
-            self.scan_header(&places, place, [scan.first as u8, scan.last as u8, bits]);
+            self.scan_header(
+                &component_indices,
+                table_index,
+                [scan.first as u8, scan.last as u8, bits],
+            );
             scan.write(components, self);
             self.end_bits();
         }
@@ -180,8 +184,8 @@ impl File {
 
     fn table(&mut self, table: HuffmanTable, codes: &HuffmanCodes) {
         self.codes[table.index()] = codes.by_symbol();
-        let place = u8::from(table.is_colour) | if table.is_mean { 0 } else { 0x10 };
-        let contents = [&[place], codes.counts.as_slice(), &codes.symbols].concat();
+        let table_index = u8::from(table.is_colour) | if table.is_mean { 0 } else { 0x10 };
+        let contents = [&[table_index], codes.counts.as_slice(), &codes.symbols].concat();
         self.segment(0xc4, &contents);
     }
 

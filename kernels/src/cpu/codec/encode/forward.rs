@@ -52,7 +52,7 @@ fn transform(values: &mut [i32; 64]) {
     }
 }
 
-/// Places of the coefficients that have `SCALE` bits of fraction.
+/// Positions of the coefficients that have `SCALE` bits of fraction.
 const OTHERS: [usize; 6] = [2, 6, 7, 5, 3, 1];
 
 /// Coefficients 0 and 4, and those of `OTHERS`.

@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        /// Damaged files give an error or some image, in little time and memory.
+        /// Damaged files return an error or some image, in little time and memory.
         #[test]
         fn damage_is_survived(
             is_progressive: bool,

@@ -4,7 +4,7 @@ use super::super::jpeg::ZIGZAG;
 
 /// Consumer of symbols and bits: a count of symbols, or a file.
 pub(super) trait SymbolSink {
-    /// The next codes are those of a component's place: 0 for luminance, 1 for colour.
+    /// The next codes are those of a component's position: 0 for luminance, 1 for colour.
     fn symbol(&mut self, table: HuffmanTable, symbol: u8);
     fn bits(&mut self, value: u32, n_bits: u32);
 }
@@ -55,7 +55,7 @@ impl EncodedComponent {
     }
 }
 
-/// Visits the blocks of all components, unit by unit, each with its component's place.
+/// Visits the blocks of all components, unit by unit, each with its component's position.
 pub(super) fn for_each_block(
     components: &[EncodedComponent],
     mut visit: impl FnMut(usize, &[i16; 64]),

@@ -198,8 +198,8 @@ impl<'a> BitReader<'a> {
         if length > 16 {
             return Ok(0);
         }
-        let place = code + codes.offset[length as usize];
-        let symbol = usize::try_from(place).ok().and_then(|place| codes.symbols.get(place));
+        let symbol_index = code + codes.offset[length as usize];
+        let symbol = usize::try_from(symbol_index).ok().and_then(|place| codes.symbols.get(place));
         Ok(symbol.copied().unwrap_or(0))
     }
 

@@ -4,7 +4,7 @@ use super::{Damage, bits::HuffmanDecoder};
 
 /// No side is longer; libjpeg has the same bound.
 const MAX_SIDE: usize = 65500;
-/// The order in which the coefficients of a block lie in files.
+/// The order in which the coefficients of a block are in files.
 pub(in super::super) const ZIGZAG: [u8; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
     13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,

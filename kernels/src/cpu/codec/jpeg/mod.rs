@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads up to a scan, and gives the scan's header; `None` at the end of the image.
+    /// Reads up to a scan, and returns the scan's header; `None` at the end of the image.
     fn next_scan(&mut self) -> Result<Option<&'a [u8]>, Damage> {
         loop {
             let marker = self.next_marker()?;
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         Ok(segment)
     }
 
-    /// Reads all scans into `frame`. Gives the number of rows of units where the file ends before
+    /// Reads all scans into `frame`. Returns the number of rows of units where the file ends before
     /// the last.
     fn scans(
         &mut self,
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// Gives components their divisors at their first scan.
+    /// Sets the divisors of components at their first scan.
     fn latch_divisors(&self, frame: &mut JpegFrame, scan: &JpegScan) -> Result<(), Damage> {
         for &place in &scan.components {
             let component = &mut frame.components[place];

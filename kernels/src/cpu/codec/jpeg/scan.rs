@@ -13,9 +13,9 @@ const MAX_UNIT: usize = 10;
 /// Parts of a scan.
 #[derive(Debug)]
 pub(super) struct JpegScan {
-    /// Components, by their places in the frame.
+    /// Components, by their positions in the frame.
     pub(super) components: Vec<usize>,
-    /// Places of the tables of means and of other coefficients.
+    /// Positions of the tables of means and of other coefficients.
     tables: Vec<(usize, usize)>,
     /// The first and last coefficient.
     first: usize,
@@ -37,8 +37,8 @@ impl JpegScan {
             let is_meant = |place: &usize| {
                 frame.components[*place].id == part[0] && !components.contains(place)
             };
-            let place = (0..frame.components.len()).find(is_meant).ok_or(Damage::Header)?;
-            components.push(place);
+            let zigzag_offset = (0..frame.components.len()).find(is_meant).ok_or(Damage::Header)?;
+            components.push(zigzag_offset);
             tables.push((usize::from(part[1] >> 4), usize::from(part[1] & 15)));
         }
         let (before, after) = (u32::from(bits >> 4), u32::from(bits & 15));
@@ -65,7 +65,7 @@ impl JpegScan {
         }
     }
 
-    /// Reads the scan's units into the frame's coefficients. Gives the number of whole rows of
+    /// Reads the scan's units into the frame's coefficients. Returns the number of whole rows of
     /// units, and the damage that ended them early.
     pub(super) fn decode(
         &self,
@@ -197,7 +197,7 @@ impl JpegScan {
                 }
                 _ => {
                     let value = bits.signed(size)?;
-                    block[place(at)] = (value << self.after) as i16;
+                    block[zigzag_offset(at)] = (value << self.after) as i16;
                 }
             }
             at += 1;
@@ -228,7 +228,7 @@ impl JpegScan {
             }
             let mut skipped = 0;
             while at <= self.last {
-                let coefficient = &mut block[place(at)];
+                let coefficient = &mut block[zigzag_offset(at)];
                 if *coefficient != 0 {
                     refine(coefficient, bit, bits)?;
                 } else if skipped == run {
@@ -239,13 +239,13 @@ impl JpegScan {
                 at += 1;
             }
             if value != 0 {
-                block[place(at)] = value;
+                block[zigzag_offset(at)] = value;
             }
             at += 1;
         }
         if state.zeros > 0 {
             for at in at..=self.last {
-                let coefficient = &mut block[place(at)];
+                let coefficient = &mut block[zigzag_offset(at)];
                 if *coefficient != 0 {
                     refine(coefficient, bit, bits)?;
                 }
@@ -276,8 +276,8 @@ impl Pair {
     }
 }
 
-/// Where the coefficient of a place in the file's order lies; beyond the last, in the last.
-fn place(at: usize) -> usize {
+/// Where the coefficient of a position in the file's order is; beyond the last, in the last.
+fn zigzag_offset(at: usize) -> usize {
     ZIGZAG.get(at).copied().map_or(63, usize::from)
 }
 
@@ -304,7 +304,7 @@ fn whole(
             (_, 0) => break,
             _ => {
                 at += run;
-                block[place(at)] = bits.signed(size)? as i16;
+                block[zigzag_offset(at)] = bits.signed(size)? as i16;
                 at += 1;
             }
         }

@@ -128,7 +128,7 @@ pub(super) struct PlaneView<'a> {
     first: usize,
     /// Columns from there.
     pub(super) width: usize,
-    /// Columns from there that nobody asked for.
+    /// Columns from there that were not asked for.
     pub(super) skipped: usize,
 }
 

@@ -1,13 +1,13 @@
-//! Products of bytes and of `bfloat16` on tile registers.
+//! Matmuls of bytes and of `bfloat16` on tile registers.
 //!
 //! Blocks of 32 by 32 sums stay in four registers while the whole summed dimension passes. Operands
-//! are packed into groups of 32 bits along it, in the order in which registers are loaded, with zeros
-//! where a matrix ends.
+//! are packed into groups of 32 bits along it, in the order in which registers are loaded, with
+//! zeros where a matrix ends.
 
 mod pack;
 mod tiles;
 
-pub(super) use tiles::{TileForm, TileUnit};
+pub(super) use tiles::{TileKind, TileUnit};
 
 use super::{GemmOutput, GemmSizes, Matrix, grouped::Grouped};
 use crate::{scratch::Scratch, threads::Threads};
@@ -23,16 +23,16 @@ const DEEPEST: usize = 1 << 15;
 /// The fewest rows and columns: with fewer, registers are mostly empty.
 const FEWEST: usize = 8;
 
-/// Whether tiles are the better way for a product.
+/// Whether tiles are the better way for a matmul.
 pub(super) fn serves<T: Grouped>(sizes: GemmSizes) -> bool {
     let GemmSizes { m, k, n } = sizes;
     let groups = k.div_ceil(T::GROUP);
     m >= FEWEST && n >= FEWEST && (8..=DEEPEST).contains(&groups) && sizes.work() >= 1 << 15
 }
 
-/// Computes a product. `store` puts sums, as bits, into the elements of a row of the output.
+/// Computes a matmul. `store` puts sums, as bits, into the elements of a row of the output.
 pub(super) fn multiply<A: Grouped, B: Grouped, R: Send>(
-    (unit, form): (TileUnit, TileForm),
+    (unit, form): (TileUnit, TileKind),
     threads: &Threads,
     sizes: GemmSizes,
     a: Matrix<'_, A>,
@@ -122,7 +122,7 @@ mod tests {
     ];
 
     fn bytes<A: Grouped + Default + Into<i32>, B: Grouped + Default + Into<i32>>(
-        form: TileForm,
+        form: TileKind,
         make_a: impl Fn(u8) -> A + Copy,
         make_b: impl Fn(u8) -> B + Copy,
     ) {
@@ -135,19 +135,20 @@ mod tests {
                 for b in views(k, n, |index| make_b(number(index / 3, 91))) {
                     let (a, b) = (matrix(&a), matrix(&b));
                     let mut out = vec![1i32; m * (n + 2)];
-                    let place = GemmOutput { data: &mut out, row_stride: n + 2, accumulate: false };
-                    multiply((unit, form), &threads, sizes, a, b, place, |sums, out| {
+                    let output =
+                        GemmOutput { data: &mut out, row_stride: n + 2, accumulate: false };
+                    multiply((unit, form), &threads, sizes, a, b, output, |sums, out| {
                         out.copy_from_slice(bytemuck::cast_slice(sums));
                     });
                     for (row, out) in out.chunks(n + 2).enumerate() {
                         assert_eq!(out[n..], [1, 1], "what is beside the product stays");
                         for (col, &found) in out[..n].iter().enumerate() {
-                            let product = |step: usize| {
+                            let element = |step: usize| {
                                 let a = a.data[row * a.row_stride + step * a.col_stride];
                                 let b = b.data[step * b.row_stride + col * b.col_stride];
                                 a.into() * b.into()
                             };
-                            let expected: i32 = (0..k).map(product).sum();
+                            let expected: i32 = (0..k).map(element).sum();
                             assert_eq!(found, expected, "{form:?} {sizes:?} {row} {col}");
                         }
                     }
@@ -157,15 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn products_of_bytes_are_exact() {
-        bytes(TileForm::SignedSigned, |x| x as i8, |x| x as i8);
-        bytes(TileForm::SignedUnsigned, |x| x as i8, |x| x);
-        bytes(TileForm::UnsignedSigned, |x| x, |x| x as i8);
-        bytes(TileForm::UnsignedUnsigned, |x| x, |x| x);
+    fn matmuls_of_bytes_are_exact() {
+        bytes(TileKind::SignedSigned, |x| x as i8, |x| x as i8);
+        bytes(TileKind::SignedUnsigned, |x| x as i8, |x| x);
+        bytes(TileKind::UnsignedSigned, |x| x, |x| x as i8);
+        bytes(TileKind::UnsignedUnsigned, |x| x, |x| x);
     }
 
     #[test]
-    fn products_of_brain_floats_are_summed_in_float32() {
+    fn matmuls_of_brain_floats_are_summed_in_float32() {
         let Some(unit) = TileUnit::detect() else { return };
         for (m, k, n) in SIZES {
             let make = |index: usize| bf16::from_f32((index.wrapping_mul(7919) % 64) as f32 / 4.0);
@@ -173,19 +174,19 @@ mod tests {
                 let (a, b) = (matrix(&a), matrix(&b));
                 let mut out = vec![0.0f32; m * n];
                 let sizes = GemmSizes { m, k, n };
-                let place = GemmOutput::row_major(&mut out, n);
+                let output = GemmOutput::row_major(&mut out, n);
                 let threads = Threads::single();
-                multiply((unit, TileForm::Brain), &threads, sizes, a, b, place, |sums, out| {
+                multiply((unit, TileKind::Brain), &threads, sizes, a, b, output, |sums, out| {
                     out.copy_from_slice(bytemuck::cast_slice(sums));
                 });
                 for (index, &found) in out.iter().enumerate() {
-                    let product = |step: usize| {
+                    let element = |step: usize| {
                         let a = a.data[index / n * a.row_stride + step * a.col_stride];
                         let b = b.data[step * b.row_stride + index % n * b.col_stride];
                         f32::from(a) * f32::from(b)
                     };
                     // Sixteenths of small integers: all sums are exact.
-                    assert_eq!(found, (0..k).map(product).sum::<f32>(), "{sizes:?} {index}");
+                    assert_eq!(found, (0..k).map(element).sum::<f32>(), "{sizes:?} {index}");
                 }
             }
         }

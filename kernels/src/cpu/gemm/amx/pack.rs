@@ -10,17 +10,17 @@ use std::ops::Range;
 /// The order of groups in a register.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum GroupOrder {
-    /// The groups of a line follow each other.
+    /// The groups of a line are contiguous.
     ByLines,
-    /// The lines of a group follow each other.
+    /// The lines of a group are contiguous.
     ByGroups,
 }
 
 /// A register of AMX: 16 rows of 16 groups.
 type Register = [u32; ROWS * GROUPS];
 
-/// Packs some rows of a matrix, called lines, whose first `depth` elements are summed. There are two
-/// registers of lines for each step.
+/// Packs some rows of a matrix, called lines, whose first `depth` elements are summed. There are
+/// two registers of lines for each step.
 pub(super) fn pack<T: Grouped>(
     matrix: Matrix<'_, T>,
     lines: Range<usize>,

@@ -1,8 +1,8 @@
 //! Tile registers of AMX, by their instructions.
 //!
-//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1 chapter 18, and the
-//! documentation of Linux, "Using XSTATE features in user space applications": a process asks for the
-//! registers once.
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1 chapter 18, and
+//! the documentation of Linux, "Using XSTATE features in user space applications": a process asks
+//! for the registers once.
 
 #![expect(unsafe_code, reason = "instructions that the language has no names for")]
 
@@ -25,7 +25,7 @@ pub(super) type Sums = [u32; BLOCK * BLOCK];
 
 /// The element types of the left and the right operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cpu::gemm) enum TileForm {
+pub(in crate::cpu::gemm) enum TileKind {
     /// Signed by signed bytes, sums of 32 bits that wrap.
     SignedSigned,
     SignedUnsigned,
@@ -114,7 +114,7 @@ impl Drop for Configured {
     }
 }
 
-/// Sums of products with one instruction.
+/// Dot products with one instruction.
 macro_rules! block {
     ($instruction:literal, $a:expr, $b:expr, $steps:expr, $out:expr) => {
         asm!(
@@ -154,13 +154,13 @@ macro_rules! block {
 
 impl Configured {
     /// Multiplies a block of rows by a block of columns. Of the left operand, each step has two
-    /// registers of 16 rows; of the right one, two registers of 16 columns, whose rows are groups of
-    /// the summed dimension.
+    /// registers of 16 rows; of the right one, two registers of 16 columns, whose rows are groups
+    /// of the summed dimension.
     ///
     /// # Panics
     ///
     /// When there is no step, or the operands have different numbers of steps.
-    pub(super) fn multiply(&self, form: TileForm, a: &[u32], b: &[u32], sums: &mut Sums) {
+    pub(super) fn multiply(&self, form: TileKind, a: &[u32], b: &[u32], sums: &mut Sums) {
         let steps = a.len() / STEP;
         assert!(steps > 0 && a.len() == b.len() && a.len() == steps * STEP, "whole steps");
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), sums.as_mut_ptr());
@@ -169,11 +169,11 @@ impl Configured {
         // the assertion); the four registers written last are the `BLOCK` rows of `sums`.
         unsafe {
             match form {
-                TileForm::SignedSigned => block!("tdpbssd", a, b, steps, out),
-                TileForm::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
-                TileForm::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
-                TileForm::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
-                TileForm::Brain => block!("tdpbf16ps", a, b, steps, out),
+                TileKind::SignedSigned => block!("tdpbssd", a, b, steps, out),
+                TileKind::SignedUnsigned => block!("tdpbsud", a, b, steps, out),
+                TileKind::UnsignedSigned => block!("tdpbusd", a, b, steps, out),
+                TileKind::UnsignedUnsigned => block!("tdpbuud", a, b, steps, out),
+                TileKind::Brain => block!("tdpbf16ps", a, b, steps, out),
             }
         }
     }

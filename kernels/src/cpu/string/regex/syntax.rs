@@ -177,7 +177,7 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    /// A bracketed class, in which the `regex` crate gives `[`, `&` and `~` a meaning.
+    /// A bracketed class, in which the `regex` crate returns `[`, `&` and `~` a meaning.
     fn class(&mut self) -> Result<(), String> {
         let head = if self.rest.starts_with("[^") { 2 } else { 1 };
         self.pass(head);

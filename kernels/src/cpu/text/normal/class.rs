@@ -12,7 +12,7 @@ use unicode_normalization::{
 
 /// A normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum NormalForm {
     /// Composed.
     Nfc,
     /// Decomposed.
@@ -27,9 +27,9 @@ pub(crate) enum Form {
 
 /// It stays, whatever surrounds it, and ends what came before.
 pub(super) const PLAIN: u8 = 1;
-/// Nothing before it combines with it, or changes places with it.
+/// Nothing before it combines with it, or is swapped with it.
 pub(super) const BEFORE: u8 = 2;
-/// Nothing after it combines with it, or changes places with it.
+/// Nothing after it combines with it, or is swapped with it.
 pub(super) const AFTER: u8 = 4;
 /// It becomes characters that are composed already, and nothing before combines with them.
 pub(super) const ALONE: u8 = 8;
@@ -40,12 +40,12 @@ type Block = Box<[u8; BLOCK as usize]>;
 
 /// The classes of all characters in one form, a block of which is computed when it is asked for.
 struct Table {
-    form: Form,
+    form: NormalForm,
     blocks: Vec<OnceLock<Block>>,
 }
 
 impl Table {
-    fn new(form: Form) -> Table {
+    fn new(form: NormalForm) -> Table {
         let blocks = std::iter::repeat_with(OnceLock::new);
         Table { form, blocks: blocks.take((0x11_0000 / BLOCK) as usize).collect() }
     }
@@ -66,18 +66,22 @@ impl Table {
 }
 
 /// The class of a character in a form.
-pub(super) fn class(form: Form, character: char) -> u8 {
+pub(super) fn class(form: NormalForm, character: char) -> u8 {
     static TABLES: [OnceLock<Table>; 5] = [const { OnceLock::new() }; 5];
     TABLES[form as usize].get_or_init(|| Table::new(form)).class(character)
 }
 
-impl Form {
+impl NormalForm {
     /// Decomposition of a character.
     pub(super) fn decompose(self, character: char, out: &mut Vec<char>) {
         match self {
-            Form::Nfc | Form::Nfd => decompose_canonical(character, |part| out.push(part)),
-            Form::Nfkc | Form::Nfkd => decompose_compatible(character, |part| out.push(part)),
-            Form::Fold => folded(character, out),
+            NormalForm::Nfc | NormalForm::Nfd => {
+                decompose_canonical(character, |part| out.push(part))
+            }
+            NormalForm::Nfkc | NormalForm::Nfkd => {
+                decompose_compatible(character, |part| out.push(part))
+            }
+            NormalForm::Fold => folded(character, out),
         }
     }
 
@@ -91,7 +95,7 @@ impl Form {
         self.decompose(character, &mut parts);
         let stays = parts == [character];
         let starter = canonical_combining_class(character) == 0;
-        if matches!(self, Form::Nfd | Form::Nfkd) {
+        if matches!(self, NormalForm::Nfd | NormalForm::Nfkd) {
             let begins = parts.first().is_some_and(|first| canonical_combining_class(*first) == 0);
             return if stays && starter { PLAIN } else { 0 } | if begins { BEFORE } else { 0 };
         }
@@ -105,7 +109,7 @@ impl Form {
         }
         if composed == [character] && begins(&character) {
             class |= PLAIN;
-        } else if class & BEFORE != 0 && (self == Form::Fold || composed == parts) {
+        } else if class & BEFORE != 0 && (self == NormalForm::Fold || composed == parts) {
             class |= ALONE;
         }
         if pairs.ends(&parts, &composed) {
@@ -147,7 +151,7 @@ fn pairs() -> &'static Pairs {
 }
 
 impl Pairs {
-    /// Whether nothing that follows a character with these parts can change it.
+    /// Whether nothing after a character with these parts can change it.
     fn ends(&self, parts: &[char], composed: &[char]) -> bool {
         let is_starter = |part: &char| canonical_combining_class(*part) == 0;
         let Some(place) = parts.iter().rposition(is_starter) else { return false };

@@ -1,7 +1,7 @@
 //! Composed forms.
 
 use super::{
-    class::{AFTER, ALONE, BEFORE, Form, PLAIN, class},
+    class::{AFTER, ALONE, BEFORE, NormalForm, PLAIN, class},
     edits::EditedText,
 };
 use unicode_normalization::{
@@ -10,7 +10,7 @@ use unicode_normalization::{
 };
 
 /// Normalizes text in which everything is a character.
-pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
+pub(super) fn run(form: NormalForm, text: &str, output: &mut EditedText<'_>) {
     let mut run = Run { form, text, kept: 0, at: 0, output };
     while run.skip_plain() {
         run.step();
@@ -19,7 +19,7 @@ pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
 }
 
 struct Run<'a, 'b> {
-    form: Form,
+    form: NormalForm,
     text: &'a str,
     /// End of the characters that have been passed on; it ends at a boundary.
     kept: usize,
@@ -76,7 +76,7 @@ impl Run<'_, '_> {
 
     /// Moves over the next `length` characters, which are ASCII.
     fn skip_ascii(&mut self, length: usize) {
-        if self.form != Form::Fold || length == 0 {
+        if self.form != NormalForm::Fold || length == 0 {
             self.at += length;
             return;
         }
@@ -121,7 +121,7 @@ impl Run<'_, '_> {
             self.replace(found.start..found.end, parts.into_iter().nfc());
             return true;
         }
-        if self.form != Form::Fold || found.class != 0 {
+        if self.form != NormalForm::Fold || found.class != 0 {
             return false;
         }
         let mut parts = Vec::new();

@@ -1,13 +1,13 @@
 //! Decomposed forms.
 
 use super::{
-    class::{BEFORE, Form, PLAIN, class},
+    class::{BEFORE, NormalForm, PLAIN, class},
     edits::EditedText,
 };
 use unicode_normalization::{UnicodeNormalization, char::canonical_combining_class};
 
 /// Normalizes text in which everything is a character.
-pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
+pub(super) fn run(form: NormalForm, text: &str, output: &mut EditedText<'_>) {
     let mut run = Run { form, text, kept: 0, at: 0, order: 0, output };
     while run.skip_plain() {
         run.step();
@@ -16,7 +16,7 @@ pub(super) fn run(form: Form, text: &str, output: &mut EditedText<'_>) {
 }
 
 struct Run<'a, 'b> {
-    form: Form,
+    form: NormalForm,
     text: &'a str,
     /// End of the characters that have been passed on.
     kept: usize,

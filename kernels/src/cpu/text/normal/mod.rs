@@ -9,19 +9,25 @@ mod decompose;
 mod edits;
 mod fold;
 
-pub(super) use class::Form;
+pub(super) use class::NormalForm;
 pub(super) use edits::Edits;
 
 use edits::EditedText;
 
 /// Brings a text into a normal form; `None` if it is in that form already. With `edits`, tells
 /// what was changed.
-pub(super) fn normalize(form: Form, text: &[u8], edits: Option<&mut Edits>) -> Option<Vec<u8>> {
+pub(super) fn normalize(
+    form: NormalForm,
+    text: &[u8],
+    edits: Option<&mut Edits>,
+) -> Option<Vec<u8>> {
     let mut output = EditedText::new(text, edits);
     for chunk in text.utf8_chunks() {
         match form {
-            Form::Nfd | Form::Nfkd => decompose::run(form, chunk.valid(), &mut output),
-            Form::Nfc | Form::Nfkc | Form::Fold => compose::run(form, chunk.valid(), &mut output),
+            NormalForm::Nfd | NormalForm::Nfkd => decompose::run(form, chunk.valid(), &mut output),
+            NormalForm::Nfc | NormalForm::Nfkc | NormalForm::Fold => {
+                compose::run(form, chunk.valid(), &mut output)
+            }
         }
         output.keep(chunk.invalid());
     }

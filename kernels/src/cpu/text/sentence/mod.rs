@@ -17,7 +17,7 @@ pub(crate) const KERNELS: &[(&str, Build)] =
 const TERMINAL: i64 = 1;
 /// It ends with several terminal marks.
 const SEVERAL_TERMINAL: i64 = 2;
-/// A closing parenthesis follows the terminal punctuation.
+/// A closing parenthesis comes after the terminal punctuation.
 const CLOSES: i64 = 4;
 /// The parenthesis that is closed began the fragment it is in.
 const CLOSES_SENTENCE: i64 = 8;

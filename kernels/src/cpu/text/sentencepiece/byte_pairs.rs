@@ -19,7 +19,7 @@ struct Symbol {
     range: Range<usize>,
 }
 
-/// Two neighbours that a piece can take the place of.
+/// Two neighbours that a piece can replace.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     score: f32,
@@ -30,7 +30,7 @@ struct Pair {
 }
 
 impl Ord for Pair {
-    /// The higher score is greater, then the place further left.
+    /// The higher score is greater, then the position further left.
     fn cmp(&self, other: &Pair) -> Ordering {
         let scores = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
         scores.then(other.left.cmp(&self.left))
@@ -92,10 +92,10 @@ fn symbols(model: &SentencepieceModel, text: &[u8]) -> Vec<Symbol> {
     while at < text.len() {
         let (length, fixed) = model.character(&text[at..]);
         let end = at + length;
-        let place = symbols.len();
+        let index = symbols.len();
         symbols.push(Symbol {
-            before: place.checked_sub(1),
-            next: (end < text.len()).then_some(place + 1),
+            before: index.checked_sub(1),
+            next: (end < text.len()).then_some(index + 1),
             fixed,
             range: at..end,
         });

@@ -88,7 +88,7 @@ impl Pieces {
         }
     }
 
-    /// Puts the pieces from a place on into reverse order.
+    /// Puts the pieces from a position on into reverse order.
     fn reverse(&mut self, first: usize) {
         self.ids[first..].reverse();
         self.starts[first..].reverse();

@@ -1,5 +1,5 @@
-//! A binary heap in which equal priorities come out in the order that C++'s standard library gives
-//! them: the n best splits of a text are told in that order.
+//! A binary heap in which equal priorities come out in the order that C++'s standard library
+//! returns them: the n best splits of a text are told in that order.
 
 /// Numbers by their priorities, the highest first.
 #[derive(Debug, Default)]

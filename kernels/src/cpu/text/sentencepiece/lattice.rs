@@ -4,7 +4,7 @@ use super::{
     SentencepieceModel, Split, character_length, heap::Heap, proto::PieceKind, random::Random,
 };
 
-/// A piece at a place of the text.
+/// A piece at a position of the text.
 #[derive(Debug, Clone, Copy)]
 struct LatticeNode {
     id: u32,
@@ -32,15 +32,15 @@ const BEHIND: u32 = 1;
 impl Lattice {
     /// The lattice of a text, which is not empty.
     pub(super) fn new(model: &SentencepieceModel, text: &[u8]) -> Lattice {
-        let mut places = vec![0];
-        while let Some(&at) = places.last().filter(|at| **at < text.len()) {
-            places.push(at + character_length(&text[at..]));
+        let mut indices = vec![0];
+        while let Some(&at) = indices.last().filter(|at| **at < text.len()) {
+            indices.push(at + character_length(&text[at..]));
         }
-        let n = places.len() - 1;
+        let n = indices.len() - 1;
         let outside = |start| LatticeNode { id: 0, start, length: 0, score: 0.0, best: 0.0 };
         let nodes = vec![outside(0), outside(n as u32)];
         let (begin, end) = (vec![Vec::new(); n + 1], vec![Vec::new(); n + 1]);
-        let mut lattice = Lattice { nodes, places, begin, end };
+        let mut lattice = Lattice { nodes, places: indices, begin, end };
         lattice.end[0].push(BEFORE);
         lattice.begin[n].push(BEHIND);
         for start in 0..n {
@@ -193,7 +193,7 @@ impl Lattice {
     }
 }
 
-/// The logarithm of a sum of two numbers that are given by their logarithms.
+/// The logarithm of a sum of two numbers that are represented by their logarithms.
 fn log_sum(a: f32, b: f32) -> f32 {
     let (low, high) = (a.min(b), a.max(b));
     if high > low + 50.0 {
@@ -220,7 +220,7 @@ struct Search {
     heap: Heap,
 }
 
-/// With so many open hypotheses, only the best are followed.
+/// With so many open hypotheses, only the best are kept.
 const MOST_OPEN: usize = 100_000;
 
 impl Search {

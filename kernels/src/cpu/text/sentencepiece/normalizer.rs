@@ -16,7 +16,7 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 #[derive(Debug)]
 pub(super) struct Normalizer {
     spec: NormalizerSpec,
-    /// From sequences of characters to places in `replacements`.
+    /// From sequences of characters to positions in `replacements`.
     rules: Trie,
     /// Texts, each with a NUL behind it.
     replacements: Bytes,

@@ -20,7 +20,7 @@ impl Random {
         ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A place in a list of weights, which is not empty, as likely as its weight says.
+    /// A position in a list of weights, which is not empty, as likely as its weight says.
     pub(super) fn choose(&mut self, weights: &[f64]) -> usize {
         let mut left = self.unit() * weights.iter().sum::<f64>();
         let taken = weights.iter().position(|weight| {

@@ -8,9 +8,9 @@ pub(super) struct PieceTrie {
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
-    /// The children of a node are at this place, combined with their bytes by exclusive or.
+    /// The children of a node are at this position, combined with their bytes by exclusive or.
     base: u32,
-    /// The parent; [`FREE`] for a place that no node has.
+    /// The parent; [`FREE`] for a position that no node has.
     parent: u32,
     /// The number of the string that ends here, or [`NONE`].
     value: u32,
@@ -41,7 +41,7 @@ impl PieceTrie {
             if groups.is_empty() {
                 continue;
             }
-            let base = builder.place(&groups);
+            let base = builder.find_base(&groups);
             builder.nodes[node as usize].base = base;
             for (byte, range) in groups {
                 let child = base ^ u32::from(byte);
@@ -104,7 +104,7 @@ fn children(entries: &[(&[u8], u32)], range: std::ops::Range<usize>, depth: usiz
 
 struct Builder {
     nodes: Vec<Node>,
-    /// No place before it is free.
+    /// No position before it is free.
     first_free: usize,
 }
 
@@ -114,8 +114,8 @@ impl Builder {
         self.nodes.resize((self.nodes.len() / BLOCK + 1) * BLOCK, free);
     }
 
-    /// Finds a base for children, and takes their places.
-    fn place(&mut self, groups: &[Group]) -> u32 {
+    /// Finds a base for children, and takes their positions.
+    fn find_base(&mut self, groups: &[Group]) -> u32 {
         let is_free = |builder: &Builder, place: usize| builder.nodes[place].parent == FREE;
         while self.first_free < self.nodes.len() && !is_free(self, self.first_free) {
             self.first_free += 1;

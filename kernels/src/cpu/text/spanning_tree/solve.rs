@@ -73,7 +73,7 @@ macro_rules! float_score {
 float_score!(f32, F32);
 float_score!(f64, F64);
 
-/// An arc of the graph as it was given, with its score as it is now.
+/// An arc of the graph as it was passed, with its score as it is now.
 #[derive(Debug, Clone, Copy)]
 struct Arc<T> {
     score: T,
@@ -97,7 +97,7 @@ impl Sets {
         node
     }
 
-    /// Joins the set of a node to that of another, which gives the name.
+    /// Joins the set of a node to that of another, whose name is kept.
     fn join(&mut self, node: usize, to: usize) {
         let (node, to) = (self.find(node), self.find(to));
         self.0[node] = to;
@@ -128,8 +128,8 @@ impl<T: Score> Solver<T> {
     /// The bytes of an arc.
     pub(super) const ARC: usize = size_of::<Option<Arc<T>>>();
 
-    /// A graph of `n` nodes with scores by target and source. The score of a node and itself is that
-    /// of the node as a root.
+    /// A graph of `n` nodes with scores by target and source. The score of a node and itself is
+    /// that of the node as a root.
     pub(super) fn new(n: usize, forest: bool, score: impl Fn(usize, usize) -> T) -> Solver<T> {
         let n_initial = n + 1;
         let mut arcs = Vec::with_capacity(n_initial * 2 * n);
@@ -233,8 +233,8 @@ impl<T: Score> Solver<T> {
         }
     }
 
-    /// Gives a contracted node the arcs into one of its nodes, less the score of the arc that each
-    /// of them would replace.
+    /// Adds to a contracted node the arcs into one of its nodes, less the score of the arc that
+    /// each of them would replace.
     fn merge_inbound(&mut self, node: usize, replaced: T, new: usize) {
         for source in 0..self.n_initial {
             let Some(arc) = self.arcs[node * self.n_initial + source] else { continue };
@@ -242,9 +242,9 @@ impl<T: Score> Solver<T> {
                 continue;
             }
             let score = arc.score.minus(replaced);
-            let place = &mut self.arcs[new * self.n_initial + source];
-            if place.is_none_or(|known| known.score < score) {
-                *place = Some(Arc { score, ..arc });
+            let kept = &mut self.arcs[new * self.n_initial + source];
+            if kept.is_none_or(|known| known.score < score) {
+                *kept = Some(Arc { score, ..arc });
             }
         }
     }

@@ -32,7 +32,7 @@ impl VocabularyPiece {
 #[derive(Debug)]
 pub(super) struct WordpieceModel {
     pub(super) trie: Trie,
-    /// For each node the one to go on from, and the pieces to give out then, as a place and a count
+    /// For each node the one to go on from, and the pieces to emit then, as a position and a count
     /// less one in one number.
     links: Vec<(u32, u32)>,
     pools: Vec<u32>,
@@ -56,10 +56,10 @@ impl WordpieceModel {
         self.links.get(node as usize).copied().ok_or(DamagedBuffer)
     }
 
-    /// The pieces to give out when a link is followed.
+    /// The pieces to emit when a link is taken.
     pub(super) fn pops(&self, encoded: u32) -> Result<&[u32], DamagedBuffer> {
-        let (place, n) = (encoded as usize >> 8, (encoded as usize & 0xff) + 1);
-        self.pools.get(place..place + n).ok_or(DamagedBuffer)
+        let (first, n) = (encoded as usize >> 8, (encoded as usize & 0xff) + 1);
+        self.pools.get(first..first + n).ok_or(DamagedBuffer)
     }
 }
 

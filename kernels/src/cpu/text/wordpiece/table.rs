@@ -45,7 +45,7 @@ impl Wordpieces {
 }
 
 impl WordpieceRule {
-    /// Adds the pieces of a word, the longest that `has` first from every place.
+    /// Adds the pieces of a word, the longest that `has` first from every position.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl WordpieceRule {
         Ok(())
     }
 
-    /// The ends of characters from a place on.
+    /// The ends of characters from a position on.
     fn ends(&self, word: &[u8], mut at: usize, ends: &mut Vec<usize>) {
         ends.clear();
         while at < word.len() {

@@ -67,7 +67,7 @@ struct Word<'a> {
     node: TrieNode,
     /// The number of pieces that words before have.
     n_before: usize,
-    /// Links that may still be followed; a damaged model may have circles of them.
+    /// Links that may still be taken; a damaged model may have circles of them.
     links_left: usize,
 }
 
@@ -153,7 +153,7 @@ impl WordpieceModel {
 }
 
 impl Word<'_> {
-    /// Follows bytes down the trie, and links where they do not lead on; whether that goes.
+    /// Walks down the trie by bytes, and links where they do not lead on; whether that goes.
     /// The bytes of a character lead on together or not at all.
     #[inline]
     fn advance(&mut self, bytes: &[u8], pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
@@ -164,7 +164,7 @@ impl Word<'_> {
                         self.node = node;
                         break;
                     }
-                    if !self.follow(pieces)? {
+                    if !self.take_link(pieces)? {
                         return Ok(false);
                     }
                 }
@@ -176,24 +176,24 @@ impl Word<'_> {
                 self.node = node;
                 return Ok(true);
             }
-            if !self.follow(pieces)? {
+            if !self.take_link(pieces)? {
                 return Ok(false);
             }
         }
     }
 
-    /// Follows the link of the node, and gives out pieces; false if there is no link.
-    fn follow(&mut self, pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
+    /// Takes the link of the node, and returns out pieces; false if there is no link.
+    fn take_link(&mut self, pieces: &mut FoundPieces) -> Result<bool, DamagedBuffer> {
         let model = self.model;
         self.links_left = self.links_left.checked_sub(1).ok_or(DamagedBuffer)?;
         let (link, pops) = model.link(self.node.id)?;
         if let Some(piece) = model.trie.value(self.node) {
-            self.give(VocabularyPiece(piece), pieces)?;
+            self.push_piece(VocabularyPiece(piece), pieces)?;
         } else if link == NOWHERE {
             return Ok(false);
         } else {
             for &piece in model.pops(pops)? {
-                self.give(VocabularyPiece(piece), pieces)?;
+                self.push_piece(VocabularyPiece(piece), pieces)?;
             }
         }
         self.node = model.trie.node(link).ok_or(DamagedBuffer)?;
@@ -201,7 +201,7 @@ impl Word<'_> {
     }
 
     /// Adds a piece of the word.
-    fn give(
+    fn push_piece(
         &mut self,
         piece: VocabularyPiece,
         pieces: &mut FoundPieces,
@@ -228,7 +228,7 @@ impl Word<'_> {
         Ok(())
     }
 
-    /// Gives out the pieces of what is left of the word, which ends at a byte of the text.
+    /// Emits the pieces of what is left of the word, which ends at a byte of the text.
     fn finish(&mut self, end: usize, pieces: &mut FoundPieces) -> Result<(), DamagedBuffer> {
         let model = self.model;
         if self.node.id == 0 {
@@ -238,7 +238,7 @@ impl Word<'_> {
             return self.finish_indicator(end, pieces);
         }
         while self.node.id != model.suffix_root && self.node.id != model.punctuation_link {
-            if !self.follow(pieces)? {
+            if !self.take_link(pieces)? {
                 model.unknown(self.start..end, self.n_before, pieces);
                 break;
             }
@@ -247,7 +247,7 @@ impl Word<'_> {
         Ok(())
     }
 
-    /// Gives out the pieces of a word that is the suffix indicator itself.
+    /// Emits the pieces of a word that is the suffix indicator itself.
     fn finish_indicator(
         &mut self,
         end: usize,
@@ -258,7 +258,7 @@ impl Word<'_> {
             [only] if only.id() == model.unknown_id => {
                 model.unknown(self.start..end, self.n_before, pieces);
             }
-            all => all.iter().try_for_each(|piece| self.give(*piece, pieces))?,
+            all => all.iter().try_for_each(|piece| self.push_piece(*piece, pieces))?,
         }
         self.n_before = pieces.ids.len();
         Ok(())

@@ -119,8 +119,8 @@ impl Lanes for Avx2 {
         unsafe {
             let raw = integers(self.0);
             let (low, high) = (_mm256_castsi256_si128(raw), _mm256_extracti128_si256::<1>(raw));
-            let words = _mm_packs_epi32(low, high);
-            let bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
+            let packed = _mm_packs_epi32(low, high);
+            let bytes = _mm_and_si128(_mm_packs_epi16(packed, packed), _mm_set1_epi8(1));
             _mm_storel_epi64(to.cast(), bytes);
         }
     }

@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "instructions that not every processor has")]
 
-/// Methods of a vector that take and give vectors, each by a few instructions.
+/// Methods of a vector that take and return vectors, each by a few instructions.
 macro_rules! methods {
     ($vector:ident: $($name:ident($this:ident $(, $arg:ident)*) $body:expr;)*) => {$(
         #[inline(always)]
@@ -36,7 +36,7 @@ pub(super) fn prefetch(at: *const u8, len: usize) {
     }
 }
 
-/// Orders all stores before all that follow, those past the caches too.
+/// Orders all stores before all later ones, those past the caches too.
 pub(super) fn store_fence() {
     // SAFETY: every x86-64 processor has the instruction.
     unsafe { _mm_sfence() }
@@ -53,7 +53,7 @@ pub(crate) trait Lanes: Copy {
     /// Whether this processor has the instructions.
     fn detected() -> bool;
 
-    /// The floats at `from`, which may lie anywhere.
+    /// The floats at `from`, which may be anywhere.
     ///
     /// # Safety
     ///
@@ -176,9 +176,9 @@ pub(crate) trait Lanes: Copy {
     fn or(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
 
-    /// The bits of each lane `N` places up.
+    /// The bits of each lane `N` positions up.
     fn shift_up<const N: u32>(self) -> Self;
-    /// The bits of each lane `N` places down; zeros come in.
+    /// The bits of each lane `N` positions down; zeros come in.
     fn shift_down<const N: u32>(self) -> Self;
     /// The sums of the lanes as integers.
     fn plus_integers(self, other: Self) -> Self;

@@ -72,8 +72,8 @@ impl RandomRotation {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when they are not in order from -1
-    /// to 1.
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when they are not in order from
+    /// -1 to 1.
     pub fn new(factor: [f64; 2]) -> Result<RandomRotation> {
         check_range(factor, [-1.0, 1.0])?;
         Ok(RandomRotation { factor, warp: Warp::default() })
@@ -82,12 +82,13 @@ impl RandomRotation {
 
 impl RandomZoom {
     /// A layer that shows a part from 1 and the first to 1 and the second number of the height, and
-    /// of the width: more than 1 zooms out. Without numbers for the width it keeps the aspect ratio.
+    /// of the width: more than 1 zooms out. Without numbers for the width it keeps the aspect
+    /// ratio.
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when numbers are not in order from
-    /// above -1 to 1.
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when numbers are not in order
+    /// from above -1 to 1.
     pub fn new(height: [f64; 2], width: Option<[f64; 2]>) -> Result<RandomZoom> {
         for factor in [Some(height), width].into_iter().flatten() {
             check_range(factor, [-1.0 + f64::EPSILON, 1.0])?;
@@ -102,7 +103,8 @@ impl RandomTranslation {
     ///
     /// # Errors
     ///
-    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when numbers are not in order from
+    /// [`Error::Conversion`](ferroflow_tracer::Error::Conversion) when numbers are not in order
+    /// from
     /// -1 to 1.
     pub fn new(height: [f64; 2], width: [f64; 2]) -> Result<RandomTranslation> {
         check_range(height, [-1.0, 1.0])?;
@@ -148,8 +150,8 @@ macro_rules! warping {
 
 warping!(RandomRotation RandomZoom RandomTranslation);
 
-/// The first two rows of a matrix that maps places `(x, y, 1)` of results to places of images, all
-/// `[batch, 1]`.
+/// The first two rows of a matrix that maps positions `(x, y, 1)` of results to positions of
+/// images, all `[batch, 1]`.
 type AffineMap = [Tensor; 6];
 
 impl RandomRotation {
