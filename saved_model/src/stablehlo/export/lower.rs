@@ -3,13 +3,14 @@
 use super::{
     super::module::{Region, TensorType},
     block::{Block, Numbers, Typed},
-    control, kernel, scalar, view,
+    control, kernel, list, scalar, view,
 };
 use ferroflow_ir::{
     DType, Error, Expr, FunctionDef, FunctionLibrary, Graph, Limits, Lowering, NodeDef, NodeId,
-    OpDef, Outlet, ReduceKind, Result, ValueType,
+    OpDef, Outlet, PartialShape, ReduceKind, Result, ValueType,
     expr::Constant,
-    infer::{Input, OpContext, reduced_axes},
+    infer::{Input, OpContext, infer, reduced_axes},
+    op::Call,
     pass::{
         execution::constant,
         specialize::{Argument, Evaluate, Specialized, Specializer},
@@ -27,7 +28,13 @@ pub(super) fn function(
     limits: &Limits,
 ) -> Result<(Region, Vec<TensorType>, usize)> {
     let args: Vec<Argument> = args.iter().cloned().map(Argument::from).collect();
-    let specialized = Specializer { library, evaluate, limits }.specialize(def, &args)?;
+    let specializer = Specializer { library, evaluate, limits };
+    let mut specialized = specializer.specialize(def, &args)?;
+    let mut own = None;
+    while let Some(changed) = list::with_shapes(own.as_ref().unwrap_or(def), &specialized)? {
+        specialized = specializer.specialize(&changed, &args)?;
+        own = Some(changed);
+    }
     let numbers = Numbers::default();
     let mut block = Block::new(&numbers);
     let mut values = Vec::with_capacity(args.len());
@@ -101,6 +108,9 @@ pub(super) struct Node<'a> {
     pub(super) node: &'a NodeDef,
     pub(super) op: &'static OpDef,
     inputs: SmallVec<[Option<Typed>; 4]>,
+    /// The types of its inputs and results; the graph does not know those that come out of lists.
+    types: SmallVec<[ValueType; 4]>,
+    results: Vec<ValueType>,
 }
 
 impl<'a> Node<'a> {
@@ -110,8 +120,27 @@ impl<'a> Node<'a> {
             op: node.op.name().to_string().into(),
             what: "no op of this name is known".into(),
         })?;
-        let inputs = node.inputs().iter().map(|input| values.get(input).cloned()).collect();
-        Ok(Node { graph, id, node, op, inputs })
+        let inputs: SmallVec<[Option<Typed>; 4]> =
+            node.inputs().iter().map(|input| values.get(input).cloned()).collect();
+        let ty = |(&outlet, input): (&Outlet, &Option<Typed>)| {
+            let own = graph.ty(outlet).cloned();
+            let is_list = own.as_ref().is_some_and(|ty| ty.dtype == DType::Variant);
+            match input {
+                Some(input) if !is_list => {
+                    let shape = PartialShape::ranked(input.dims.iter().copied().map(Some));
+                    Some(ValueType::new(input.dtype, shape))
+                }
+                _ => own,
+            }
+        };
+        let types: Option<SmallVec<[ValueType; 4]>> =
+            node.inputs().iter().zip(&inputs).map(ty).collect();
+        let types = types.unwrap_or_default();
+        let mut results = node.outputs().to_vec();
+        if results.iter().any(|ty| !ty.shape.is_known()) && op.call == Call::None {
+            results = infer(op, &node.attrs, &facts(graph, node, &types))?.to_vec();
+        }
+        Ok(Node { graph, id, node, op, inputs, types, results })
     }
 
     /// The error that StableHLO has no form of this node.
@@ -144,7 +173,7 @@ impl<'a> Node<'a> {
 
     /// Type of result `index`: dtype and sizes.
     pub(super) fn result(&self, index: usize) -> Result<(DType, Vec<usize>)> {
-        let ty = self.node.outputs().get(index);
+        let ty = self.results.get(index);
         known(ty.ok_or_else(|| self.refused("a result without a type"))?)
     }
 
@@ -156,7 +185,7 @@ impl<'a> Node<'a> {
                 false => Ok(Vec::new()),
             };
         }
-        if self.op.call != ferroflow_ir::op::Call::None {
+        if self.op.call != Call::None {
             return control::lower(block, self, function);
         }
         match self.op.lowering {
@@ -165,7 +194,10 @@ impl<'a> Node<'a> {
             Lowering::Alias(_) => Ok(vec![self.alias(block)?]),
             Lowering::View(_) => self.views(block),
             Lowering::Kernel => kernel::lower(block, self),
-            _ => Err(self.refused("StableHLO has no form of it")),
+            _ => match list::lower(block, self) {
+                Some(result) => Ok(vec![result?]),
+                None => Err(self.refused("StableHLO has no form of it")),
+            },
         }
     }
 
@@ -231,19 +263,7 @@ impl<'a> Node<'a> {
 
     fn views(&self, block: &mut Block<'_>) -> Result<Vec<Typed>> {
         let Lowering::View(rule) = self.op.lowering else { return Ok(Vec::new()) };
-        let types: SmallVec<[ValueType; 4]> = self
-            .node
-            .inputs()
-            .iter()
-            .map(|&input| self.graph.ty(input).cloned().ok_or_else(|| self.refused("no type")))
-            .collect::<Result<_>>()?;
-        let inputs: SmallVec<[Input<'_>; 4]> = self
-            .node
-            .inputs()
-            .iter()
-            .zip(&types)
-            .map(|(&input, ty)| Input { ty, value: constant(self.graph, input) })
-            .collect();
+        let inputs = facts(self.graph, self.node, &self.types);
         let mut context = OpContext::new(self.op, &self.node.attrs, &inputs)?;
         context.infer()?;
         let views = rule(&context)?;
@@ -255,6 +275,12 @@ impl<'a> Node<'a> {
         });
         each.collect()
     }
+}
+
+/// The inputs of a node of these types, with the values of those that are constants.
+fn facts<'f>(graph: &'f Graph, node: &NodeDef, types: &'f [ValueType]) -> SmallVec<[Input<'f>; 4]> {
+    let inputs = node.inputs().iter().zip(types);
+    inputs.map(|(&input, ty)| Input { ty, value: constant(graph, input) }).collect()
 }
 
 /// The least value of a dtype, or the greatest.

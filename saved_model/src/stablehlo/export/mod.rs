@@ -8,17 +8,18 @@
 //! - a view becomes slices, a transposition and a broadcast (`view.rs`);
 //! - a reduction becomes `reduce`, an alias `reshape`;
 //! - a kernel becomes what computes the same (`kernel.rs`, `window.rs`);
-//! - loops and branches become `while`, `if` and `case` (`control.rs`).
+//! - loops and branches become `while`, `if` and `case` (`control.rs`), tensor lists tensors (`list.rs`).
 //!
 //! The module is the same structure that the import reads. It is written as text of the dialect
 //! `stablehlo` (`text.rs`), or as a portable artifact of its versioned form `vhlo` (`artifact.rs`), which
-//! XLA, JAX and PJRT plug-ins read. State, strings, random numbers, tensor lists and shapes that data
-//! decides have no form there: they are errors that name op and node.
+//! XLA, JAX and PJRT plug-ins read. State, strings, random numbers and shapes that data decides have no form
+//! there: they are errors that name op and node.
 
 mod artifact;
 mod block;
 mod control;
 mod kernel;
+mod list;
 mod lower;
 mod scalar;
 mod text;
