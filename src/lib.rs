@@ -1,6 +1,7 @@
 //! TensorFlow 2's functions, native in Rust.
 #![forbid(unsafe_code)]
 
+pub use ferroflow_format as format;
 pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
 pub use ferroflow_nn as nn;

@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// A damaged file of records.
     #[error(transparent)]
-    Records(#[from] ferroflow_saved_model::Error),
+    Records(#[from] ferroflow_format::Error),
     /// Read data makes no tensor.
     #[error(transparent)]
     Tensor(#[from] ferroflow_ir::Error),
