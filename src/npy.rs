@@ -35,12 +35,12 @@ pub struct Error {
     /// The file.
     pub path: PathBuf,
     /// Fault.
-    pub problem: Problem,
+    pub problem: NpyError,
 }
 
 /// Fault of an array.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum NpyError {
     /// The file cannot be read or written, or is no array.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -88,7 +88,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<HostTensor, Error> {
 /// # Errors
 ///
 /// As [`read`], but for those of files.
-pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, Problem> {
+pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, NpyError> {
     tensor(bytes, bytes.len() as u64)
 }
 
@@ -96,7 +96,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, Problem> {
 ///
 /// # Errors
 ///
-/// As [`read`], and [`Problem::NoArray`].
+/// As [`read`], and [`NpyError::NoArray`].
 pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor, Error> {
     let path = path.as_ref();
     let array = || {
@@ -108,7 +108,7 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
             (None, _) => "",
         };
         if !available.iter().any(|array| array == name) {
-            return Err(Problem::NoArray { name: name.into(), available: available.clone() });
+            return Err(NpyError::NoArray { name: name.into(), available: available.clone() });
         }
         let file = archive.zip_archive().by_name(&format!("{name}.npy"));
         let file = file.map_err(io::Error::other)?;
@@ -118,13 +118,13 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
     array().map_err(|problem| Error { path: path.into(), problem })
 }
 
-fn check_length<R: Read>(npy: &NpyFile<R>, found: u64) -> Result<(), Problem> {
+fn check_length<R: Read>(npy: &NpyFile<R>, found: u64) -> Result<(), NpyError> {
     let size = match npy.dtype() {
         npyz::DType::Plain(ty) => ty.num_bytes().unwrap_or(1) as u64,
         _ => 1,
     };
     let needed = npy.shape().iter().fold(size, |product, &dim| product.saturating_mul(dim));
-    if needed > found { Err(Problem::Truncated { needed, found }) } else { Ok(()) }
+    if needed > found { Err(NpyError::Truncated { needed, found }) } else { Ok(()) }
 }
 
 /// The most bytes that a header may take. It tells a dtype, an order and a shape.
@@ -135,8 +135,8 @@ const MOST_NESTING: usize = 32;
 
 /// The file from its beginning on, once its header is known to be one that can be read in bounded memory
 /// and depth: the length of a header is the file's own word.
-fn with_sound_header<R: Read>(mut file: R) -> Result<impl Read, Problem> {
-    let unsound = |what: &str| Problem::Io(io::Error::new(io::ErrorKind::InvalidData, what));
+fn with_sound_header<R: Read>(mut file: R) -> Result<impl Read, NpyError> {
+    let unsound = |what: &str| NpyError::Io(io::Error::new(io::ErrorKind::InvalidData, what));
     let mut start = Vec::new();
     file.by_ref().take(PREAMBLE as u64).read_to_end(&mut start)?;
     if let [_, _, _, _, _, _, version, _, length @ ..] = &start[..] {
@@ -174,11 +174,11 @@ fn nesting(header: &[u8]) -> usize {
 }
 
 /// The array in a file of so many bytes.
-fn tensor<R: Read>(file: R, found: u64) -> Result<HostTensor, Problem> {
+fn tensor<R: Read>(file: R, found: u64) -> Result<HostTensor, NpyError> {
     let npy = NpyFile::new(with_sound_header(file)?)?;
     check_length(&npy, found)?;
     let npyz::DType::Plain(ty) = npy.dtype() else {
-        return Err(Problem::Dtype(npy.dtype().descr()));
+        return Err(NpyError::Dtype(npy.dtype().descr()));
     };
     let dims = npy.shape().iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX));
     let shape = Shape::new(dims)?;
@@ -215,7 +215,7 @@ fn tensor<R: Read>(file: R, found: u64) -> Result<HostTensor, Problem> {
             let strings = in_order(npy.into_vec::<String>()?, order, &shape);
             Ok(HostTensor::from_strings(shape, strings.into_iter().map(Bytes::from).collect())?)
         }
-        _ => Err(Problem::Dtype(ty.to_string())),
+        _ => Err(NpyError::Dtype(ty.to_string())),
     }
 }
 
@@ -256,14 +256,14 @@ pub fn write(path: impl AsRef<Path>, tensor: &HostTensor) -> Result<(), Error> {
 }
 
 /// The failure to write a file that its path is told of elsewhere.
-fn unwritable(error: ferroflow_format::Error) -> Problem {
+fn unwritable(error: ferroflow_format::Error) -> NpyError {
     match error {
         ferroflow_format::Error::Io { source, .. } => source.into(),
         other => std::io::Error::other(other).into(),
     }
 }
 
-fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {
+fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), NpyError> {
     let ty = match tensor.dtype() {
         DType::Bool => "|b1".to_string(),
         DType::I8 | DType::QI8 => "|i1".into(),
@@ -283,9 +283,9 @@ fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), Problem> {
             let longest = tensor.strings()?.iter().map(Bytes::len).max().unwrap_or(0);
             format!("|S{}", longest.max(1))
         }
-        other => return Err(Problem::Dtype(other.to_string())),
+        other => return Err(NpyError::Dtype(other.to_string())),
     };
-    let unreadable = || Problem::Dtype(ty.clone());
+    let unreadable = || NpyError::Dtype(ty.clone());
     let plain = ty.parse().map_err(|_| unreadable())?;
     let shape: Vec<u64> = tensor.shape().iter().map(|&dim| dim as u64).collect();
     npyz::WriteOptions::new_header_only()

@@ -39,7 +39,7 @@ enum Verb {
     Conformance(conformance::Flags),
     /// Run random programs and compare.
     #[command(subcommand)]
-    Fuzz(fuzz::Verb),
+    Fuzz(fuzz::FuzzVerb),
     /// Print measures of the source.
     Metrics(metrics::Flags),
     /// Write the list of all dependencies (SPDX).
