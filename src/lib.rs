@@ -22,6 +22,7 @@ pub use ferroflow_tracer::{
 pub mod coverage;
 pub mod data;
 pub mod graph_def;
+#[cfg(feature = "keras-files")]
 pub mod keras_file;
 pub mod npy;
 pub mod safetensors;
