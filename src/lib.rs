@@ -25,6 +25,7 @@ pub mod graph_def;
 #[cfg(feature = "keras-files")]
 pub mod keras_file;
 pub mod npy;
+pub mod python_literal;
 pub mod safetensors;
 mod saving;
 pub mod session;
