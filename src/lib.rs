@@ -22,8 +22,10 @@ pub use ferroflow_tracer::{
 pub mod coverage;
 pub mod data;
 pub mod graph_def;
+#[cfg(feature = "keras-files")]
 pub mod keras_file;
 pub mod npy;
+pub mod python_literal;
 pub mod safetensors;
 mod saving;
 pub mod session;

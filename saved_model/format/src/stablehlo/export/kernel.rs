@@ -105,7 +105,7 @@ fn dot_attrs(batches: &[usize], [left, right]: [usize; 2]) -> HloAttrs {
 
 /// The default precision, of both operands.
 pub(super) fn precision() -> Attr {
-    Attr::Array(vec![Arc::new(Attr::Case(0)); 2])
+    Attr::Array([0, 0].map(|case| Arc::new(Attr::Case(case))).into())
 }
 
 /// Along the last dimension; the largest element is taken away first.
