@@ -85,7 +85,7 @@ pub use ferroflow_format::{
     bundle, convert, output_file, proto, read_message, record_file, restore, stablehlo,
     structured_value, write_message,
 };
-pub use freeze::{FrozenGraph, freeze};
+pub use freeze::{FrozenFunction, FrozenGraph, freeze, freeze_function};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;
 pub use host_ops::add_ops;

@@ -5,7 +5,7 @@ use super::{
     checkpoint::{copy_to, prefix},
     progress,
     recognize::{check_target, model_folder},
-    weights_file,
+    stablehlo, weights_file,
 };
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -38,24 +38,31 @@ pub(super) struct ConvertArguments {
     /// A SavedModel, a checkpoint, a `.safetensors` file, or a `.keras` or `.h5` file of Keras.
     from: PathBuf,
     /// A `.safetensors` file, or the path of a checkpoint without suffix; a `.pb` or `.pbtxt` file for
-    /// the graph of a signature in which variables are constants; with `--like` the folder of a
+    /// the graph of a signature in which variables are constants; an `.mlir` or `.mlirbc` file for that
+    /// signature as the text or the portable artifact of StableHLO; with `--like` the folder of a
     /// SavedModel.
     to: PathBuf,
     /// The signature that becomes a graph.
     #[arg(long, value_name = "KEY", default_value = "serving_default")]
     signature: String,
+    /// The shape of an input of the signature, for StableHLO: `x=1,28,28`. Inputs of known shape need none.
+    #[arg(long = "shape", value_name = "NAME=SIZES")]
+    shapes: Vec<String>,
     /// Write a copy of this SavedModel whose variables have the values that are read.
     #[arg(long, value_name = "DIR")]
     like: Option<PathBuf>,
 }
 
 pub(super) fn convert(arguments: ConvertArguments) -> Result<Report> {
-    let ConvertArguments { from, to, signature, like } = arguments;
+    let ConvertArguments { from, to, signature, shapes, like } = arguments;
     if like.is_none() {
         check_target(&to)?;
     }
     if like.is_none() && is_graph(&to) {
         return graph(&from, &to, &signature);
+    }
+    if like.is_none() && stablehlo::is_target(&to) {
+        return stablehlo::write(&from, &to, &signature, &shapes);
     }
     let read = Weights::read(&from)?;
     if let Some(like) = like {

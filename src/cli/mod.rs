@@ -22,6 +22,7 @@ mod run;
 mod scan;
 mod show;
 mod signature;
+mod stablehlo;
 mod weights_file;
 
 use clap::{Args, Parser, Subcommand};

@@ -39,8 +39,8 @@ impl Freezer {
     }
 
     /// The functions of the model, and those made of them.
-    pub(super) fn library(&self) -> &FunctionLibrary {
-        &self.library
+    pub(super) fn into_library(self) -> FunctionLibrary {
+        self.library
     }
 
     /// A function where arguments with a type here are values of variables.

@@ -38,6 +38,35 @@ pub struct FrozenGraph {
 ///
 /// When there is no such signature, it changes a variable, or it needs other state, such as a table.
 pub fn freeze(session: &Session, key: &str) -> Result<FrozenGraph> {
+    let FrozenFunction { def, library, inputs: feeds, outputs: fetches } =
+        freeze_function(session, key)?;
+    let FunctionGraph { graph_def, inputs, outputs, .. } = convert::function_graph(&def, &library)?;
+    Ok(FrozenGraph {
+        graph_def,
+        inputs: feeds.into_iter().zip(inputs).collect(),
+        outputs: fetches.into_iter().zip(outputs).collect(),
+    })
+}
+
+/// A signature as a function without state.
+#[derive(Debug)]
+pub struct FrozenFunction {
+    /// The function.
+    pub def: FunctionDef,
+    /// The functions that it calls.
+    pub library: FunctionLibrary,
+    /// The names of the signature's inputs, in the order of the arguments.
+    pub inputs: Vec<String>,
+    /// The names of its outputs, in the order of the results.
+    pub outputs: Vec<String>,
+}
+
+/// Makes a function of a signature, in which variables are constants.
+///
+/// # Errors
+///
+/// As [`freeze`].
+pub fn freeze_function(session: &Session, key: &str) -> Result<FrozenFunction> {
     let signature = session.signature(key)?;
     let (feeds, fetches) = (tensors(&signature.inputs)?, tensors(&signature.outputs)?);
     let names = |tensors: &[(String, String)]| -> Vec<String> {
@@ -58,14 +87,9 @@ pub fn freeze(session: &Session, key: &str) -> Result<FrozenGraph> {
     let mut frozen = freezer.function(&def, &vec![None; def.args.len()], "frozen".into())?;
     infer_types(&mut frozen.graph)?;
     name_results(&mut frozen, &fetches)?;
-    let FunctionGraph { graph_def, inputs, outputs, .. } =
-        convert::function_graph(&frozen, freezer.library())?;
-    let keys = |tensors: Vec<(String, String)>| tensors.into_iter().map(|(key, _)| key);
-    Ok(FrozenGraph {
-        graph_def,
-        inputs: keys(feeds).zip(inputs).collect(),
-        outputs: keys(fetches).zip(outputs).collect(),
-    })
+    let keys = |tensors: Vec<(String, String)>| tensors.into_iter().map(|(key, _)| key).collect();
+    let (inputs, outputs) = (keys(feeds), keys(fetches));
+    Ok(FrozenFunction { def: frozen, library: freezer.into_library(), inputs, outputs })
 }
 
 /// The tensors of a signature, by name.

@@ -161,7 +161,12 @@ fn part(worker: &mut Worker, job: &Value, tally: &Mutex<Tally>) -> Result<Option
                     let why = line["signature"].as_str().unwrap_or("").to_string();
                     *tally.unsupported.entry(why).or_default() += 1;
                 }
-                _ => tally.failures.push(Failure { seed: at.unwrap_or(0), line }),
+                _ => {
+                    let failure = Failure { seed: at.unwrap_or(0), line };
+                    let (status, why) = (failure.text("status"), failure.text("signature"));
+                    eprintln!("seed {}: {status} {why}", failure.seed);
+                    tally.failures.push(failure);
+                }
             }
         }
     }

@@ -316,7 +316,7 @@ impl Decoder<'_, '_> {
 const MAX_RANK: usize = 254;
 
 /// The type of an element whose encoding is its code.
-fn plain_element(code: u64) -> Option<Element> {
+pub(super) fn plain_element(code: u64) -> Option<Element> {
     Some(Element::Of(match code {
         0 => DType::Bool,
         2 => DType::BF16,

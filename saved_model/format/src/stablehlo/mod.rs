@@ -18,6 +18,7 @@
 //! - A region of a reduction, scatter or sort is applied to whole tensors: it consists of
 //!   elementwise operations. Those that ops have a name for (a sum, a maximum) become these ops.
 //! - Tokens, which order effects, are `false`: the order of effects is that of the nodes.
+//! - The other direction, functions as StableHLO, is [`export`].
 //! - What has no meaning on one CPU (send, receive, collectives of several replicas) and
 //!   custom calls that are not known are errors that name the operation.
 
@@ -25,6 +26,7 @@ mod artifact;
 mod constant;
 mod cursor;
 mod entries;
+pub mod export;
 mod import;
 mod module;
 mod signatures;
