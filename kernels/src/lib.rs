@@ -77,6 +77,7 @@ pub use cpu::{CpuDevice, missing_feature, string::summary::summary};
 pub use device::{Device, OpCall, OperandSpec, Precision, Storage, Support};
 pub use elementwise::scalar;
 pub use error::{Error, Result};
+pub use ferroflow_ir as ir;
 pub use hash::{fingerprint::fingerprint64, murmur::hash64};
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
 pub use threads::{ActiveCall, Threads};

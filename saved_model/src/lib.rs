@@ -81,10 +81,13 @@ pub use checkpoint::{
     latest_checkpoint,
 };
 pub use error::{Error, Result};
+pub use ferroflow_format as format;
 pub use ferroflow_format::{
     bundle, convert, output_file, proto, read_message, record_file, restore, stablehlo,
     structured_value, write_message,
 };
+pub use ferroflow_ir as ir;
+pub use ferroflow_runtime as runtime;
 pub use freeze::{FrozenFunction, FrozenGraph, freeze, freeze_function};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;

@@ -76,5 +76,6 @@ pub mod text_format;
 
 pub use checkpoint_state::{CheckpointState, latest_checkpoint};
 pub use error::{Error, Result};
+pub use ferroflow_ir as ir;
 pub use file::{read_message, write_message};
 pub use structured_value::StructuredValue;
