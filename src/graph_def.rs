@@ -64,7 +64,7 @@ pub fn write_graph_def(
     path: impl AsRef<Path>,
 ) -> ferroflow_saved_model::Result<()> {
     let graph = convert::function_graph(function.def(), function.library())?;
-    write_message(path.as_ref(), &graph.graph_def)
+    Ok(write_message(path.as_ref(), &graph.graph_def)?)
 }
 
 /// A function of the part of a graph that computes `outputs` from `inputs`, tensors named as in

@@ -1,6 +1,7 @@
 //! TensorFlow 2's functions, native in Rust.
 #![forbid(unsafe_code)]
 
+pub use ferroflow_format as format;
 pub use ferroflow_ir as ir;
 pub use ferroflow_kernels as kernels;
 pub use ferroflow_nn as nn;
@@ -21,8 +22,10 @@ pub use ferroflow_tracer::{
 pub mod coverage;
 pub mod data;
 pub mod graph_def;
+#[cfg(feature = "keras-files")]
 pub mod keras_file;
 pub mod npy;
+pub mod python_literal;
 pub mod safetensors;
 mod saving;
 pub mod session;

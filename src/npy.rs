@@ -16,17 +16,16 @@
 //! Text becomes string tensors in UTF-8. Dtypes that NumPy does not have are written as what it
 //! has of the same size: `bfloat16` as `uint16`, quantised types as their integers.
 
+use crate::python_literal::PythonLiteral;
 use bytes::Bytes;
 use ferroflow_ir::{DType, HostTensor, Shape};
 use ferroflow_saved_model::output_file::OutputFile;
-use half::f16;
-use npyz::{NpyFile, Order, TypeChar, WriterBuilder, npz::NpzArchive};
-use num_complex::Complex;
 use std::{
     fs::File,
     io::{self, BufReader, Read, Write},
     path::{Path, PathBuf},
 };
+use zip::{ZipArchive, result::ZipError};
 
 /// An array that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -100,8 +99,14 @@ pub fn from_bytes(bytes: &[u8]) -> Result<HostTensor, NpyError> {
 pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor, Error> {
     let path = path.as_ref();
     let array = || {
-        let mut archive = NpzArchive::open(path)?;
-        let available: Vec<String> = archive.array_names().map(str::to_string).collect();
+        let failed = |error: ZipError| match error {
+            ZipError::Io(error) => error,
+            other => io::Error::other(other),
+        };
+        let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(failed)?;
+        let names = archive.file_names().filter_map(|name| name.strip_suffix(".npy"));
+        let mut available: Vec<String> = names.map(str::to_string).collect();
+        available.sort();
         let name = match (name, &available[..]) {
             (Some(name), _) => name,
             (None, [only]) => only,
@@ -110,120 +115,166 @@ pub fn read_npz(path: impl AsRef<Path>, name: Option<&str>) -> Result<HostTensor
         if !available.iter().any(|array| array == name) {
             return Err(NpyError::NoArray { name: name.into(), available: available.clone() });
         }
-        let file = archive.zip_archive().by_name(&format!("{name}.npy"));
-        let file = file.map_err(io::Error::other)?;
+        let file = archive.by_name(&format!("{name}.npy")).map_err(failed)?;
         let found = file.size();
         tensor(file, found)
     };
     array().map_err(|problem| Error { path: path.into(), problem })
 }
 
-fn check_length<R: Read>(npy: &NpyFile<R>, found: u64) -> Result<(), NpyError> {
-    let size = match npy.dtype() {
-        npyz::DType::Plain(ty) => ty.num_bytes().unwrap_or(1) as u64,
-        _ => 1,
-    };
-    let needed = npy.shape().iter().fold(size, |product, &dim| product.saturating_mul(dim));
-    if needed > found { Err(NpyError::Truncated { needed, found }) } else { Ok(()) }
-}
-
 /// The most bytes that a header may take. It tells a dtype, an order and a shape.
 const MOST_HEADER: usize = 1 << 16;
 
-/// Greatest depth of a header. That of a structured dtype does so a little.
-const MOST_NESTING: usize = 32;
+/// Content of the header of an array.
+struct Header {
+    /// The type of the elements: byte order, kind, bytes or characters of each.
+    descr: String,
+    /// Whether the first dimension runs fastest.
+    fortran_order: bool,
+    shape: Vec<u64>,
+}
 
-/// The file from its beginning on, once its header is known to be one that can be read in bounded
-/// memory and depth: the length of a header is the file's own word.
-fn with_sound_header<R: Read>(mut file: R) -> Result<impl Read, NpyError> {
-    let unsound = |what: &str| NpyError::Io(io::Error::new(io::ErrorKind::InvalidData, what));
-    let mut start = Vec::new();
-    file.by_ref().take(PREAMBLE as u64).read_to_end(&mut start)?;
-    if let [_, _, _, _, _, _, version, _, length @ ..] = &start[..] {
-        let (length, given) = match (version, length) {
-            (1, [a, b, given @ ..]) => (u32::from(u16::from_le_bytes([*a, *b])), given),
-            (_, [a, b, c, d, given @ ..]) => (u32::from_le_bytes([*a, *b, *c, *d]), given),
-            _ => return Err(unsound("an array without a header")),
+fn unsound(what: &str) -> NpyError {
+    NpyError::Io(io::Error::new(io::ErrorKind::InvalidData, what))
+}
+
+impl Header {
+    /// Reads a header, within bounded memory: its length is the file's own word.
+    fn read(file: &mut impl Read) -> Result<Header, NpyError> {
+        let mut start = [0; 8];
+        file.read_exact(&mut start)?;
+        let length = match start {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', 1, _] => {
+                let mut length = [0; 2];
+                file.read_exact(&mut length)?;
+                u16::from_le_bytes(length).into()
+            }
+            [0x93, b'N', b'U', b'M', b'P', b'Y', 2 | 3, _] => {
+                let mut length = [0; 4];
+                file.read_exact(&mut length)?;
+                u32::from_le_bytes(length)
+            }
+            _ => return Err(unsound("not an array in the format of `.npy` files")),
         };
         let length = usize::try_from(length).ok().filter(|&length| length <= MOST_HEADER);
         let length = length.ok_or_else(|| unsound("an array with a header of more than 64 KiB"))?;
-        let rest = length.saturating_sub(given.len());
-        file.by_ref().take(rest as u64).read_to_end(&mut start)?;
-        if nesting(&start[start.len().min(PREAMBLE - 4)..]) > MOST_NESTING {
-            return Err(unsound("an array with a header that nests too deep"));
-        }
+        let mut text = vec![0; length];
+        file.read_exact(&mut text)?;
+        Header::parse(&text)
     }
-    Ok(io::Cursor::new(start).chain(file))
-}
 
-/// The bytes before the header of the second version of the format; the first has two fewer.
-const PREAMBLE: usize = 12;
-
-/// Largest number of open brackets.
-fn nesting(header: &[u8]) -> usize {
-    let (mut open, mut most) = (0usize, 0);
-    for byte in header {
-        match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(open);
+    fn parse(text: &[u8]) -> Result<Header, NpyError> {
+        let text = std::str::from_utf8(text).map_err(|error| unsound(&error.to_string()))?;
+        let header: PythonLiteral =
+            text.parse().map_err(|error| unsound(&format!("the header is {error}")))?;
+        let PythonLiteral::Dict(entries) = header else {
+            return Err(unsound("the header is no dictionary"));
+        };
+        let entry = |name: &str| {
+            let is_named = |key: &PythonLiteral| *key == PythonLiteral::Text(name.into());
+            let found = entries.iter().find(|(key, _)| is_named(key));
+            found
+                .map(|(_, value)| value)
+                .ok_or_else(|| unsound(&format!("the header has no `{name}`")))
+        };
+        let descr = match entry("descr")? {
+            PythonLiteral::Text(descr) => descr.clone(),
+            other => return Err(NpyError::Dtype(other.to_string())),
+        };
+        let PythonLiteral::Bool(fortran_order) = *entry("fortran_order")? else {
+            return Err(unsound("`fortran_order` is no truth value"));
+        };
+        let PythonLiteral::Tuple(sizes) = entry("shape")? else {
+            return Err(unsound("`shape` is no tuple"));
+        };
+        let size = |size: &PythonLiteral| match size {
+            PythonLiteral::Integer(size) => u64::try_from(*size).ok(),
+            _ => None,
+        };
+        let shape = sizes.iter().map(size).collect::<Option<_>>();
+        let shape = shape.ok_or_else(|| unsound("`shape` holds something else than sizes"))?;
+        Ok(Header { descr, fortran_order, shape })
     }
-    most
 }
 
 /// The array in a file of so many bytes.
-fn tensor<R: Read>(file: R, found: u64) -> Result<HostTensor, NpyError> {
-    let npy = NpyFile::new(with_sound_header(file)?)?;
-    check_length(&npy, found)?;
-    let npyz::DType::Plain(ty) = npy.dtype() else {
-        return Err(NpyError::Dtype(npy.dtype().descr()));
+fn tensor(mut file: impl Read, found: u64) -> Result<HostTensor, NpyError> {
+    let header = Header::read(&mut file)?;
+    let unknown = || NpyError::Dtype(header.descr.clone());
+    let (order, ty) = header.descr.split_at_checked(1).ok_or_else(unknown)?;
+    let (kind, size) = ty.split_at_checked(1).ok_or_else(unknown)?;
+    let size: usize = size.parse().map_err(|_| unknown())?;
+    let dtype = match (kind, size) {
+        ("b", 1) => DType::Bool,
+        ("i", 1) => DType::I8,
+        ("i", 2) => DType::I16,
+        ("i", 4) => DType::I32,
+        ("i", 8) => DType::I64,
+        ("u", 1) => DType::U8,
+        ("u", 2) => DType::U16,
+        ("u", 4) => DType::U32,
+        ("u", 8) => DType::U64,
+        ("f", 2) => DType::F16,
+        ("f", 4) => DType::F32,
+        ("f", 8) => DType::F64,
+        ("c", 8) => DType::C64,
+        ("c", 16) => DType::C128,
+        ("S" | "U", _) => DType::String,
+        _ => return Err(unknown()),
     };
-    let dims = npy.shape().iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX));
+    // Characters of text take four bytes.
+    let size = if kind == "U" { size.saturating_mul(4) } else { size };
+    let needed = header.shape.iter().fold(size as u64, |bytes, &dim| bytes.saturating_mul(dim));
+    if needed > found {
+        return Err(NpyError::Truncated { needed, found });
+    }
+    let dims = header.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX));
     let shape = Shape::new(dims)?;
-    let order = npy.order();
-    macro_rules! plain {
-        ($t:ty) => {{
-            let elements = in_order(npy.into_vec::<$t>()?, order, &shape);
-            Ok(HostTensor::from_slice(shape, &elements)?)
-        }};
+    let mut bytes = Vec::new();
+    file.by_ref().take(needed).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < needed {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
     }
-    match (ty.type_char(), ty.size_field()) {
-        (TypeChar::Bool, _) => {
-            let elements = in_order(npy.into_vec::<bool>()?, order, &shape);
-            Ok(HostTensor::from_bools(shape, &elements)?)
-        }
-        (TypeChar::Int, 1) => plain!(i8),
-        (TypeChar::Int, 2) => plain!(i16),
-        (TypeChar::Int, 4) => plain!(i32),
-        (TypeChar::Int, 8) => plain!(i64),
-        (TypeChar::Uint, 1) => plain!(u8),
-        (TypeChar::Uint, 2) => plain!(u16),
-        (TypeChar::Uint, 4) => plain!(u32),
-        (TypeChar::Uint, 8) => plain!(u64),
-        (TypeChar::Float, 2) => plain!(f16),
-        (TypeChar::Float, 4) => plain!(f32),
-        (TypeChar::Float, 8) => plain!(f64),
-        (TypeChar::Complex, 8) => plain!(Complex<f32>),
-        (TypeChar::Complex, 16) => plain!(Complex<f64>),
-        (TypeChar::ByteStr, _) => {
-            let strings = in_order(npy.into_vec::<Vec<u8>>()?, order, &shape);
-            Ok(HostTensor::from_strings(shape, strings.into_iter().map(Bytes::from).collect())?)
-        }
-        (TypeChar::UnicodeStr, _) => {
-            let strings = in_order(npy.into_vec::<String>()?, order, &shape);
-            Ok(HostTensor::from_strings(shape, strings.into_iter().map(Bytes::from).collect())?)
-        }
-        _ => Err(NpyError::Dtype(ty.to_string())),
+    let number = match kind {
+        "c" => size / 2,
+        "U" => 4,
+        "S" => 1,
+        _ => size,
+    };
+    if order == ">" {
+        bytes.chunks_exact_mut(number.max(1)).for_each(<[u8]>::reverse);
     }
+    if header.fortran_order {
+        bytes = in_order(&bytes, size, &shape);
+    }
+    match kind {
+        "b" => bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+        "S" | "U" => {
+            let n = shape.num_elements();
+            let text = |index: usize| text(kind, &bytes[index * size..][..size]);
+            let texts = (0..n).map(text).collect::<Result<_, NpyError>>()?;
+            return Ok(HostTensor::from_strings(shape, texts)?);
+        }
+        _ => {}
+    }
+    Ok(HostTensor::from_bytes(dtype, shape, &bytes)?)
 }
 
-/// The elements with the last dimension running fastest.
-fn in_order<T: Clone>(elements: Vec<T>, order: Order, shape: &Shape) -> Vec<T> {
-    if order == Order::C || shape.rank() < 2 {
-        return elements;
+/// The text of an element, which zeros fill up.
+fn text(kind: &str, element: &[u8]) -> Result<Bytes, NpyError> {
+    if kind == "S" {
+        let end = element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        return Ok(Bytes::copy_from_slice(&element[..end]));
     }
+    let points = element.chunks_exact(4).map(|point| point.try_into().expect("four bytes"));
+    let points: Vec<u32> = points.map(u32::from_le_bytes).collect();
+    let end = points.iter().rposition(|&point| point != 0).map_or(0, |last| last + 1);
+    let text: Option<String> = points[..end].iter().map(|&point| char::from_u32(point)).collect();
+    Ok(text.ok_or_else(|| unsound("a text with a character that there is not"))?.into())
+}
+
+/// Elements of `size` bytes with the last dimension running fastest, of those where the first does.
+fn in_order(elements: &[u8], size: usize, shape: &Shape) -> Vec<u8> {
     let mut strides = vec![1; shape.rank()];
     for axis in 1..shape.rank() {
         strides[axis] = strides[axis - 1] * shape[axis - 1];
@@ -236,7 +287,10 @@ fn in_order<T: Clone>(elements: Vec<T>, order: Order, shape: &Shape) -> Vec<T> {
         }
         position
     };
-    (0..elements.len()).map(|index| elements[position(index)].clone()).collect()
+    (0..shape.num_elements())
+        .flat_map(|index| &elements[position(index) * size..][..size])
+        .copied()
+        .collect()
 }
 
 /// Writes a tensor as a `.npy` file, which appears when all of it is on the disk. String tensors
@@ -256,9 +310,9 @@ pub fn write(path: impl AsRef<Path>, tensor: &HostTensor) -> Result<(), Error> {
 }
 
 /// The failure to write a file that its path is told of elsewhere.
-fn unwritable(error: ferroflow_saved_model::Error) -> NpyError {
+fn unwritable(error: ferroflow_format::Error) -> NpyError {
     match error {
-        ferroflow_saved_model::Error::Io { source, .. } => source.into(),
+        ferroflow_format::Error::Io { source, .. } => source.into(),
         other => std::io::Error::other(other).into(),
     }
 }
@@ -285,14 +339,7 @@ fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), NpyError> {
         }
         other => return Err(NpyError::Dtype(other.to_string())),
     };
-    let unreadable = || NpyError::Dtype(ty.clone());
-    let plain = ty.parse().map_err(|_| unreadable())?;
-    let shape: Vec<u64> = tensor.shape().iter().map(|&dim| dim as u64).collect();
-    npyz::WriteOptions::new_header_only()
-        .dtype(npyz::DType::Plain(plain))
-        .shape(&shape)
-        .writer(&mut *out)
-        .write_header_only()?;
+    write_header(out, &ty, tensor.shape())?;
     match tensor.strings() {
         Ok(strings) => {
             let length = strings.iter().map(Bytes::len).max().unwrap_or(0).max(1);
@@ -304,6 +351,19 @@ fn write_to(out: &mut impl Write, tensor: &HostTensor) -> Result<(), NpyError> {
         Err(_) => out.write_all(tensor.bytes())?,
     }
     Ok(())
+}
+
+/// Writes the first version of a header, filled up so that the elements begin at a multiple of 64
+/// bytes.
+fn write_header(out: &mut impl Write, descr: &str, shape: &Shape) -> io::Result<()> {
+    let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({sizes}), }}");
+    let before = b"\x93NUMPY\x01\x00";
+    let length = (before.len() + 2 + text.len() + 1).next_multiple_of(64) - before.len() - 2;
+    let field = u16::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+    out.write_all(before)?;
+    out.write_all(&field.to_le_bytes())?;
+    writeln!(out, "{text:<width$}", width = length - 1)
 }
 
 #[cfg(test)]
@@ -330,11 +390,40 @@ mod tests {
         check(&file(2, &u32::MAX.to_le_bytes(), "{}"), "more than 64 KiB");
         check(&file(3, &(1u32 << 20).to_le_bytes(), ""), "more than 64 KiB");
         let deep = "(".repeat(60_000);
-        check(&file(1, &60_000u16.to_le_bytes(), &deep), "nests too deep");
-        check(&file(2, &60_000u32.to_le_bytes(), &deep), "nests too deep");
+        check(&file(1, &60_000u16.to_le_bytes(), &deep), "not a literal");
+        check(&file(2, &60_000u32.to_le_bytes(), &deep), "not a literal");
         for short in [&b""[..], b"\x93NUMPY", b"\x93NUMPY\x01\x00", b"\x93NUMPY\x01\x00\xff"] {
             refused(short);
         }
+    }
+
+    #[test]
+    fn arrays_of_every_layout_are_read() {
+        let check = |descr: &str, order: &str, elements: &[u8], expected: HostTensor| {
+            let sizes: Vec<String> =
+                expected.shape().iter().map(|size| format!("{size}, ")).collect();
+            let header = format!(
+                "{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({}), }}\n",
+                sizes.concat()
+            );
+            let length = (header.len() as u16).to_le_bytes();
+            let file = [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), elements].concat();
+            assert_eq!(from_bytes(&file).unwrap(), expected, "{descr}");
+        };
+        let vector = |values: &[i16]| HostTensor::vector(values).unwrap();
+        check("<i2", "False", &[1, 0, 0, 1], vector(&[1, 256]));
+        check(">i2", "False", &[1, 0, 0, 1], vector(&[256, 1]));
+        let matrix = HostTensor::from_slice(Shape::new([2, 2]).unwrap(), &[1u8, 3, 2, 4]).unwrap();
+        check("|u1", "True", &[1, 2, 3, 4], matrix);
+        let truths = HostTensor::from_bools(Shape::new([3]).unwrap(), &[true, false, true]);
+        check("|b1", "False", &[1, 0, 2], truths.unwrap());
+        let texts = |texts: &[&'static str]| {
+            let texts = texts.iter().map(|text| Bytes::from_static(text.as_bytes())).collect();
+            HostTensor::from_strings(Shape::new([2]).unwrap(), texts).unwrap()
+        };
+        check("|S2", "False", b"ab\x00\x00", texts(&["ab", ""]));
+        check("<U1", "False", &[0xe9, 0, 0, 0, b'a', 0, 0, 0], texts(&["é", "a"]));
+        check(">U1", "False", &[0, 0, 0, 0xe9, 0, 0, 0, b'a'], texts(&["é", "a"]));
     }
 
     #[test]
@@ -342,10 +431,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npz");
         let check = |version: u8, length: &[u8], header: &str| {
-            let mut archive = npyz::npz::NpzWriter::create(&path).unwrap();
-            archive.zip_writer().start_file("a.npy", Default::default()).unwrap();
+            let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+            archive.start_file("a.npy", Default::default()).unwrap();
             for part in [b"\x93NUMPY", &[version, 0][..], length, header.as_bytes()] {
-                archive.zip_writer().write_all(part).unwrap();
+                archive.write_all(part).unwrap();
             }
             drop(archive);
             read_npz(&path, None).unwrap_err().to_string()

@@ -135,9 +135,9 @@ fn write_all(path: &Path, tensors: &[(String, HostTensor)]) -> Result<(), SafeTe
 }
 
 /// The failure to write a file that its path is told of elsewhere.
-fn unwritable(error: ferroflow_saved_model::Error) -> SafeTensorsError {
+fn unwritable(error: ferroflow_format::Error) -> SafeTensorsError {
     match error {
-        ferroflow_saved_model::Error::Io { source, .. } => source.into(),
+        ferroflow_format::Error::Io { source, .. } => source.into(),
         other => std::io::Error::other(other).into(),
     }
 }

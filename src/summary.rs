@@ -58,7 +58,7 @@ pub fn create_file_writer(folder: impl AsRef<Path>) -> Result<SummaryWriter> {
     let context = context::context();
     saved_model::add_ops(&context);
     let file = events::EventsWriter::create(folder.as_ref(), ".v2", MAX_QUEUE, FLUSH_AFTER);
-    let file = file.map_err(crate::session::of_files)?;
+    let file = file.map_err(|error| crate::session::of_files(error.into()))?;
     let path = file.path().to_path_buf();
     let writer = Arc::new(events::SummaryWriterResource::new(file));
     let resource: Arc<dyn Resource> = writer.clone();

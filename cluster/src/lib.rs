@@ -39,4 +39,5 @@ mod worker;
 
 pub use config::ClusterConfig;
 pub use error::{Error, Result};
+pub use ferroflow_runtime as runtime;
 pub use worker::{ClusterWorker, JoinOptions};

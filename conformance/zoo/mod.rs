@@ -110,7 +110,9 @@ fn missing_ops(case: &Case) -> Vec<String> {
     let context = Context::new();
     let ops = match case.kind() {
         "graph_def" => coverage::ops_of_graph(&case.model().join("graph.pb")),
-        _ => read_saved_model(case.model()).map(|file| coverage::ops_of_model(&file)),
+        _ => read_saved_model(case.model())
+            .map(|file| coverage::ops_of_model(&file))
+            .map_err(Into::into),
     };
     let ops = ops.unwrap_or_default();
     ops.into_keys().filter(|op| !coverage::is_supported(&context, op)).collect()

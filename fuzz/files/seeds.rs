@@ -18,7 +18,7 @@ const LARGEST: u64 = 1 << 17;
 pub(super) fn of(source: SeedSource, root: &Path) -> Result<Vec<Vec<u8>>> {
     let read = |end: &str| -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
-        for folder in ["tests", "saved_model/tests", "examples"] {
+        for folder in ["tests", "saved_model/format/tests", "examples"] {
             collect(&root.join(folder), end, &mut found)?;
         }
         found.sort();

@@ -49,7 +49,10 @@ pub(super) fn eager(program: &Arc<FuzzProgram>) -> Result<Eager> {
     let setting = &switches::all()[0];
     with_context(&setting.context, || {
         let world = FuzzWorld::new(program, &setting.devices)?;
-        let history = history(&world, &|_, args| Ok(tensors(world.run(args.to_vec())?)))?;
+        let history = history(&world, &|input, args| {
+            world.begin(input);
+            Ok(tensors(world.run(args.to_vec())?))
+        })?;
         Ok(Eager { history, world })
     })
 }
@@ -85,7 +88,9 @@ impl TracedProgram {
     pub(super) fn run_in(&mut self, shapes: Shapes, setting: &Setting) -> Result<History> {
         let plain = &switches::all()[0];
         if self.world.program.has_outer_gradient || setting.devices != plain.devices {
-            return TracedProgram::new(&self.world.program, setting)?.run(shapes, setting);
+            let TracedProgram { world, traces } = TracedProgram::new(&self.world.program, setting)?;
+            let world = world.sharing_coverage(&self.world);
+            return TracedProgram { world, traces }.run(shapes, setting);
         }
         with_context(&plain.context, || self.trace(shapes))?;
         let traces = &self.traces[&shapes];
@@ -109,7 +114,8 @@ impl TracedProgram {
         let mut made = HashMap::<Vec<TensorSpec>, ConcreteFunction>::new();
         let mut traces = Vec::new();
         let world = self.world.to_trace();
-        for list in &self.world.program.inputs {
+        for (input, list) in self.world.program.inputs.iter().enumerate() {
+            world.begin(input);
             let specs: Vec<TensorSpec> = list.iter().map(|arg| spec(shapes, arg)).collect();
             if !made.contains_key(&specs) {
                 made.insert(specs.clone(), concrete(&world, &specs)?);

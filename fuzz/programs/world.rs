@@ -45,12 +45,13 @@ pub(super) struct FuzzWorld {
     coverage: Arc<Mutex<Coverage>>,
 }
 
-/// The statements of a program that were reached, by address.
+/// The statements of a program that were reached, by address and number of the input.
 #[derive(Default)]
 struct Coverage {
-    executed: HashSet<usize>,
+    input: usize,
+    executed: HashSet<(usize, usize)>,
     /// The statement at which the last trace failed.
-    failed: Option<usize>,
+    failed: Option<(usize, usize)>,
 }
 
 impl FuzzWorld {
@@ -62,12 +63,22 @@ impl FuzzWorld {
         Ok(FuzzWorld { program, variables, devices, functions: None, coverage: Arc::default() })
     }
 
+    /// What is run or traced from now on is for this input.
+    pub(super) fn begin(&self, input: usize) {
+        self.coverage().input = input;
+    }
+
     /// Whether the last trace failed at a statement that no eager run of `other`, the same program,
     /// has executed. As in TensorFlow, operands that cannot be right are refused where an op is
     /// staged, though it may be in a branch that never runs.
     pub(super) fn failed_beside(&self, other: &FuzzWorld) -> bool {
         let failed = self.coverage().failed.take();
-        failed.is_some_and(|stmt| !other.coverage().executed.contains(&stmt))
+        failed.is_some_and(|reached| !other.coverage().executed.contains(&reached))
+    }
+
+    /// The same for traces of another world of this program.
+    pub(super) fn sharing_coverage(self, other: &FuzzWorld) -> FuzzWorld {
+        FuzzWorld { coverage: other.coverage.clone(), ..self }
     }
 
     fn coverage(&self) -> std::sync::MutexGuard<'_, Coverage> {
@@ -183,12 +194,14 @@ impl Run<'_> {
             }
             None => self.outputs(stmt, env),
         };
-        let address = std::ptr::from_ref(stmt) as usize;
+        let mut coverage = self.world.coverage();
+        let reached = (std::ptr::from_ref(stmt) as usize, coverage.input);
         if self.is_eager() {
-            self.world.coverage().executed.insert(address);
+            coverage.executed.insert(reached);
         } else if outputs.is_err() {
-            self.world.coverage().failed.get_or_insert(address);
+            coverage.failed.get_or_insert(reached);
         }
+        drop(coverage);
         let outputs = outputs?;
         if stmt.outs.len() > outputs.len() {
             return Err(refused("a statement with fewer results"));

@@ -62,6 +62,7 @@ pub mod emit;
 pub mod entropy;
 pub mod error;
 pub mod expr;
+pub mod files;
 mod format;
 pub mod function;
 pub mod function_type;

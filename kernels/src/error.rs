@@ -22,6 +22,14 @@ pub enum Error {
         /// The dtypes of the inputs and outputs.
         dtypes: String,
     },
+    /// The kernel of an op was left out of this build.
+    #[error("{op} needs the feature `{feature}` of ferroflow-kernels, which is off in this build")]
+    FeatureOff {
+        /// The op type.
+        op: &'static str,
+        /// The feature.
+        feature: &'static str,
+    },
     /// A tensor larger than the caller allows.
     #[error("a {dtype} tensor of shape {shape} takes {bytes} bytes, the limit is {limit}")]
     TensorTooLarge {
@@ -91,7 +99,7 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Error::Ir(error) => error.code(),
-            Error::NoKernel { .. } => Code::Unimplemented,
+            Error::NoKernel { .. } | Error::FeatureOff { .. } => Code::Unimplemented,
             Error::TensorTooLarge { .. } => Code::ResourceExhausted,
             Error::WrongDevice { .. } => Code::InvalidArgument,
             Error::UnsupportedDType { .. } => Code::Unimplemented,

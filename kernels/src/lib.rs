@@ -71,14 +71,13 @@ mod wide;
 mod wire;
 
 pub use buffer::{Buffer, DeviceBuffer, DeviceMemory};
-pub use cpu::{
-    CpuDevice,
-    string::summary::summary,
-    text::{sentencepiece, wordpiece::table as wordpiece},
-};
+#[cfg(feature = "text")]
+pub use cpu::text::{sentencepiece, wordpiece::table as wordpiece};
+pub use cpu::{CpuDevice, missing_feature, string::summary::summary};
 pub use device::{Device, OpCall, OperandSpec, Precision, Storage, Support};
 pub use elementwise::scalar;
 pub use error::{Error, Result};
+pub use ferroflow_ir as ir;
 pub use hash::{fingerprint::fingerprint64, murmur::hash64};
 pub use kernel::{Io, Kernel, Operand, Target, check_size};
 pub use threads::{ActiveCall, Threads};

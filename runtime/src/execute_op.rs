@@ -126,7 +126,11 @@ fn run_body(
     if op.call != CallKind::None {
         return call_op(scope, op, attrs, &inputs);
     }
-    let body = scope.context.body(op).ok_or_else(|| unsupported(op, "nothing here runs it"))?;
+    let absent = || match ferroflow_kernels::missing_feature(op) {
+        Some(feature) => ferroflow_kernels::Error::FeatureOff { op: op.name, feature }.into(),
+        None => unsupported(op, "nothing here runs it"),
+    };
+    let body = scope.context.body(op).ok_or_else(absent)?;
     body.run(&mut RuntimeCall { scope, op, attrs, inputs })
 }
 

@@ -6,7 +6,10 @@ use crate::{
     error::Result,
 };
 use ferroflow_ir::{Attrs, DType, HostTensor, OpDef, PartialShape, Shape};
-use ferroflow_kernels::{Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size};
+use ferroflow_kernels::{
+    Error as KernelError, Io, Kernel, OpCall, Operand, OperandSpec, Target, check_size,
+    missing_feature,
+};
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
@@ -157,12 +160,15 @@ pub(crate) fn compile(context: &Context, call: &OpCall<'_>) -> Result<Arc<dyn Ke
     let device = context.cpu();
     let kernel = device.kernel(call)?;
     kernel.ok_or_else(|| {
-        ferroflow_kernels::Error::NoKernel {
-            op: call.op.name,
-            device: device.name().into(),
-            dtypes: call.dtypes(),
-        }
-        .into()
+        let absent = match missing_feature(call.op) {
+            Some(feature) => KernelError::FeatureOff { op: call.op.name, feature },
+            None => KernelError::NoKernel {
+                op: call.op.name,
+                device: device.name().into(),
+                dtypes: call.dtypes(),
+            },
+        };
+        absent.into()
     })
 }
 

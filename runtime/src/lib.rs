@@ -52,7 +52,6 @@ pub mod error;
 pub mod execute;
 mod execute_op;
 mod executor;
-pub mod files;
 mod generator;
 mod glob;
 mod kernel_call;
@@ -91,7 +90,12 @@ pub use context::{Context, ContextOptions, FileAccess};
 pub use eager_tensor::{EagerTensor, Results};
 pub use error::{Error, Result};
 pub use execute::execute;
-pub use ferroflow_ir::budget::{CallOptions, Cancellation, Interruption};
+pub use ferroflow_ir as ir;
+pub use ferroflow_ir::{
+    budget::{CallOptions, Cancellation, Interruption},
+    files,
+};
+pub use ferroflow_kernels as kernels;
 pub use ferroflow_kernels::{Device, Precision, fingerprint64};
 pub use placement::Placement;
 pub use plan::estimate::MemoryEstimate;

@@ -1,115 +1,22 @@
 //! The error type of this crate.
 
-use ferroflow_ir::{Code, Shape};
-use std::{borrow::Cow, io, path::PathBuf};
+use ferroflow_format::{Error as FormatError, error::io_code};
+use ferroflow_ir::Code;
+use std::{io, path::PathBuf};
 
-/// The result of a fallible operation on files.
+/// The result of a fallible operation on models.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Fault of a file or of its content.
+/// Fault of a model, or of how it is used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system cannot open or read a file.
+    /// The system cannot open, read or write a file.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Error of the system.
         source: io::Error,
-    },
-    /// A file that is too short for what it says it holds.
-    #[error("{}: {needed} bytes are needed, the file has {found}", path.display())]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// The length the content asks for, in bytes.
-        needed: u64,
-        /// The length of the file, in bytes.
-        found: u64,
-    },
-    /// Bytes that break the file format.
-    #[error("{}: damaged at byte {offset}: {what}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where in the file the damaged part begins, in bytes.
-        offset: u64,
-        /// The rule that is broken.
-        what: Cow<'static, str>,
-    },
-    /// Bytes that do not return the checksum stored with them.
-    #[error(
-        "{}: bytes {offset} to {} have checksum {found:#010x}, {expected:#010x} is stored",
-        path.display(),
-        offset + len
-    )]
-    Checksum {
-        /// The file.
-        path: PathBuf,
-        /// Where the bytes begin.
-        offset: u64,
-        /// Their number.
-        len: u64,
-        /// The masked checksum that is stored.
-        expected: u32,
-        /// The masked checksum of the bytes.
-        found: u32,
-    },
-    /// Bytes that are not the message they should be.
-    #[error("{}: not a valid {message}: {source}", path.display())]
-    Message {
-        /// The file.
-        path: PathBuf,
-        /// The message type.
-        message: &'static str,
-        /// Fault of the encoding.
-        source: prost::DecodeError,
-    },
-    /// Text that is not the message it should be.
-    #[error("{}: not a valid {message}: {what}", path.display())]
-    TextMessage {
-        /// The file.
-        path: PathBuf,
-        /// The message type.
-        message: &'static str,
-        /// Fault of the text.
-        what: Box<str>,
-    },
-    /// A line of a text file that does not parse.
-    #[error("{}:{line}: expected {expected}, found `{found}`", path.display())]
-    Text {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// Values that may stand there.
-        expected: &'static str,
-        /// Value found.
-        found: String,
-    },
-    /// No file of a checkpoint exists.
-    #[error("{}: there is no checkpoint of this name", prefix.display())]
-    NoCheckpoint {
-        /// The checkpoint's path without suffixes.
-        prefix: PathBuf,
-    },
-    /// A checkpoint has no tensor of this name.
-    #[error("{}: the checkpoint has no tensor `{key}`", prefix.display())]
-    NoTensor {
-        /// The checkpoint's path without suffixes.
-        prefix: PathBuf,
-        /// The name.
-        key: String,
-    },
-    /// A slice that does not fit the tensor it is taken from.
-    #[error("slice `{slice}` of a tensor of shape {shape}: {rule}")]
-    Slice {
-        /// The slice, as text.
-        slice: String,
-        /// The shape of the tensor.
-        shape: Shape,
-        /// The rule that is broken.
-        rule: &'static str,
     },
     /// Something is wrong with one tensor of a checkpoint.
     #[error("tensor `{key}`: {source}")]
@@ -181,12 +88,6 @@ pub enum Error {
         prefix: PathBuf,
         /// The keys of the values.
         keys: Vec<String>,
-    },
-    /// A name that is not UTF-8, which the file that lists checkpoints cannot hold.
-    #[error("{}: a checkpoint that is listed needs a name in UTF-8", path.display())]
-    NameNotUtf8 {
-        /// The path of the checkpoint.
-        path: PathBuf,
     },
     /// An object of another type than is asked for.
     #[error("the object was saved as `{found}`, not as `{expected}`")]
@@ -317,20 +218,16 @@ pub enum Error {
         /// The arguments of each trace.
         available: Vec<String>,
     },
-    /// A variant of the format that is not implemented.
-    #[error("{}: not supported: {what}", path.display())]
-    Unsupported {
-        /// The file.
-        path: PathBuf,
-        /// Name of the request.
-        what: Cow<'static, str>,
-    },
-    /// Something is wrong with a program, a tensor or a limit.
-    #[error(transparent)]
-    Program(Box<ferroflow_ir::Error>),
     /// A function failed.
     #[error(transparent)]
     Runtime(Box<ferroflow_runtime::Error>),
+    /// A file is damaged or in a form that is not supported, or a checkpoint lacks what is asked of
+    /// it.
+    #[error(transparent)]
+    Format(Box<FormatError>),
+    /// Something is wrong with a program, a tensor or a limit.
+    #[error(transparent)]
+    Program(Box<ferroflow_ir::Error>),
 }
 
 impl Error {
@@ -338,30 +235,21 @@ impl Error {
     pub fn code(&self) -> Code {
         match self {
             Error::Io { source, .. } => io_code(source.kind()),
-            Error::Truncated { .. } => Code::OutOfRange,
-            Error::Damaged { .. } | Error::Checksum { .. } | Error::Message { .. } => {
-                Code::DataLoss
-            }
-            Error::Text { .. }
-            | Error::TextMessage { .. }
-            | Error::Slice { .. }
-            | Error::NoAsset { .. }
+            Error::Tensor { source, .. } => source.code(),
+            Error::NoAsset { .. }
             | Error::SignatureInput { .. }
             | Error::Object { .. }
             | Error::NotAFunction { .. }
             | Error::NotATensor { .. }
             | Error::Arguments { .. }
             | Error::OtherType { .. }
-            | Error::NameNotUtf8 { .. }
             | Error::NotConstructible { .. }
             | Error::Untracked { .. }
             | Error::NotASignature { .. }
             | Error::ParameterNames { .. }
             | Error::SignaturesTaken { .. }
             | Error::NoTrace { .. } => Code::InvalidArgument,
-            Error::NoCheckpoint { .. }
-            | Error::NoTensor { .. }
-            | Error::NoMetaGraph { .. }
+            Error::NoMetaGraph { .. }
             | Error::NoSignature { .. }
             | Error::NotRestored { .. }
             | Error::NotConsumed { .. }
@@ -370,11 +258,16 @@ impl Error {
                 Code::FailedPrecondition
             }
             Error::AssetPath { .. } => Code::PermissionDenied,
-            Error::Tensor { source, .. } => source.code(),
-            Error::Unsupported { .. } => Code::Unimplemented,
+            Error::Format(source) => source.code(),
             Error::Program(source) => source.code(),
             Error::Runtime(source) => source.code(),
         }
+    }
+
+    /// Adds which tensor the error is about.
+    #[must_use]
+    pub(crate) fn at_tensor(self, key: &str) -> Error {
+        Error::Tensor { key: key.into(), source: Box::new(self) }
     }
 
     /// The error as one of the runtime: itself, or what it says.
@@ -387,11 +280,16 @@ impl Error {
             }
         }
     }
+}
 
-    /// Adds which tensor the error is about.
-    #[must_use]
-    pub(crate) fn at_tensor(self, key: &str) -> Error {
-        Error::Tensor { key: key.into(), source: Box::new(self) }
+impl From<FormatError> for Error {
+    fn from(source: FormatError) -> Error {
+        match source {
+            FormatError::Io { path, source } => Error::Io { path, source },
+            FormatError::Tensor { key, source } => Error::from(*source).at_tensor(&key),
+            FormatError::Program(error) => Error::Program(error),
+            other => Error::Format(Box::new(other)),
+        }
     }
 }
 
@@ -404,15 +302,5 @@ impl From<ferroflow_ir::Error> for Error {
 impl From<ferroflow_runtime::Error> for Error {
     fn from(source: ferroflow_runtime::Error) -> Error {
         Error::Runtime(Box::new(source))
-    }
-}
-
-fn io_code(kind: io::ErrorKind) -> Code {
-    match kind {
-        io::ErrorKind::NotFound => Code::NotFound,
-        io::ErrorKind::PermissionDenied => Code::PermissionDenied,
-        io::ErrorKind::UnexpectedEof => Code::OutOfRange,
-        io::ErrorKind::OutOfMemory => Code::ResourceExhausted,
-        _ => Code::Unavailable,
     }
 }

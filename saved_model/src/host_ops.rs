@@ -140,6 +140,6 @@ fn remove_if_empty(folder: &Path) {
     let _ = std::fs::remove_dir(folder);
 }
 
-fn status(error: crate::Error) -> Error {
+fn status(error: ferroflow_format::Error) -> Error {
     Error::Status { code: error.code(), message: error.to_string() }
 }

@@ -1,4 +1,4 @@
-//! TensorFlow's files: SavedModels, checkpoints and the messages in them.
+//! SavedModels and checkpoints as objects: variables, functions and signatures.
 //!
 //! ```
 //! use ferroflow_ir::Limits;
@@ -48,18 +48,11 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(target_endian = "big")]
-compile_error!("elements are little-endian on disk and are not converted");
-
-pub mod bundle;
 pub mod checkpoint;
-mod checksum;
 mod construct;
-pub mod convert;
 mod custom_gradient;
 pub mod error;
 pub mod events;
-mod file;
 pub mod freeze;
 pub mod function;
 pub mod graph;
@@ -67,34 +60,34 @@ mod host_ops;
 pub mod load;
 mod loaded;
 pub mod model;
-pub mod output_file;
 mod parameters;
 mod partial;
-pub mod proto;
 mod proto_ops;
 mod readers;
-pub mod record_file;
-pub mod restore;
 pub mod revive;
-mod room;
 pub mod save;
 mod saver;
 pub mod session;
 mod simple_save;
 mod sound_summary;
 mod sparse_ops;
-pub mod stablehlo;
-pub mod structured_value;
 mod summary_ops;
-mod text_format;
 pub mod value;
+
+use ferroflow_format::{file, text_format};
 
 pub use checkpoint::{
     Checkpoint, CheckpointManager, CheckpointState, ManagerOptions, RestoreStatus,
     latest_checkpoint,
 };
 pub use error::{Error, Result};
-pub use file::{read_message, write_message};
+pub use ferroflow_format as format;
+pub use ferroflow_format::{
+    bundle, convert, output_file, proto, read_message, record_file, restore, stablehlo,
+    structured_value, write_message,
+};
+pub use ferroflow_ir as ir;
+pub use ferroflow_runtime as runtime;
 pub use freeze::{FrozenFunction, FrozenGraph, freeze, freeze_function};
 pub use function::{RestoredFunction, Signature};
 pub use graph::LoadedGraph;

@@ -16,11 +16,11 @@ use crate::{
     convert::{self, Definitions, add_functions},
     custom_gradient::add_gradients,
     error::{Error, Result},
-    file::{decode_message, read_message},
     model::{Model, SavedModel},
-    proto::{self, AssetFileDef, MetaGraphDef, collection_def::Kind},
+    proto::{self, MetaGraphDef},
     session::Session,
 };
+pub use ferroflow_format::saved_model_file::{assets, read_saved_model, tags};
 use ferroflow_ir::FunctionLibrary;
 use ferroflow_runtime::{Context, ResourceManager, files};
 use std::{
@@ -116,36 +116,6 @@ pub fn load_session(
     Session::load(parts)
 }
 
-/// The `saved_model.pb` of a folder, or its `saved_model.pbtxt`.
-///
-/// # Errors
-///
-/// When it is missing, damaged or in a form that is not supported.
-pub fn read_saved_model(folder: &Path) -> Result<proto::SavedModel> {
-    let [path, text, parts] =
-        ["saved_model.pb", "saved_model.pbtxt", "saved_model.cpb"].map(|name| folder.join(name));
-    let [has_binary, has_text, has_parts] = [&path, &text, &parts].map(|path| files::exists(path));
-    if !has_binary && !has_text && has_parts {
-        let what = "messages that are cut into parts cannot be read".into();
-        return Err(Error::Unsupported { path: parts, what });
-    }
-    let path = if !has_binary && has_text { text } else { path };
-    let file: proto::SavedModel = read_message(&path)?;
-    if file.meta_graphs.is_empty() {
-        return Err(Error::Damaged { path, offset: 0, what: "it holds no MetaGraph".into() });
-    }
-    if file.saved_model_schema_version != 1 {
-        let what = format!("schema version {}", file.saved_model_schema_version).into();
-        return Err(Error::Unsupported { path, what });
-    }
-    Ok(file)
-}
-
-/// The tags of a MetaGraph.
-pub fn tags(meta_graph: &MetaGraphDef) -> &[String] {
-    meta_graph.meta_info_def.as_ref().map_or(&[], |info| &info.tags)
-}
-
 fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Result<MetaGraphDef> {
     let available: Vec<Vec<String>> =
         file.meta_graphs.iter().map(|meta_graph| tags(meta_graph).to_vec()).collect();
@@ -168,29 +138,6 @@ fn choose(file: proto::SavedModel, folder: &Path, options: &LoadOptions) -> Resu
         Some(index) => Ok(meta_graphs.swap_remove(index)),
         None => Err(no_match(Some(asked))),
     }
-}
-
-/// The assets of a MetaGraph of the model in `folder`.
-///
-/// # Errors
-///
-/// [`Error::Message`] when their list is damaged.
-pub fn assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
-    match &meta_graph.asset_file_def[..] {
-        [] => collected_assets(folder, meta_graph),
-        files => Ok(files.to_vec()),
-    }
-}
-
-/// The assets in the collection where writers of 1.x put them.
-fn collected_assets(folder: &Path, meta_graph: &MetaGraphDef) -> Result<Vec<AssetFileDef>> {
-    let collection = meta_graph.collection_def.get("saved_model_assets");
-    let Some(Kind::AnyList(list)) = collection.and_then(|collection| collection.kind.as_ref())
-    else {
-        return Ok(Vec::new());
-    };
-    let path = folder.join("saved_model.pb");
-    list.value.iter().map(|any| decode_message(&path, any.value.clone().into())).collect()
 }
 
 impl LoadedParts {

@@ -53,7 +53,7 @@ pub fn simple_save(
         ..Default::default()
     };
     let model = proto::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta_graph] };
-    write_message(&folder.join("saved_model.pb"), &model)
+    Ok(write_message(&folder.join("saved_model.pb"), &model)?)
 }
 
 /// A model that [`simple_save`] has written, or any other with its tag and signature.

@@ -4,12 +4,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use ferroflow::{
     ir::{HostTensor, Shape},
+    python_literal::PythonLiteral as Value,
     saved_model::proto::{
         BytesList, Example, Feature, Features, FloatList, Int64List, feature::Kind,
     },
 };
 use prost::Message;
-use py_literal::Value;
 
 /// The vector of serialised examples that a list of dictionaries stands for, such as
 /// `[{"age": [22.0], "education": ["BS"]}]`: floats, integers and texts, each in a list.
@@ -28,7 +28,7 @@ pub(super) fn tensor(text: &str) -> Result<HostTensor> {
 fn example(value: &Value) -> Result<Example> {
     let Value::Dict(entries) = value else { bail!("each example is a dictionary") };
     let feature = |(name, value): &(Value, Value)| {
-        let Value::String(name) = name else { bail!("names of features are texts") };
+        let Value::Text(name) = name else { bail!("names of features are texts") };
         let kind = feature(value).with_context(|| format!("feature `{name}`"))?;
         Ok((name.clone(), Feature { kind: Some(kind) }))
     };
@@ -56,7 +56,7 @@ fn feature(value: &Value) -> Result<Kind> {
 
 fn integer(value: &Value) -> Option<i64> {
     match value {
-        Value::Integer(number) => i64::try_from(number).ok(),
+        Value::Integer(number) => i64::try_from(*number).ok(),
         _ => None,
     }
 }
@@ -71,7 +71,7 @@ fn float(value: &Value) -> Option<f32> {
 
 fn bytes(value: &Value) -> Option<Bytes> {
     match value {
-        Value::String(text) => Some(text.clone().into()),
+        Value::Text(text) => Some(text.clone().into()),
         Value::Bytes(bytes) => Some(bytes.clone().into()),
         _ => None,
     }

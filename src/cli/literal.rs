@@ -2,9 +2,11 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
-use ferroflow::ir::{DType, HostTensor, Shape};
+use ferroflow::{
+    ir::{DType, HostTensor, Shape},
+    python_literal::PythonLiteral as Value,
+};
 use num_complex::Complex;
-use py_literal::Value;
 
 /// The tensor of dtype `dtype` that a literal stands for: a number, text or bool, or nested
 /// lists of them. `np.zeros(shape)` and `np.ones(shape)` stand for tensors full of those.
@@ -70,7 +72,7 @@ fn of_leaves(leaves: &[&Value], shape: Shape, dtype: DType) -> Result<HostTensor
     macro_rules! integers {
         ($rust:ty) => {{
             let parse = |leaf: &&Value| match leaf {
-                Value::Integer(number) => <$rust>::try_from(number)
+                Value::Integer(number) => <$rust>::try_from(*number)
                     .ok()
                     .with_context(|| format!("{number} is no {dtype}")),
                 other => wrong(other, dtype),
@@ -111,7 +113,7 @@ fn of_leaves(leaves: &[&Value], shape: Shape, dtype: DType) -> Result<HostTensor
         DType::U64 => integers!(u64),
         DType::Bool => {
             let parse = |leaf: &&Value| match leaf {
-                Value::Boolean(value) => Ok(*value),
+                Value::Bool(value) => Ok(*value),
                 other => wrong(other, dtype),
             };
             let elements = leaves.iter().map(parse).collect::<Result<Vec<bool>>>()?;
@@ -119,7 +121,7 @@ fn of_leaves(leaves: &[&Value], shape: Shape, dtype: DType) -> Result<HostTensor
         }
         DType::String => {
             let parse = |leaf: &&Value| match leaf {
-                Value::String(text) => Ok(Bytes::from(text.clone().into_bytes())),
+                Value::Text(text) => Ok(Bytes::from(text.clone().into_bytes())),
                 Value::Bytes(bytes) => Ok(Bytes::from(bytes.clone())),
                 other => wrong(other, dtype),
             };
@@ -133,8 +135,7 @@ fn of_leaves(leaves: &[&Value], shape: Shape, dtype: DType) -> Result<HostTensor
 fn float(value: &Value, dtype: DType) -> Result<f64> {
     match value {
         Value::Float(value) => Ok(*value),
-        // Through text, which rounds once however long the number is.
-        Value::Integer(number) => Ok(number.to_string().parse()?),
+        Value::Integer(number) => Ok(*number as f64),
         other => wrong(other, dtype),
     }
 }

@@ -222,8 +222,8 @@ pub(super) fn check_target(path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     if let Some(extension) = FOREIGN.iter().find(|ext| name.ends_with(&format!(".{ext}"))) {
         bail!(
-            "{}: `.{extension}` files are not written; the formats are `.safetensors`, `.pb`, \
-             `.pbtxt`, and checkpoints, whose paths have no extension",
+            "{}: `.{extension}` files are not written; the formats are `.safetensors`, `.pb`, `.pbtxt`, \
+             `.mlir`, `.mlirbc`, and checkpoints, whose paths have no extension",
             path.display()
         );
     }

@@ -30,6 +30,7 @@ mod csv;
 mod idx;
 mod pipeline;
 mod prefetch;
+#[cfg(feature = "progress")]
 mod progress;
 mod random;
 mod records;
@@ -41,6 +42,7 @@ pub use csv::read_csv;
 pub use idx::read_idx;
 pub use pipeline::{DataPipeline, Example, ImageFolder, PipelineItems};
 pub use prefetch::{Prefetch, prefetch};
+#[cfg(feature = "progress")]
 pub use progress::Progress;
 pub use records::{RecordBatches, record_batches};
 
@@ -78,7 +80,7 @@ pub enum Error {
     },
     /// A damaged file of records.
     #[error(transparent)]
-    Records(#[from] ferroflow_saved_model::Error),
+    Records(#[from] ferroflow_format::Error),
     /// Read data makes no tensor.
     #[error(transparent)]
     Tensor(#[from] ferroflow_ir::Error),

@@ -46,11 +46,13 @@
 
 mod checkpoints;
 mod csv_log;
+#[cfg(feature = "progress")]
 mod progress;
 mod tensor_board;
 
 pub use checkpoints::Checkpoints;
 pub use csv_log::CsvLog;
 pub use ferroflow_nn::train::*;
+#[cfg(feature = "progress")]
 pub use progress::ProgressBar;
 pub use tensor_board::TensorBoard;

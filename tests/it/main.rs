@@ -41,6 +41,7 @@ mod sessions;
 mod shared_objects;
 mod signatures;
 mod signatures_saved;
+mod stablehlo_export;
 mod state;
 mod summaries;
 mod support;

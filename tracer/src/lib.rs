@@ -105,6 +105,7 @@ pub use control_flow::{
 };
 pub use custom_gradient::{custom_gradient, recompute_grad};
 pub use error::{Error, Result};
+pub use ferroflow_ir as ir;
 pub use ferroflow_ir::DType;
 pub use func_graph::Outputs;
 pub use function::{
@@ -363,6 +364,7 @@ pub use ferroflow_tracer_macros::TraceType;
 /// ```
 pub use ferroflow_tracer_macros::HasFunctions;
 
+pub use ferroflow_runtime as runtime;
 pub use ferroflow_runtime::trackable::Trackable;
 /// Implements [`Trackable`] for a structure: its fields are the
 /// objects it leads to, by their names; the methods in its [`Functions`] are by theirs.

@@ -1,6 +1,6 @@
 //! `ci`: everything that CI checks, cheapest first.
 
-use crate::{codegen, command, metrics, spec, tidy};
+use crate::{alone, codegen, command, metrics, package, spec, tidy};
 use anyhow::{Context, Result};
 use std::path::Path;
 
@@ -14,7 +14,16 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         let what = ["clippy", "--workspace", "--all-targets", "--all-features"];
         cargo(root, &[&what[..], &["--", "-D", "warnings"]].concat())
     })?;
+    step("clippy without features", || {
+        for package in ["ferroflow", "ferroflow-format"] {
+            let what = ["clippy", "--package", package, "--lib", "--no-default-features"];
+            cargo(root, &[&what[..], &["--", "-D", "warnings"]].concat())?;
+        }
+        Ok(())
+    })?;
+    step("package", || package::run(root))?;
     step("test", || test(root))?;
+    step("alone", || alone::run(root))?;
     step("doc", || {
         let mut doc = command::cargo(root, &["doc", "--workspace", "--no-deps"]);
         doc.env("RUSTDOCFLAGS", "-D warnings");

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod bench;
 mod ci;
 mod codegen;
@@ -10,6 +11,7 @@ mod conformance;
 mod functions;
 mod fuzz;
 mod metrics;
+mod package;
 mod sbom;
 mod simulated;
 mod source;
@@ -31,6 +33,8 @@ struct Flags {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Run programs that use one crate each, outside of this workspace.
+    Alone,
     /// Measure, alone or beside other programs.
     Bench(bench::Flags),
     /// Write generated code.
@@ -42,6 +46,8 @@ enum Verb {
     Fuzz(fuzz::FuzzVerb),
     /// Print measures of the source.
     Metrics(metrics::Flags),
+    /// Pack the crates as they would be published.
+    Package,
     /// Write the list of all dependencies (SPDX).
     Sbom(sbom::SbomFlags),
     /// Run a command with NVIDIA's driver and compiler simulated.
@@ -69,11 +75,13 @@ fn main() -> ExitCode {
 fn run(verb: Verb) -> Result<()> {
     let root = workspace_root()?;
     match verb {
+        Verb::Alone => alone::run(&root),
         Verb::Bench(flags) => bench::run(&root, &flags),
         Verb::Codegen(flags) => codegen::run(&root, &flags),
         Verb::Conformance(flags) => conformance::run(&root, &flags),
         Verb::Fuzz(verb) => fuzz::run(&root, &verb),
         Verb::Metrics(flags) => metrics::run(&root, &flags),
+        Verb::Package => package::run(&root),
         Verb::Sbom(flags) => sbom::run(&root, &flags),
         Verb::Simulated(flags) => simulated::run(&root, &flags),
         Verb::Spec(flags) => spec::run(&root, &flags),

@@ -12,6 +12,7 @@ use std::{fs, path::Path};
 /// Each crate with the crates of the workspace it may depend on. Arrows point down only.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ferroflow-cluster", &["ferroflow-ir", "ferroflow-runtime"]),
+    ("ferroflow-format", &["ferroflow-ir"]),
     ("ferroflow-ir", &[]),
     ("ferroflow-kernels", &["ferroflow-ir"]),
     ("ferroflow-simulator", &[]),
@@ -25,10 +26,14 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ferroflow-nn",
         &["ferroflow-ir", "ferroflow-runtime", "ferroflow-tracer", "ferroflow-tracer-macros"],
     ),
-    ("ferroflow-saved-model", &["ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"]),
+    (
+        "ferroflow-saved-model",
+        &["ferroflow-format", "ferroflow-ir", "ferroflow-kernels", "ferroflow-runtime"],
+    ),
     (
         "ferroflow",
         &[
+            "ferroflow-format",
             "ferroflow-ir",
             "ferroflow-kernels",
             "ferroflow-nn",

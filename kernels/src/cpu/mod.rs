@@ -6,6 +6,7 @@ mod beta;
 mod bounds;
 mod cell;
 mod check;
+#[cfg(feature = "codec")]
 mod codec;
 mod concat;
 mod conv;
@@ -19,6 +20,7 @@ mod dilation;
 pub(crate) mod dispatch;
 mod exp;
 mod extreme;
+#[cfg(feature = "signal")]
 mod fft;
 mod fractional_pool;
 mod gather;
@@ -26,6 +28,7 @@ mod gemm;
 mod image;
 mod index;
 mod isotonic;
+#[cfg(feature = "linalg")]
 mod linalg;
 mod lrn;
 mod lstm;
@@ -51,9 +54,11 @@ mod shape;
 mod shape_arguments;
 mod shift;
 mod softmax;
+#[cfg(feature = "signal")]
 mod sound;
 mod sparse;
 pub(crate) mod string;
+#[cfg(feature = "text")]
 pub(crate) mod text;
 mod top_k;
 mod top_k_heap;
@@ -69,7 +74,7 @@ use crate::{
     error::Result,
     kernel::Kernel,
 };
-use ferroflow_ir::{DType, HostTensor, Lowering, OpDef, Shape};
+use ferroflow_ir::{DType, HostTensor, Lowering, OpDef, Shape, ops};
 use std::{
     collections::HashMap,
     sync::{Arc, OnceLock},
@@ -85,7 +90,6 @@ const KERNELS: &[&[(&str, Build)]] = &[
     beta::KERNELS,
     bounds::KERNELS,
     check::KERNELS,
-    codec::KERNELS,
     concat::KERNELS,
     conv::KERNELS,
     count::KERNELS,
@@ -95,7 +99,6 @@ const KERNELS: &[&[(&str, Build)]] = &[
     diagonal::KERNELS,
     dilation::KERNELS,
     extreme::KERNELS,
-    fft::KERNELS,
     fractional_pool::KERNELS,
     gather::KERNELS,
     image::color::KERNELS,
@@ -107,15 +110,6 @@ const KERNELS: &[&[(&str, Build)]] = &[
     image::suppress::KERNELS,
     image::transform::KERNELS,
     isotonic::KERNELS,
-    linalg::eigen::KERNELS,
-    linalg::exponential::KERNELS,
-    linalg::function::KERNELS,
-    linalg::general::KERNELS,
-    linalg::lu::KERNELS,
-    linalg::qr::KERNELS,
-    linalg::svd::KERNELS,
-    linalg::triangular::KERNELS,
-    linalg::tridiagonal::KERNELS,
     lrn::KERNELS,
     lstm::KERNELS,
     matmul::KERNELS,
@@ -156,7 +150,6 @@ const KERNELS: &[&[(&str, Build)]] = &[
     shape::KERNELS,
     shape_arguments::KERNELS,
     softmax::KERNELS,
-    sound::KERNELS,
     sparse::cross::KERNELS,
     sparse::dense::KERNELS,
     sparse::grad::KERNELS,
@@ -174,36 +167,29 @@ const KERNELS: &[&[(&str, Build)]] = &[
     string::hash::KERNELS,
     string::join::KERNELS,
     string::ngrams::KERNELS,
-    string::regex::KERNELS,
-    string::script::KERNELS,
     string::split::KERNELS,
     string::substr::KERNELS,
     string::to_number::KERNELS,
     string::unicode::KERNELS,
-    text::bert::KERNELS,
-    text::binarize::KERNELS,
-    text::boise::KERNELS,
-    text::byte_split::KERNELS,
-    text::constrained::KERNELS,
-    text::find_offsets::KERNELS,
-    text::ngrams::KERNELS,
-    text::normalize::KERNELS,
-    text::phrase::KERNELS,
-    text::regex_split::KERNELS,
-    text::rouge::KERNELS,
-    text::round_robin::KERNELS,
-    text::script::KERNELS,
-    text::sentence::KERNELS,
-    text::sentencepiece::fast::KERNELS,
-    text::spanning_tree::KERNELS,
-    text::split_merge::KERNELS,
-    text::whitespace::KERNELS,
-    text::wordpiece::KERNELS,
     top_k::KERNELS,
     unique::KERNELS,
     unsorted_segment::KERNELS,
     wav::KERNELS,
     window::KERNELS,
+];
+
+/// Those of the modules that features leave out.
+const OPTIONAL: &[&[&[(&str, Build)]]] = &[
+    #[cfg(feature = "codec")]
+    &[codec::KERNELS],
+    #[cfg(feature = "linalg")]
+    linalg::KERNELS,
+    #[cfg(feature = "signal")]
+    &[fft::KERNELS, sound::KERNELS],
+    #[cfg(feature = "text")]
+    &[string::regex::KERNELS, string::script::KERNELS],
+    #[cfg(feature = "text")]
+    text::KERNELS,
 ];
 
 /// The processor and its memory.
@@ -263,9 +249,36 @@ impl Device for CpuDevice {
     }
 }
 
+/// The families of ops some of whose kernels a feature leaves out, with the feature.
+const LEFT_OUT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "codec"))]
+    ("codec", "codec"),
+    #[cfg(not(feature = "linalg"))]
+    ("linalg", "linalg"),
+    #[cfg(not(feature = "signal"))]
+    ("signal", "signal"),
+    #[cfg(not(feature = "text"))]
+    ("sentencepiece", "text"),
+    #[cfg(not(feature = "text"))]
+    ("string", "text"),
+    #[cfg(not(feature = "text"))]
+    ("text", "text"),
+    #[cfg(not(feature = "text"))]
+    ("unicode", "text"),
+];
+
+/// The feature of this crate that would bring the kernel of an op, if it is off.
+pub fn missing_feature(op: &OpDef) -> Option<&'static str> {
+    let is_family_of = |family: &str| {
+        ops::families().any(|(name, ops)| name == family && ops.iter().any(|o| o.name == op.name))
+    };
+    let row = LEFT_OUT.iter().find(|(family, _)| is_family_of(family))?;
+    Some(row.1).filter(|_| build(op.name).is_none())
+}
+
 fn build(op: &str) -> Option<Build> {
     static BY_NAME: OnceLock<HashMap<&'static str, Build>> = OnceLock::new();
-    let by_name =
-        BY_NAME.get_or_init(|| KERNELS.iter().flat_map(|rows| rows.iter().copied()).collect());
-    by_name.get(op).copied()
+    let tables = || KERNELS.iter().chain(OPTIONAL.iter().copied().flatten());
+    let rows = || tables().flat_map(|rows| rows.iter().copied()).collect();
+    BY_NAME.get_or_init(rows).get(op).copied()
 }

@@ -119,29 +119,50 @@ impl Threads {
         I: Iterator + Send,
         I::Item: Send,
     {
+        self.hand_out(items, &work);
+    }
+
+    /// [`for_each`](Threads::for_each), compiled once for each kind of items, whatever is done to
+    /// them.
+    fn hand_out<I>(&self, items: I, work: &(dyn Fn(I::Item) + Sync))
+    where
+        I: Iterator + Send,
+        I::Item: Send,
+    {
         let (low, high) = items.size_hint();
         if high == Some(1) {
             return items.for_each(work);
         }
-        let work = |item| {
-            budget::tick();
-            work(item);
+        let items = Mutex::new(items);
+        let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+        self.repeat(low, &|| {
+            let item = next();
+            let is_some = item.is_some();
+            if let Some(item) = item {
+                budget::tick();
+                work(item);
+            }
+            is_some
+        });
+    }
+
+    /// Has threads call `step` until it returns false. There are at least `low` steps.
+    fn repeat(&self, low: usize, step: &(dyn Fn() -> bool + Sync)) {
+        let Some(team) = &self.helpers else {
+            while step() {}
+            return;
         };
-        let Some(team) = &self.helpers else { return items.for_each(work) };
         let callers = team.calls.load(Ordering::Relaxed).max(1);
         let helpers = self.count.saturating_sub(callers).min(low.max(2) - 1);
         if helpers == 0 {
-            return items.for_each(work);
+            while step() {}
+            return;
         }
-        let items = Mutex::new(items);
-        let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
         let (bounds, caller) = (SharedBounds::of_thread(), thread::current().id());
         let run = || {
             let is_helper = !bounds.is_unbounded() && thread::current().id() != caller;
             let _entered = is_helper.then(|| bounds.enter());
-            while let Some(item) = next() {
-                work(item);
-            }
+            while step() {}
         };
         Joint::run(&run, team.patience, |joint| {
             for _ in 0..helpers {
@@ -160,6 +181,15 @@ impl Threads {
         piece: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) {
+        self.pieces(data, piece, &work);
+    }
+
+    fn pieces<T: Send>(
+        &self,
+        data: &mut [T],
+        piece: usize,
+        work: &(dyn Fn(usize, &mut [T]) + Sync),
+    ) {
         let piece = piece.max(1);
         if data.len() <= piece {
             if !data.is_empty() {
@@ -168,7 +198,7 @@ impl Threads {
             return;
         }
         let pieces = data.chunks_mut(piece).enumerate();
-        self.for_each(pieces, |(index, part)| work(index * piece, part));
+        self.hand_out(pieces, &|(index, part)| work(index * piece, part));
     }
 
     /// As [`for_each_piece`](Threads::for_each_piece), for work that may fail: returns the error of
@@ -184,7 +214,7 @@ impl Threads {
         work: impl Fn(usize, &mut [T]) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
         let first: Mutex<Option<(usize, E)>> = Mutex::new(None);
-        self.for_each_piece(data, piece, |start, part| {
+        self.pieces(data, piece, &|start, part| {
             if let Err(error) = work(start, part) {
                 let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|(place, _)| start < *place) {
@@ -200,10 +230,14 @@ impl Threads {
 
     /// Cuts `0..len` into ranges of `piece` and calls `work` with each.
     pub fn for_each_range(&self, len: usize, piece: usize, work: impl Fn(Range<usize>) + Sync) {
+        self.ranges(len, piece, &work);
+    }
+
+    fn ranges(&self, len: usize, piece: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
         let piece = piece.max(1);
         let ranges =
             (0..len.div_ceil(piece)).map(|index| index * piece..len.min((index + 1) * piece));
-        self.for_each(ranges, work);
+        self.hand_out(ranges, work);
     }
 }
 

@@ -32,6 +32,7 @@ mod state;
 mod table;
 mod tensor_array;
 mod tensor_map;
+#[cfg(feature = "text")]
 mod text;
 pub(crate) mod training;
 pub(crate) mod training_on_device;
@@ -61,6 +62,7 @@ const BODIES: &[&[(&str, RuntimeOpBody)]] = &[
     table::BODIES,
     tensor_array::BODIES,
     tensor_map::BODIES,
+    #[cfg(feature = "text")]
     text::BODIES,
     variable_part::BODIES,
     variant::BODIES,

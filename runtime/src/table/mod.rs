@@ -275,6 +275,10 @@ impl LookupTable {
     /// # Errors
     ///
     /// When the keys are not strings or the values not integers, or the table is not filled yet.
+    #[cfg_attr(
+        not(feature = "text"),
+        expect(dead_code, reason = "tokenizers alone look up words without copies")
+    )]
     pub(crate) fn look_up<R>(
         &self,
         look: impl FnOnce(&dyn Fn(&[u8]) -> Option<i64>) -> R,

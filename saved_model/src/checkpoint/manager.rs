@@ -5,6 +5,7 @@ use crate::{
     bundle,
     error::{Error, Result},
 };
+use ferroflow_format::Error as FormatError;
 use ferroflow_ir::{
     DType,
     clock::{SystemTime, UNIX_EPOCH},
@@ -146,8 +147,9 @@ impl<'a> CheckpointManager<'a> {
                     }
                 }
             }
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+            Err(FormatError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
         }
         let last_step = Cell::new(options.interval.as_ref().and_then(|i| i.last_step));
         let latest = latest.filter(|path| !path.as_os_str().is_empty());
@@ -262,7 +264,7 @@ impl<'a> CheckpointManager<'a> {
             all_model_checkpoint_timestamps: self.kept.iter().map(|kept| kept.time).collect(),
             last_preserved_timestamp: self.last_preserved,
         };
-        state.write(&self.folder)
+        Ok(state.write(&self.folder)?)
     }
 
     /// Restores the newest checkpoint; `None` if there is none, in which case `initialize` runs.

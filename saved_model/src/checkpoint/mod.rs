@@ -21,19 +21,19 @@ mod binding;
 mod keys;
 mod manager;
 mod restoring;
-pub mod state;
 mod status;
 mod write;
 
 pub use crate::output_file::Durability;
+pub use ferroflow_format::checkpoint_state::{self as state, CheckpointState, latest_checkpoint};
 pub use manager::{CheckpointManager, ManagerOptions, SaveInterval};
-pub use state::{CheckpointState, latest_checkpoint};
 pub use status::RestoreStatus;
 pub use write::{Snapshot, WriteOptions};
 
 pub(crate) use keys::{Keyed, Stored, keyed};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use ferroflow_format::{Error as FormatError, bundle::folder_of};
 use ferroflow_ir::HostTensor;
 use ferroflow_runtime::{
     ResourceVariable, files,
@@ -263,14 +263,6 @@ impl Trackable for Checkpoint<'_> {
     }
 }
 
-/// The folder that a checkpoint is in.
-pub(crate) fn folder_of(prefix: &Path) -> &Path {
-    match prefix.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// The checkpoint that a path names: that of a SavedModel, for its folder.
 pub(crate) fn prefix_of(path: &Path) -> Result<PathBuf> {
     if !files::is_folder(path) {
@@ -281,6 +273,6 @@ pub(crate) fn prefix_of(path: &Path) -> Result<PathBuf> {
         ["saved_model.pb", "saved_model.pbtxt"].iter().any(|f| files::exists(&path.join(f)));
     match is_model {
         true => Ok(variables),
-        false => Err(Error::NoCheckpoint { prefix: path.into() }),
+        false => Err(FormatError::NoCheckpoint { prefix: path.into() }.into()),
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     proto::TrackableObjectGraph,
     restore::{OBJECT_GRAPH_KEY, object_graph},
 };
+use ferroflow_format::Error as FormatError;
 use ferroflow_ir::{HostTensor, Limits, PartialShape};
 use ferroflow_runtime::{
     self as runtime,
@@ -108,14 +109,15 @@ impl Restoring {
 
     fn check(&self, job: &Job) -> Result<()> {
         let entry = |key: String| {
-            let absent = || Error::NoTensor { prefix: self.prefix().into(), key: key.clone() };
+            let absent =
+                || FormatError::NoTensor { prefix: self.prefix().into(), key: key.clone() };
             self.reader.entry(&key).ok_or_else(absent)
         };
         let variable = match &job.value {
             Stored::Variable(variable) => variable,
             Stored::Saveable(saveable) => {
                 let mut keys = saveable.suffixes().into_iter().map(|s| format!("{}{s}", job.key));
-                return keys.try_for_each(|key| entry(key).map(drop));
+                return Ok(keys.try_for_each(|key| entry(key).map(drop))?);
             }
         };
         let entry = entry(job.key.clone())?;
@@ -160,7 +162,7 @@ fn take_over(reader: &Reader, job: &Job) -> Result<()> {
         Stored::Variable(variable) => Ok(variable.assign(reader.read(&job.key)?)?),
         Stored::Saveable(saveable) => {
             let suffixes = saveable.suffixes().into_iter();
-            let values: Result<Vec<HostTensor>> =
+            let values: Result<Vec<HostTensor>, FormatError> =
                 suffixes.map(|suffix| reader.read(&format!("{}{suffix}", job.key))).collect();
             Ok(saveable.restore(values?)?)
         }

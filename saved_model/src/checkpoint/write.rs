@@ -122,7 +122,7 @@ impl Snapshot {
             let joined = threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
             joined.collect::<Result<Vec<()>>>()
         });
-        let merged = written.and_then(|_| merge(&prefixes, prefix, false, &Limits::default()));
+        let merged = written.and_then(|_| Ok(merge(&prefixes, prefix, false, &Limits::default())?));
         let removed = std::fs::remove_dir_all(&temporary);
         merged?;
         removed.map_err(|source| Error::Io { path: temporary, source })
@@ -143,7 +143,7 @@ fn write_part(
     for (key, tensor) in tensors {
         writer.add(key, tensor)?;
     }
-    writer.finish_with(durability)
+    Ok(writer.finish_with(durability)?)
 }
 
 /// A folder beside the checkpoint that no other writer uses.

@@ -50,7 +50,10 @@ impl SummaryWriterResource {
     /// # Errors
     ///
     /// `FAILED_PRECONDITION` when there is none, and those of `act`.
-    pub fn with<R>(&self, act: impl FnOnce(&mut EventsWriter) -> crate::Result<R>) -> Result<R> {
+    pub fn with<R>(
+        &self,
+        act: impl FnOnce(&mut EventsWriter) -> ferroflow_format::Result<R>,
+    ) -> Result<R> {
         let mut file = self.0.lock();
         let file = file.as_mut().ok_or_else(|| IrError::Status {
             code: Code::FailedPrecondition,
@@ -84,7 +87,7 @@ impl Resource for SummaryWriterResource {
     }
 }
 
-fn status(error: crate::Error) -> Error {
+fn status(error: ferroflow_format::Error) -> Error {
     Error::Status { code: error.code(), message: error.to_string() }
 }
 

@@ -84,7 +84,8 @@ impl Model {
         }
         let failure = OnceLock::new();
         state.parts.context.threads().for_each(jobs.into_iter(), |(variable, key)| {
-            let restored = reader.read(key).and_then(|value| Ok(variable.assign(value)?));
+            let restored =
+                reader.read(key).map_err(Error::from).and_then(|value| Ok(variable.assign(value)?));
             if let Err(error) = restored {
                 failure.get_or_init(|| error);
             }

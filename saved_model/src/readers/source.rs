@@ -3,9 +3,9 @@
 //! Sources: `text_line_reader_op.cc`, `fixed_length_record_reader_op.cc` and
 //! `tf_record_reader_op.cc` of TensorFlow.
 
-use crate::checksum::mask;
 use bytes::Bytes;
 use crc32c::crc32c;
+use ferroflow_format::checksum::mask;
 use ferroflow_ir::{Code, Error as IrError};
 use ferroflow_runtime::{Error, Result};
 

@@ -379,5 +379,5 @@ fn write(
     }
     let fingerprint = fingerprint::fingerprint(model, &variables)?;
     write_message(&folder.join("fingerprint.pb"), &fingerprint)?;
-    write_message(&folder.join("saved_model.pb"), model)
+    Ok(write_message(&folder.join("saved_model.pb"), model)?)
 }

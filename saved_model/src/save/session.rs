@@ -44,7 +44,7 @@ pub fn save_session(session: &Session, folder: impl AsRef<Path>) -> Result<()> {
     assets::copy(files.iter(), &names, &folder)?;
     assets::copy_extra(&parts.folder, &folder)?;
     let model = proto::SavedModel { saved_model_schema_version: 1, meta_graphs: vec![meta_graph] };
-    write_message(&folder.join("saved_model.pb"), &model)
+    Ok(write_message(&folder.join("saved_model.pb"), &model)?)
 }
 
 /// Runs the op that saves. It writes outside the model's folder, which programs of models may not,

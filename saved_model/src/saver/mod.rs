@@ -51,7 +51,7 @@ impl Session {
         for (name, variable) in self.variables()? {
             writer.add(&name, &variable.read()?)?;
         }
-        writer.finish()
+        Ok(writer.finish()?)
     }
 
     /// Sets all variables to the values that a checkpoint has under their names.

@@ -1,6 +1,6 @@
 use crate::cases::{Case, cases, golden, golden_folder};
+use ferroflow_format::{CheckpointState, Result, bundle::Reader, convert::StoredHandle};
 use ferroflow_ir::{DType, Limits};
-use ferroflow_saved_model::{CheckpointState, Result, bundle::Reader, convert::StoredHandle};
 use std::collections::BTreeSet;
 
 fn open(case: &Case) -> Result<Reader> {

@@ -93,6 +93,7 @@ mod summary;
 mod test_support;
 pub mod train;
 
+pub use ferroflow_tracer as tracer;
 pub use layers::*;
 pub use module::Module;
 pub use summary::{ModuleSummary, WeightSummary};

@@ -34,7 +34,7 @@ enum Generator {
     Ops,
     /// `tracer/tests/generated` from seeds.
     Functions,
-    /// `saved_model/src/proto` from `saved_model/protos`.
+    /// `saved_model/format/src/proto` from `saved_model/format/protos`.
     Protos,
 }
 

@@ -20,6 +20,7 @@ const CRATES: &[(&str, &str)] = &[
     ("kernels", "kernels/src/lib.rs"),
     ("runtime", "runtime/src/lib.rs"),
     ("saved_model", "saved_model/src/lib.rs"),
+    ("format", "saved_model/format/src/lib.rs"),
     ("tracer", "tracer/src/lib.rs"),
     ("macros", "tracer/macros/src/lib.rs"),
     ("nn", "tracer/nn/src/lib.rs"),

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use syn::{Attribute, Item, Meta, Visibility};
 
 /// Where generated code is.
-const GENERATED: &[&str] = &["tracer/src/ops/generated/", "saved_model/src/proto/"];
+const GENERATED: &[&str] = &["tracer/src/ops/generated/", "saved_model/format/src/proto/"];
 
 /// A source file.
 pub(crate) struct SourceFile {

@@ -95,7 +95,7 @@ pub(super) struct Direct<'a> {
     machine: InstructionSet,
     areas: &'a [Area],
     input: &'a [f32],
-    /// The matrix `[taps, channels of a group, filters]`.
+    /// The matrix `0Dot products`.
     filter: &'a [f32],
     /// The filter in panels as wide as a tile, where there is one group.
     packed: Option<Arc<PackedMatrix>>,

@@ -48,7 +48,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
     ("Conv3DBackpropInputV2", backprop_input),
 ];
 
-/// A convolution `[windows, taps × channels] × [taps × channels, filters]`, group by group.
+/// A convolution `0Dot products`, group by group.
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     sweep: Sweep,
@@ -133,7 +133,7 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
 }
 
-/// Computes the windows of `input` times `filter`, `[taps, channels of a group, filters]`.
+/// Computes the windows of `0Dot products` times `1Dot products`, `2Dot products`.
 pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,

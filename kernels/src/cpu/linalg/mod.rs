@@ -1,18 +1,18 @@
 //! Linear algebra: one matrix of a stack at a time, and the stack shared among threads.
 
-pub(super) mod eigen;
-pub(super) mod exponential;
-pub(super) mod function;
-pub(super) mod general;
-pub(super) mod lu;
-pub(super) mod qr;
+mod eigen;
+mod exponential;
+mod function;
+mod general;
+mod lu;
+mod qr;
 mod reflection;
 mod schur;
-pub(super) mod svd;
-pub(super) mod triangular;
-pub(super) mod tridiagonal;
+mod svd;
+mod triangular;
+mod tridiagonal;
 
-use super::gemm::GemmElement;
+use super::{Build, gemm::GemmElement};
 use crate::{
     error::Result,
     kernel::Io,
@@ -130,6 +130,18 @@ macro_rules! with_field {
 }
 
 use with_field;
+
+pub(super) const KERNELS: &[&[(&str, Build)]] = &[
+    eigen::KERNELS,
+    exponential::KERNELS,
+    function::KERNELS,
+    general::KERNELS,
+    lu::KERNELS,
+    qr::KERNELS,
+    svd::KERNELS,
+    triangular::KERNELS,
+    tridiagonal::KERNELS,
+];
 
 /// Contiguous matrices in a tensor.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,9 @@ pub(super) mod hash;
 pub(super) mod join;
 pub(super) mod ngrams;
 mod printf;
+#[cfg(feature = "text")]
 pub(super) mod regex;
+#[cfg(feature = "text")]
 pub(super) mod script;
 pub(super) mod split;
 pub(super) mod substr;

@@ -2,36 +2,58 @@
 //!
 //! Offsets count bytes. Tokens share the memory of the text that they are part of.
 
-pub(super) mod bert;
-pub(super) mod binarize;
-pub(super) mod boise;
-pub(super) mod byte_split;
+mod bert;
+mod binarize;
+mod boise;
+mod byte_split;
 mod char_set;
-pub(super) mod constrained;
-pub(super) mod find_offsets;
+mod constrained;
+mod find_offsets;
 mod flatbuffer;
 mod model;
-pub(super) mod ngrams;
+mod ngrams;
 mod normal;
-pub(super) mod normalize;
-pub(super) mod phrase;
-pub(super) mod regex_split;
-pub(super) mod rouge;
-pub(super) mod round_robin;
-pub(super) mod script;
-pub(super) mod sentence;
+mod normalize;
+mod phrase;
+mod regex_split;
+mod rouge;
+mod round_robin;
+mod script;
+mod sentence;
 pub mod sentencepiece;
-pub(super) mod spanning_tree;
-pub(super) mod split_merge;
+mod spanning_tree;
+mod split_merge;
 mod trie;
 mod utf8;
-pub(super) mod whitespace;
+mod whitespace;
 pub(crate) mod wordpiece;
 
-use super::cell::Cell;
+use super::{Build, cell::Cell};
 use crate::{error::Result, kernel::Io};
 use bytes::Bytes;
 use ferroflow_ir::{Code, DType, Error, HostTensor, Shape};
+
+pub(super) const KERNELS: &[&[(&str, Build)]] = &[
+    bert::KERNELS,
+    binarize::KERNELS,
+    boise::KERNELS,
+    byte_split::KERNELS,
+    constrained::KERNELS,
+    find_offsets::KERNELS,
+    ngrams::KERNELS,
+    normalize::KERNELS,
+    phrase::KERNELS,
+    regex_split::KERNELS,
+    rouge::KERNELS,
+    round_robin::KERNELS,
+    script::KERNELS,
+    sentence::KERNELS,
+    sentencepiece::fast::KERNELS,
+    spanning_tree::KERNELS,
+    split_merge::KERNELS,
+    whitespace::KERNELS,
+    wordpiece::KERNELS,
+];
 
 /// Sets an output to a vector of plain elements.
 fn put_vector<T: Cell + Copy>(
