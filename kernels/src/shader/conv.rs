@@ -89,7 +89,7 @@ impl Geometry {
         (self.filters / self.groups).max(1)
     }
 
-    /// The position of a weight: `0Dot products`, which is also how
+    /// The position of a weight: `[kernel offsets, channels of a group, filters]`, which is also how
     /// depthwise filters lie.
     fn weight(&self, tap: &str, channel: &str, filter: &str) -> String {
         format!("({tap} * {}u + {channel}) * {}u + {filter}", self.width(), self.filters)

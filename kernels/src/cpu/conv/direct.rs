@@ -95,7 +95,7 @@ pub(super) struct Direct<'a> {
     machine: InstructionSet,
     areas: &'a [Area],
     input: &'a [f32],
-    /// The matrix `0Dot products`.
+    /// The matrix `[kernel offsets, channels of a group, filters]`.
     filter: &'a [f32],
     /// The filter in panels as wide as a tile, where there is one group.
     packed: Option<Arc<PackedMatrix>>,

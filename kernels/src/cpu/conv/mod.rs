@@ -48,7 +48,7 @@ pub(super) const KERNELS: &[(&str, Build)] = &[
     ("Conv3DBackpropInputV2", backprop_input),
 ];
 
-/// A convolution `0Dot products`, group by group.
+/// A convolution `[windows, offsets × channels] × [offsets × channels, filters]`, group by group.
 #[derive(Debug, Clone)]
 pub(super) struct Geometry {
     sweep: Sweep,
@@ -133,7 +133,8 @@ fn convolution(call: &OpCall<'_>) -> Result<Option<Arc<dyn Kernel>>> {
     Ok(with_real!(call.dtype(0), T => kernel::<T>(geometry)))
 }
 
-/// Computes the windows of `0Dot products` times `1Dot products`, `2Dot products`.
+/// Computes the windows of `input` times `filter`,
+/// `[kernel offsets, channels of a group, filters]`.
 pub(super) fn forward<A: GemmElement<Acc = A> + Default>(
     threads: &Threads,
     g: &Geometry,
