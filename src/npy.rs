@@ -415,8 +415,8 @@ mod tests {
         check(">i2", "False", &[1, 0, 0, 1], vector(&[256, 1]));
         let matrix = HostTensor::from_slice(Shape::new([2, 2]).unwrap(), &[1u8, 3, 2, 4]).unwrap();
         check("|u1", "True", &[1, 2, 3, 4], matrix);
-        let truths = HostTensor::from_bools(Shape::new([3]).unwrap(), &[true, false, true]);
-        check("|b1", "False", &[1, 0, 2], truths.unwrap());
+        let bools = HostTensor::from_bools(Shape::new([3]).unwrap(), &[true, false, true]);
+        check("|b1", "False", &[1, 0, 2], bools.unwrap());
         let texts = |texts: &[&'static str]| {
             let texts = texts.iter().map(|text| Bytes::from_static(text.as_bytes())).collect();
             HostTensor::from_strings(Shape::new([2]).unwrap(), texts).unwrap()

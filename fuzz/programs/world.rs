@@ -63,7 +63,7 @@ impl FuzzWorld {
         Ok(FuzzWorld { program, variables, devices, functions: None, coverage: Arc::default() })
     }
 
-    /// What is run or traced from now on is for this input.
+    /// Makes `input` the one that statements are run or traced for from now on.
     pub(super) fn begin(&self, input: usize) {
         self.coverage().input = input;
     }

@@ -1,4 +1,4 @@
-//! One op runs on the CPU, by `ferroflow-kernels` alone.
+//! An op on the CPU, by `ferroflow-kernels` alone.
 
 use ferroflow_kernels::ir::{Attrs, DType, HostTensor, registry};
 use ferroflow_kernels::{CpuDevice, Device, Io, OpCall, Operand, OperandSpec, Target, Threads};
