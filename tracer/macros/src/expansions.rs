@@ -563,7 +563,10 @@ fn nests() {
                 fn from_value(
                     value: m::NestedValue,
                 ) -> m::Result<Self> {
-                    let mut fields = m::structs::StructFields::of(value, "Act")?;
+                    let mut fields = m::structs::StructFields::of(
+                        value,
+                        "Act",
+                    )?;
                     if fields.are("Act::Relu", &[]) {
                         return ::core::result::Result::Ok(Self::Relu {});
                     }
