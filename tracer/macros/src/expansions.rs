@@ -249,18 +249,19 @@ fn operators_after_operators() {
     check_body(
         quote!(-(x * 2.0 - 1) + 2 * 3),
         expect![[r#"
-        fn f() {
-            #[allow(unused_imports, reason = "which of them is asked for is not known")]
-            use m::flow::{AnyCompared as _, AnyOperand as _};
-            m::flow::NestedOperand(
-                    -m::flow::NestedOperand(
-                            m::flow::NestedOperand(x * 2.0).value()? - 1,
-                        )
-                        .value()?,
-                )
-                .value()? + 2 * 3
-        }
-    "#]],
+            fn f() {
+                #[allow(unused_imports, reason = "which of them is asked for is not known")]
+                use m::flow::{AnyCompared as _, AnyOperand as _};
+                m::flow::NestedOperand(
+                        -m::flow::NestedOperand(
+                                m::flow::NestedOperand(x * 2.0).value()?
+                                    - 1,
+                            )
+                            .value()?,
+                    )
+                    .value()? + 2 * 3
+            }
+        "#]],
     );
 }
 
@@ -297,7 +298,9 @@ fn an_if() {
         quote!(if x.less(y)? { total = x; } Ok(total)),
         expect![[r#"
             fn f() {
-                let __frame = m::flow::RegionStack::<Result<Tensor>>::new();
+                let __frame = m::flow::RegionStack::<
+                    Result<Tensor>,
+                >::new();
                 __frame
                     .close({
                         {
@@ -395,7 +398,9 @@ fn a_while_that_returns() {
         quote!(while x.less(y)? { return Ok(x); } Ok(y)),
         expect![[r#"
             fn f() {
-                let __frame = m::flow::RegionStack::<Result<Tensor>>::new();
+                let __frame = m::flow::RegionStack::<
+                    Result<Tensor>,
+                >::new();
                 __frame
                     .close({
                         {
@@ -558,7 +563,10 @@ fn nests() {
                 fn from_value(
                     value: m::NestedValue,
                 ) -> m::Result<Self> {
-                    let mut fields = m::structs::StructFields::of(value, "Act")?;
+                    let mut fields = m::structs::StructFields::of(
+                        value,
+                        "Act",
+                    )?;
                     if fields.are("Act::Relu", &[]) {
                         return ::core::result::Result::Ok(Self::Relu {});
                     }

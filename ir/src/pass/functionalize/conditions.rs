@@ -372,10 +372,10 @@ impl Choices<'_> {
         let inputs = captures.iter().map(|&capture| self.wiring.ty(capture).map(|ty| ty.dtype));
         let input_dtypes: Vec<DType> = inputs.collect::<Result<_>>()?;
         let dtypes: Vec<DType> = types.iter().map(|ty| ty.dtype).collect();
-        let predicate = self.wiring.resolve_outside(key.1);
-        let dtype = self.wiring.ty(predicate)?.dtype;
-        let predicate = outline::scalar(&mut self.wiring.graph, predicate, dtype)?;
-        if predicate != predicate {
+        let outside = self.wiring.resolve_outside(key.1);
+        let dtype = self.wiring.ty(outside)?.dtype;
+        let predicate = outline::scalar(&mut self.wiring.graph, outside, dtype)?;
+        if predicate != outside {
             self.outer.push(predicate.node);
         }
         let attrs = Attrs::new()
